@@ -1,0 +1,77 @@
+# Every target does its own set-up. Needs Python 3.11 or newer with pip and venv; uses uv when it is there.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+UV ?= $(shell command -v uv)
+JOBS ?= auto
+
+VENV := .venv
+BENCH := .venv-bench
+DIST := .venv-dist
+BIN := $(VENV)/bin
+export MPLBACKEND := Agg
+
+# $(call venv,DIRECTORY) makes a virtual environment; $(call install,DIRECTORY) is the command that installs into it.
+venv = $(if $(UV),$(UV) venv --quiet --allow-existing --python $(PYTHON) $(1),$(PYTHON) -m venv $(1))
+install = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet --disable-pip-version-check)
+# The lock pins everything, the build backend too: no second resolution, no isolated build.
+editable = $(call install,$(1)) --no-deps --no-build-isolation --editable .
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format docs bench dist lock clean
+
+help:  ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.installed  ## Build .venv and install the pinned dependencies and the project
+
+$(VENV)/.installed: requirements.lock pyproject.toml
+	$(call venv,$(VENV))
+	$(call install,$(VENV)) --require-hashes --requirement requirements.lock
+	$(call editable,$(VENV))
+	@touch $@
+
+$(BENCH)/.installed: requirements-bench.lock pyproject.toml
+	$(call venv,$(BENCH))
+	$(call install,$(BENCH)) --require-hashes --requirement requirements-bench.lock
+	$(call editable,$(BENCH))
+	@touch $@
+
+demo: setup  ## Run the main job on real numbers
+	$(BIN)/holdfast demo
+
+test: setup  ## Run every test: tests/, the doctests of src/, the examples of the docs
+	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
+
+lint: setup  ## Check style, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup  ## Rewrite the code in the project's format
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+docs: setup  ## Build the documentation into site/; a warning or a broken link fails
+	$(BIN)/python -m tools.api_pages
+	$(BIN)/zensical build --clean --strict
+	$(BIN)/python -m tools.check_site site
+
+bench: $(BENCH)/.installed  ## Compare with other libraries, in an environment of their own
+	$(BENCH)/bin/python benchmarks/run.py
+
+dist: setup  ## Build wheel and sdist, and try the wheel in an empty environment
+	rm -rf dist $(DIST)
+	$(BIN)/python -m build --no-isolation --outdir dist
+	$(call venv,$(DIST))
+	$(call install,$(DIST)) --require-hashes --requirement requirements-runtime.lock
+	$(call install,$(DIST)) --no-deps dist/*.whl
+	$(BIN)/python -m tools.readme_example README.md > dist/readme_example.py
+	cd dist && ../$(DIST)/bin/python readme_example.py
+	cd dist && ../$(DIST)/bin/holdfast plan --queries 100 --json
+
+lock:  ## Pin the dependencies again (needs uv)
+	tools/lock.sh
+
+clean:  ## Remove everything that can be made again
+	rm -rf $(VENV) $(BENCH) $(DIST) dist docs/reference/api site .cache .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

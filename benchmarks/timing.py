@@ -1,0 +1,55 @@
+"""Timing that compares: the candidates take turns, so that a busy moment hits all of them."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+__all__ = ["Timing", "in_turns", "process"]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of every repeat of one job."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def best(self) -> float:
+        return min(self.seconds)
+
+
+def in_turns(
+    jobs: Mapping[str, Callable[[], object]], repeats: int, *, slow: Collection[str] = ()
+) -> dict[str, Timing]:
+    """Each job once to warm up, then all of them in turn, `repeats` times.
+
+    Where some are slow, the others are timed five times a turn.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in jobs}
+    for job in jobs.values():
+        job()
+    for _ in range(repeats):
+        for name, job in jobs.items():
+            for _ in range(5 if slow and name not in slow else 1):
+                start = time.perf_counter()
+                job()
+                seconds[name].append(time.perf_counter() - start)
+    return {name: Timing(tuple(each)) for name, each in seconds.items()}
+
+
+def process(code: str) -> Callable[[], object]:
+    """The job of running some code in a fresh Python process."""
+
+    def run() -> object:
+        return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+    return run

@@ -1,0 +1,80 @@
+"""The commands put together, and how errors reach a person or a program."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+import holdfast.cli.demo
+import holdfast.cli.plan
+from holdfast.errors import HoldfastError, Infeasible, InvalidInput
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    name="holdfast",
+    help="Ask one holdout adaptively chosen questions, and know what each answer is worth.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("plan")(holdfast.cli.plan.plan_command)
+app.command("demo")(holdfast.cli.demo.demo_command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"holdfast {version('holdfast')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Nothing to do before a command runs: the version option does its own work."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit status."""
+    as_json = "--json" in arguments
+    try:
+        status = app(args=list(arguments), standalone_mode=False)
+        return status if isinstance(status, int) else 0
+    except typer.Abort:
+        typer.echo("Stopped.", err=True)
+        return 1
+    except TyperException as wrong:  # unknown options, words where numbers belong
+        _report(_usage(wrong), "usage", as_json)
+        return 2
+    except (InvalidInput, Infeasible) as wrong:
+        _report(str(wrong), "bad_question", as_json)
+        return 2
+    except HoldfastError as wrong:
+        _report(str(wrong), "error", as_json)
+        return 1
+    except OSError as wrong:
+        _report(f"{wrong.strerror or wrong}: {wrong.filename or ''}", "system", as_json)
+        return 1
+
+
+def _usage(wrong: TyperException) -> str:
+    message = wrong.format_message()
+    return f"{message.rstrip('.')}. Try --help."
+
+
+def _report(message: str, kind: str, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"error": {"kind": kind, "message": message}}), err=True)
+    else:
+        print(f"holdfast: {message}", file=sys.stderr)

@@ -1,0 +1,165 @@
+"""`holdfast plan`: sample sizes, and what every method would need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from holdfast.errors import InvalidInput
+from holdfast.grids import Grid, parse_grid
+
+if TYPE_CHECKING:
+    from holdfast.planning import Plan
+
+__all__ = ["plan_command"]
+
+_KNOWN, _PROMISE, _SHAPE = "What is known", "The promise", "The estimator"
+
+
+def plan_command(
+    queries: Annotated[
+        int | None, typer.Option(help="Questions, chosen adaptively.", rich_help_panel=_KNOWN)
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(help="Units at hand: solves for the best error.", rich_help_panel=_KNOWN),
+    ] = None,
+    blocks: Annotated[
+        int | None, typer.Option(help="Blocks at hand.", rich_help_panel=_KNOWN)
+    ] = None,
+    block_size: Annotated[
+        int | None, typer.Option(help="Units a block.", rich_help_panel=_KNOWN)
+    ] = None,
+    grid: Annotated[
+        str | None,
+        typer.Option(
+            help="Possible answers: their number, LOW:HIGH:STEP, or a list 1,2,5,10.",
+            rich_help_panel=_KNOWN,
+        ),
+    ] = None,
+    tail: Annotated[
+        float | None,
+        typer.Option(help="ρ: answers lie in qi(ρ, 1−ρ).", rich_help_panel=_PROMISE),
+    ] = None,
+    tails: Annotated[
+        str | None,
+        typer.Option(help="A,B: answers lie in qi(A, B).", rich_help_panel=_PROMISE),
+    ] = None,
+    target: Annotated[
+        float | None, typer.Option(help="Quantile to aim at.", rich_help_panel=_PROMISE)
+    ] = None,
+    confidence: Annotated[
+        float, typer.Option(help="For all answers at once.", rich_help_panel=_PROMISE)
+    ] = 0.95,
+    error: Annotated[
+        float | None, typer.Option(help="Wanted half-width.", rich_help_panel=_SHAPE)
+    ] = None,
+    shape: Annotated[str, typer.Option(help="mean, sd or none.", rich_help_panel=_SHAPE)] = "mean",
+    low: Annotated[float, typer.Option(help="Least term of a mean.", rich_help_panel=_SHAPE)] = 0.0,
+    high: Annotated[
+        float, typer.Option(help="Largest term of a mean.", rich_help_panel=_SHAPE)
+    ] = 1.0,
+    sd: Annotated[
+        float | None,
+        typer.Option(help="Standard deviation on one unit.", rich_help_panel=_SHAPE),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw blocks against questions to this file (svg, png or pdf)."),
+    ] = None,
+) -> None:
+    """Find the best plan for what is known, and compare it with every alternative.
+
+    Whatever is left out is found. Examples:
+
+    holdfast plan --queries 1000 --grid 32 --tail 0.25
+
+    holdfast plan --queries 500 --rows 300000
+    """
+    if plot is not None:
+        from holdfast.planning.figure import check_plot_file
+
+        check_plot_file(plot)
+    from holdfast.planning import plan
+    from holdfast.planning.explain import explain
+
+    made = plan(
+        queries=queries,
+        rows=rows,
+        blocks=blocks,
+        block_size=block_size,
+        grid=_grid(grid),
+        tail=tail,
+        tails=_tails(tails),
+        target=target,
+        confidence=confidence,
+        error=error,
+        shape=shape,
+        low=low,
+        high=high,
+        sd=sd,
+    )
+    if as_json:
+        typer.echo(made.to_json())
+    else:
+        typer.echo(explain(made, others=False))
+        _print_table(made)
+    if plot is not None:
+        _draw(made, plot, quiet=as_json)
+
+
+def _grid(text: str | None) -> int | Grid | None:
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        return parse_grid(text)
+
+
+def _tails(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise InvalidInput("tails", text, "two numbers A,B with 0 < A < B < 1") from None
+    return low, high
+
+
+def _print_table(made: Plan) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="The same promise by every method", title_justify="left", box=None)
+    table.add_column("method")
+    table.add_column("blocks", justify="right")
+    table.add_column("× steepest", justify="right")
+    table.add_column("")
+    for alternative in made.alternatives:
+        blocks = alternative.blocks
+        counted = f"{blocks:,}" if blocks is not None else "–"
+        ratio = f"{blocks / made.blocks:.2f}" if blocks is not None else ""
+        note = "recommended" if alternative.method == made.method else alternative.note
+        table.add_row(alternative.method, counted, ratio, note)
+    console = Console()
+    console.print()
+    console.print(table)
+
+
+def _draw(made: Plan, path: Path, *, quiet: bool) -> None:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from holdfast.planning.figure import PLOT_QUERIES, comparison, draw_comparison
+
+    queries = sorted({*PLOT_QUERIES, made.queries})
+    console = Console(stderr=True, quiet=quiet)
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("sizing", total=len(queries))
+        table = comparison(made.promise, queries, lambda _: progress.advance(task))
+    draw_comparison(path, made.promise, table)
+    console.print(f"Drawn: {path}", highlight=False)

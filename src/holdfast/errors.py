@@ -1,0 +1,50 @@
+"""The exception tree. Every error Holdfast raises on purpose is one of these.
+
+    HoldfastError
+    ├── InvalidInput     one argument is wrong (also a ValueError)
+    └── Infeasible       each argument is fine, together they cannot be met
+
+An error carries its facts as attributes; the message is built from them and says
+what was wrong, what is allowed, what was received and what to do.
+"""
+
+from __future__ import annotations
+
+__all__ = ["HoldfastError", "Infeasible", "InvalidInput"]
+
+_SHOWN = 80  # characters of a received value worth repeating
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python will not spell out an integer of more than 4,300 digits
+        text = f"a {type(value).__name__} too large to show"
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+class HoldfastError(Exception):
+    """Base of every error raised on purpose."""
+
+
+class InvalidInput(HoldfastError, ValueError):
+    """One argument is outside what is allowed."""
+
+    def __init__(self, parameter: str, value: object, allowed: str, hint: str = "") -> None:
+        self.parameter = parameter
+        self.value = value
+        self.allowed = allowed
+        self.hint = hint
+        message = f"{parameter} must be {allowed}; got {_shown(value)}."
+        super().__init__(f"{message} {hint}" if hint else message)
+
+
+class Infeasible(HoldfastError):
+    """The arguments contradict each other, or ask for more than the data can give."""
+
+    def __init__(self, constraint: str, needed: str, given: str, remedy: str) -> None:
+        self.constraint = constraint
+        self.needed = needed
+        self.given = given
+        self.remedy = remedy
+        super().__init__(f"{constraint}: this needs {needed}, but {given}. {remedy}")

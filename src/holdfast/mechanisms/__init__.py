@@ -1,0 +1,44 @@
+"""Mechanisms: randomised answers from counts or values; they know nothing of data sources.
+
+    look          one biased coin (theory §2)
+    search        a quantile by bisection, one look per step (theory §3, `median2sq`, `SQ-med`)
+    exponential   the exponential mechanism's median (theory §5, `EM-med`)
+    counts        exact counts of values and of weights
+    ranks         exact counts near the median without a pass over the values
+    rejection     exact draws from weights known by bounds
+
+Each takes its randomness as an argument and draws from the stated law exactly: no probability is
+rounded and no real-valued noise is added.
+"""
+
+from __future__ import annotations
+
+from holdfast.mechanisms.counts import weighted_count
+from holdfast.mechanisms.exponential import (
+    ScoreIntervals,
+    exponential_median,
+    exponential_probabilities,
+    score_intervals,
+)
+from holdfast.mechanisms.look import look
+from holdfast.mechanisms.search import (
+    gaussian_search,
+    laplace_search,
+    search,
+    search_counts,
+    search_many,
+)
+
+__all__ = [
+    "ScoreIntervals",
+    "exponential_median",
+    "exponential_probabilities",
+    "gaussian_search",
+    "laplace_search",
+    "look",
+    "score_intervals",
+    "search",
+    "search_counts",
+    "search_many",
+    "weighted_count",
+]

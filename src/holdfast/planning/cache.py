@@ -1,0 +1,95 @@
+"""Optimal coins on disk: the order, budget and share found for a promise, never the proof.
+
+Reading is safe against any content: a hit is rebuilt and certified like everything else, and is
+used only if it reproduces the number of blocks stored with it. Writing is atomic (a temporary
+file, then `os.replace`), and a cache that cannot be read or written is no cache, never an error.
+
+The folder is $HOLDFAST_CACHE, else $XDG_CACHE_HOME/holdfast, else ~/.cache/holdfast;
+HOLDFAST_CACHE=off turns it off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+from holdfast.theory.methods import Sized, best_steepest, steepest_at
+from holdfast.theory.renyi import ORDER_MAX
+from holdfast.theory.sizing import Promise
+
+__all__ = ["cache_folder", "steepest"]
+
+_FORMAT = 1  # raise it whenever the search or the theorem behind it changes
+_SIZE_MAX = 4096  # bytes; an entry has about 200
+
+
+def steepest(promise: Promise, target: float | None = None) -> Sized:
+    """`best_steepest`, remembered."""
+    folder = cache_folder()
+    if folder is None:
+        return best_steepest(promise, target)
+    path = folder / f"{_key(promise, target)}.json"
+    known = _read(path)
+    if known is not None:
+        order, budget, share, blocks = known
+        sized = steepest_at(promise, order, budget, share, target)
+        if sized is not None and sized.size.blocks == blocks:
+            return sized
+    sized = best_steepest(promise, target)
+    _write(path, [*sized.parameters, sized.size.blocks])
+    return sized
+
+
+def cache_folder() -> Path | None:
+    """Where entries are kept, or None if the cache is off."""
+    named = os.environ.get("HOLDFAST_CACHE", "")
+    if named.lower() in ("off", "0", "no"):
+        return None
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        return (Path(base) if base else Path.home() / ".cache") / "holdfast"
+    except RuntimeError:  # no home directory
+        return None
+
+
+def _key(promise: Promise, target: float | None) -> str:
+    text = json.dumps([_FORMAT, asdict(promise), target], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _read(path: Path) -> tuple[float, float, float, int] | None:
+    try:
+        if path.stat().st_size > _SIZE_MAX:
+            return None
+        order, budget, share, blocks = json.loads(path.read_text(encoding="utf-8"))
+        sound = (
+            all(isinstance(v, float) and math.isfinite(v) for v in (order, budget, share))
+            and isinstance(blocks, int)
+            and 1 < order <= ORDER_MAX
+            and 0 < budget < 1e3
+            and 0 < share < 1
+        )
+    except (OSError, ValueError, TypeError, RecursionError):
+        return None
+    return (order, budget, share, blocks) if sound else None
+
+
+def _write(path: Path, entry: list[float]) -> None:
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(entry, file)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise

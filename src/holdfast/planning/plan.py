@@ -1,0 +1,156 @@
+"""A plan: what is promised, what carries the promise, and what else would have done it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, cast
+
+from holdfast.errors import InvalidInput
+from holdfast.planning.alternatives import Alternative
+from holdfast.theory.coin import Coin, steepest_coin
+from holdfast.theory.curves import RenyiCurve
+from holdfast.theory.profile import coin_profile
+from holdfast.theory.sizing import Promise, Size, certified
+
+__all__ = ["FORMAT", "Plan"]
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An immutable plan. `print(plan)` explains it; `plan.verify()` proves it again.
+
+    `blocks`, `looks`, `order`, `budget`, `floor` and `tau` describe the steepest coin. `method` is
+    the recommended way to keep the promise, usually the same one; `block_size`, `rows`, `leftover`
+    and `error` are for the recommended method.
+    """
+
+    method: str
+    queries: int
+    grid: int
+    tail_low: float
+    tail_high: float
+    confidence: float
+    blocks: int
+    twice_target: int
+    failure_low: float
+    failure_high: float
+    looks: int
+    order: float
+    look_price: float
+    budget: float
+    floor: float
+    tau: float
+    alternatives: tuple[Alternative, ...]
+    binding: str
+    shape: str | None = None
+    block_size: int | None = None
+    rows: int | None = None
+    leftover: int | None = None
+    error: float | None = None
+    rounding: float | None = None
+
+    @property
+    def promise(self) -> Promise:
+        """The promise alone."""
+        return Promise(self.queries, self.grid, self.tail_low, self.tail_high, self.confidence)
+
+    @property
+    def tail(self) -> float | None:
+        """The tail, where both sides have the same."""
+        return self.tail_low if self.tail_low == self.tail_high else None
+
+    @property
+    def tails(self) -> tuple[float, float]:
+        """(a, b): every answer lies in qi(a, b)."""
+        return self.tail_low, 1.0 - self.tail_high
+
+    @property
+    def target(self) -> float:
+        """The quantile that the looks aim at."""
+        return self.twice_target / (2 * self.blocks)
+
+    @property
+    def recommended_blocks(self) -> int:
+        """Blocks of the recommended method."""
+        return self.blocks_of(self.method)
+
+    def blocks_of(self, method: str) -> int:
+        """Blocks that one of the compared methods needs."""
+        for alternative in self.alternatives:
+            if alternative.method == method and alternative.blocks is not None:
+                return alternative.blocks
+        known = ", ".join(a.method for a in self.alternatives if a.blocks is not None)
+        raise InvalidInput("method", method, f"one of {known}")
+
+    def coin(self) -> Coin:
+        """The coin of every look, rebuilt from its order, price and floor."""
+        return steepest_coin(self.order, self.look_price, self.floor)
+
+    def verify(self) -> bool:
+        """Rebuild the coin, measure its price, and check the transfer theorem from scratch."""
+        promise, coin = self.promise, self.coin()
+        spent = promise.looks * coin.price(self.order)
+        if self.looks != promise.looks or self.tau != coin.tau or spent > self.budget:
+            return False
+        size = Size(self.blocks, self.twice_target, self.failure_low, self.failure_high)
+        curve = RenyiCurve(self.order, self.budget)
+        return certified(promise, curve, coin_profile(coin, self.looks), size)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain numbers and text, as `holdfast plan --json` prints them."""
+        data: dict[str, object] = {"format": FORMAT, "tail": self.tail, "tails": list(self.tails)}
+        for field in fields(self):
+            data[field.name] = getattr(self, field.name)
+        counted = [a for a in self.alternatives if a.blocks is not None]
+        data["alternatives"] = [{"method": a.method, "blocks": a.blocks} for a in counted]
+        uncounted = [a for a in self.alternatives if a.blocks is None]
+        data["uncounted"] = [{"method": a.method, "note": a.note} for a in uncounted]
+        return data
+
+    def to_json(self) -> str:
+        """`to_dict` as JSON text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, object]) -> Plan:
+        """The plan that `to_dict` wrote; refused if it is not one, or does not prove itself."""
+        known = {field.name for field in fields(cls)}
+        derived = {"format", "tail", "tails", "uncounted"}
+        if data.get("format") != FORMAT or set(data) != known | derived:
+            hint = "Make the plan again with this version of Holdfast."
+            raise InvalidInput("plan", sorted(data), f"a plan of format {FORMAT}", hint)
+        values = {name: data[name] for name in known}
+        try:
+            entries = cast(list[dict[str, Any]], data["alternatives"])
+            uncounted = cast(list[dict[str, Any]], data["uncounted"])
+            values["alternatives"] = tuple(
+                Alternative(**{"blocks": None, **entry}) for entry in (*entries, *uncounted)
+            )
+            plan = cls(**cast(dict[str, Any], values))
+            sound = plan.verify() and plan.blocks_of("steepest") == plan.blocks
+        except (TypeError, InvalidInput) as wrong:
+            raise InvalidInput("plan", str(wrong), "a complete plan as it was written") from wrong
+        if not sound:
+            hint = "It was changed after it was made: make it again."
+            raise InvalidInput("plan", plan.blocks, "a plan that certifies its own promise", hint)
+        return plan
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """The plan that `to_json` wrote."""
+        try:
+            data = json.loads(text)
+        except ValueError as wrong:
+            raise InvalidInput("plan", text, "the JSON text of a plan") from wrong
+        if not isinstance(data, dict):
+            raise InvalidInput("plan", data, "a JSON object")
+        return cls.from_dict(data)
+
+    def __str__(self) -> str:
+        from holdfast.planning.explain import explain
+
+        return explain(self)

@@ -1,0 +1,183 @@
+"""Finding what the user left out: the grid, the tail, the number of questions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from holdfast.errors import Infeasible
+from holdfast.planning.alternatives import split_blocks
+from holdfast.planning.cache import steepest
+from holdfast.planning.study import Study
+from holdfast.theory.sizing import BLOCKS_MAX, QUERIES_MAX, Promise
+from holdfast.theory.tails import TAIL_MAX, TAIL_MIN, best_tail, largest_tail
+
+__all__ = [
+    "best_tail_for_error",
+    "best_tail_for_rows",
+    "grid_for",
+    "most_queries",
+    "tail_for_blocks",
+]
+
+_DEFAULT_GRID = 32
+_LUMPY = 200  # blocks below which rounding to whole blocks decides between tails
+_SPLIT_TAILS = [10 ** (-i / 4) for i in range(2, 41)]  # 0.32 down to 1e-10
+
+
+def grid_for(study: Study) -> int:
+    """The grid's size: as given; else the one with the smallest error; else 32.
+
+    A grid of 2ᴸ points costs L looks a question, and blocks grow like √L, so the sampling error
+    grows like L^(1/4), while rounding halves with each look. Balancing the two needs one plan.
+    """
+    if study.grid is not None:
+        return study.grid
+    span = study.shape.span if study.shape is not None else None
+    if span is None or study.shape is None:
+        return _DEFAULT_GRID
+    if study.error is not None:  # cells of a quarter of the error: rounding takes an eighth of it
+        return _power_of_two(math.ceil(math.log2(4 * span / study.error + 1)))
+    if study.rows is None or study.tails is not None or study.queries is None:
+        return _DEFAULT_GRID
+    tail = best_tail_for_rows(study, 2**8)
+    promise = Promise(study.queries, 2**8, tail, tail, study.confidence)
+    blocks = min(steepest(promise).size.blocks, split_blocks(promise))
+    sampling = study.shape.error(max(1, study.rows // blocks), tail)
+
+    def error(looks: int) -> float:
+        return sampling * math.sqrt(math.sqrt(looks / 8)) + math.ldexp(span, -looks - 1)
+
+    return _power_of_two(min(range(1, 31), key=error))
+
+
+def _power_of_two(looks: int) -> int:
+    return 1 << max(1, min(40, looks))
+
+
+def best_tail_for_rows(study: Study, size: int) -> float:
+    """The tail with the smallest error that the rows give, by the coin or by splitting."""
+    assert study.rows is not None
+    assert study.shape is not None
+    rows, shape = study.rows, study.shape
+
+    def score(blocks: float, tail: float) -> float:
+        if blocks > rows:  # out of reach; smooth, so that the search finds its way back
+            return 50.0 + math.log(min(blocks, BLOCKS_MAX) / rows)
+        return math.log(shape.error(int(rows // blocks), tail))
+
+    return _best(_any_tail(study, size), score)
+
+
+def best_tail_for_error(study: Study, size: int) -> float:
+    """The tail that reaches the wanted error with the fewest rows, by the coin or by splitting."""
+    assert study.shape is not None
+    shape, room = study.shape, study.room(size)
+
+    def score(blocks: float, tail: float) -> float:
+        return math.log(blocks) + math.log(shape.units(room, tail))
+
+    return _best(_any_tail(study, size), score)
+
+
+def _best(promise: Promise, score: Callable[[float, float], float]) -> float:
+    tail = _tidy(best_tail(promise, score))
+    blocks = steepest(_with_tail(promise, tail)).size.blocks
+    options = [(score(blocks, tail), tail)]
+    if blocks < _LUMPY:  # one block more or less matters: try each with the largest tail it carries
+        near = range(max(2, blocks - 2), blocks + 3)
+        tails = ((m, _coin_tail(promise, m)) for m in near)
+        options += [(score(m, t), t) for m, t in tails if t >= TAIL_MIN]
+    coin, coin_tail = min(options)
+    split, split_tail = min((score(_split(promise, t), t), t) for t in _SPLIT_TAILS)
+    return split_tail if split < coin else coin_tail
+
+
+def tail_for_blocks(study: Study, size: int, blocks: int) -> float:
+    """The largest tail that these blocks can promise, by the coin or by splitting."""
+    promise = _any_tail(study, size)
+    fits = [t for t in _SPLIT_TAILS if _split(promise, t) <= blocks]
+    tail = max([_coin_tail(promise, blocks), *fits[:1]])
+    if tail < TAIL_MIN:
+        fewest = steepest(_with_tail(promise, TAIL_MIN)).size.blocks
+        raise Infeasible(
+            "Not enough blocks",
+            f"{fewest:,} blocks even at tail {TAIL_MIN:g}",
+            f"there are {blocks:,}",
+            "Ask fewer questions, use smaller blocks, or bring more data.",
+        )
+    return tail
+
+
+def _coin_tail(promise: Promise, blocks: int) -> float:
+    """The largest tail that the coin keeps with these blocks; 0 if there is none."""
+    found = largest_tail(promise, blocks)
+    tail = _tidy(found) if found is not None else 0.0
+    # The search works with thinned coins and real sizes: settle the last digits with full ones.
+    while tail >= TAIL_MIN and steepest(_with_tail(promise, tail)).size.blocks > blocks:
+        tail = _tidy(tail * (0.999 if blocks >= _LUMPY else 0.97))
+    return tail
+
+
+def most_queries(study: Study, size: int) -> int:
+    """The most questions that the data carry, by the coin or by splitting, to 0.2 %.
+
+    What is needed grows about like √k, so the next guess squares what is left; a bracket keeps
+    the guesses honest.
+    """
+    at_hand = study.blocks if study.blocks is not None else study.rows
+    assert at_hand is not None
+    low, high, guess = 0, QUERIES_MAX + 1, 1000
+    while high - low > max(1, low // 500):
+        needed = _needed(replace(study, queries=guess), size)
+        low, high = (guess, high) if needed <= at_hand else (low, guess)
+        step = (at_hand / needed) ** 2 * (0.9995 if needed > at_hand else 1.0005)
+        guess = min(max(round(guess * step), low + 1), high - 1)
+    if low == 0:
+        raise Infeasible(
+            "Not enough data",
+            f"{_needed(replace(study, queries=1), size):,} of them for even one question",
+            f"there are {at_hand:,} {'blocks' if study.blocks is not None else 'rows'}",
+            "Accept a smaller tail, a larger error or lower confidence, or bring more data.",
+        )
+    return low
+
+
+def _needed(study: Study, size: int) -> int:
+    """Blocks, or rows where rows are given, that the study's questions need."""
+    assert study.queries is not None
+    if study.tails is not None:
+        tails = study.tails
+    elif study.error is not None and study.shape is not None:
+        tail = best_tail_for_error(study, size)
+        tails = (tail, tail)
+    else:
+        tails = (0.25, 0.25)
+    promise = Promise(study.queries, size, *tails, study.confidence)
+    blocks = min(steepest(promise, study.target).size.blocks, split_blocks(promise))
+    if study.blocks is not None:
+        return blocks
+    units = study.block_size or 1
+    if study.error is not None and study.shape is not None:
+        units = max(units, study.shape.units(study.room(size), min(tails)))
+    return blocks * units
+
+
+def _any_tail(study: Study, size: int) -> Promise:
+    assert study.queries is not None
+    return Promise(study.queries, size, 0.25, 0.25, study.confidence)
+
+
+def _with_tail(promise: Promise, tail: float) -> Promise:
+    return replace(promise, tail_low=tail, tail_high=tail)
+
+
+def _split(promise: Promise, tail: float) -> int:
+    return split_blocks(_with_tail(promise, tail))
+
+
+def _tidy(tail: float) -> float:
+    """Three significant digits, rounded down: a smaller tail never needs more blocks."""
+    unit = 10.0 ** (math.floor(math.log10(tail)) - 2)
+    return min(TAIL_MAX, float(f"{math.floor(tail / unit * (1 + 1e-12)) * unit:.3g}"))

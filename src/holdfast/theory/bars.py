@@ -1,0 +1,254 @@
+"""From a quantile promise to an error bar (theory.md §8).
+
+Answers are grid points and values are projected upwards: the value φ counts as the smallest grid
+point ≥ φ. So the answer T[i] stands for the cell (T[i−1], T[i]], and the promise about it reads
+
+    D[φ ≤ upper edge] > tail_low        bounds the mean from above,
+    D[φ > lower edge] > tail_high       bounds the mean from below.
+
+At the first grid point there is no lower edge, at the last one no upper edge: pass None there and
+that side has no bound (None). Every bar is rounded outward. Proofs and the assumptions each bar
+needs: docs/explanation/theory/error-bars.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from holdfast.arguments import real_number, whole_number
+from holdfast.errors import InvalidInput
+
+__all__ = ["cantelli_bar", "deviation_bar", "mean_bar", "mean_half_width", "units_for_half_width"]
+
+Bar = tuple[float | None, float | None]
+
+_ROUNDING = 1e-12  # relative; far above what one evaluation of the divergence loses
+_TINY, _HUGE = 1e-290, 1e300  # within these no intermediate result over- or underflows
+_SMALL = 0.1  # below this the power series of x − ln(1+x) is used
+
+
+def mean_bar(
+    lower_edge: float | None,
+    upper_edge: float | None,
+    units: int,
+    tail_low: float,
+    tail_high: float,
+    low: float = 0.0,
+    high: float = 1.0,
+) -> Bar:
+    """Bounds on the mean of φ = average of t independent terms in [low, high] (kl–Chernoff).
+
+    Above: the largest μ with t·kl(v, μ) ≤ ln(1/tail_low), v the upper edge; below alike, with the
+    lower edge and tail_high. kl is the divergence between two coins, after scaling to [0, 1].
+
+    Grid step 0.05, 400 units, both tails 1/4 and answer 0.05, so that the cell is (0, 0.05]. A true
+    mean of 0.02 keeps the promise. Reading both bars from the answer itself would exclude it:
+
+    >>> [round(x, 4) for x in mean_bar(0.05, 0.05, 400, 0.25, 0.25)]
+    [0.0339, 0.0702]
+    >>> low, high = mean_bar(0.0, 0.05, 400, 0.25, 0.25)
+    >>> low, round(high, 4), low <= 0.02 <= high
+    (0.0, 0.0702, True)
+    >>> mean_bar(None, 0.0, 400, 0.25, 0.25)  # the first grid point: 1 − (1/4)^(1/400)
+    (None, 0.0034597...)
+    """
+    units = whole_number("units", units, 1, 10**18)
+    low = real_number("low", low)
+    high = real_number("high", high)
+    if not low < high:
+        raise InvalidInput("range", (low, high), "two numbers (low, high) with low < high")
+    budget_low, budget_high = (
+        -math.log(_tail(tail_low)) / units,
+        -math.log(_tail(tail_high)) / units,
+    )
+    base, span = Fraction(low), Fraction(high) - Fraction(low)
+
+    def scaled(edge: float) -> Fraction:
+        return min(Fraction(1), max(Fraction(0), (Fraction(_edge(edge)) - base) / span))
+
+    _ordered(lower_edge, upper_edge)
+    below = above = None
+    if upper_edge is not None:
+        above = _round_up(base + span * _upper_end(scaled(upper_edge), budget_low))
+    if lower_edge is not None:
+        below = _round_down(base + span * _lower_end(scaled(lower_edge), budget_high))
+    return below, above
+
+
+def cantelli_bar(
+    lower_edge: float | None,
+    upper_edge: float | None,
+    sd: float,
+    tail_low: float,
+    tail_high: float,
+) -> Bar:
+    """Bounds on E φ for any φ with standard deviation ≤ sd: edge ± sd·√((1−ρ)/ρ) (Cantelli).
+
+    √3·sd at ρ = 1/4, where the paper's Chebyshev bound has 2·sd (`intro-var`).
+
+    >>> [round(x, 3) for x in cantelli_bar(0.0, 0.0, 1.0, 0.25, 0.25)]
+    [-1.732, 1.732]
+    """
+    sd = real_number("sd", sd, 0)
+    tail_low, tail_high = _tail(tail_low), _tail(tail_high)
+    up = sd * math.sqrt((1 - tail_low) / tail_low)
+    down = sd * math.sqrt((1 - tail_high) / tail_high)
+    return _widened(lower_edge, upper_edge, down, up)
+
+
+def deviation_bar(
+    lower_edge: float | None,
+    upper_edge: float | None,
+    mad: float,
+    tail_low: float,
+    tail_high: float,
+) -> Bar:
+    """Bounds on E φ for any φ with mean absolute deviation ≤ mad: edge ± mad/(2ρ).
+
+    2·mad at ρ = 1/4, where the paper has 4·mad (cor `mad-range`).
+
+    >>> [round(x, 6) for x in deviation_bar(0.0, 0.1, 1.0, 0.25, 0.25)]
+    [-2.0, 2.1]
+    """
+    mad = real_number("mad", mad, 0)
+    up, down = mad / (2 * _tail(tail_low)), mad / (2 * _tail(tail_high))
+    return _widened(lower_edge, upper_edge, down, up)
+
+
+def mean_half_width(units: int, tail: float) -> float:
+    """The most that `mean_bar` can lie beyond an edge, over all edges, for a range of length 1.
+
+    The largest d with min over v of kl(v, v + d) ≤ ln(1/ρ)/t, rounded up; below Pinsker's
+    √(ln(1/ρ)/(2t)). Upper and lower bars have the same worst case.
+
+    >>> round(mean_half_width(400, 0.25), 6), round(math.sqrt(math.log(4) / 800), 6)
+    (0.04162, 0.041628)
+    """
+    units = whole_number("units", units, 1, 10**18)
+    budget = -math.log(_tail(tail)) / units * (1 + _ROUNDING)
+    start = min(1.0, math.sqrt(budget / 2) * (1 + _ROUNDING))
+    return _first_enough(lambda d: _least_divergence(d) >= budget, start)
+
+
+def units_for_half_width(width: float, tail: float) -> int:
+    """The smallest t with mean_half_width(t, ρ) ≤ width.
+
+    ⌈ln(1/ρ) / min over v of kl(v, v + width)⌉, settled by `mean_half_width` itself.
+
+    >>> units_for_half_width(0.05, 0.25), units_for_half_width(0.05, 0.01)
+    (278, 921)
+    """
+    width = real_number("width", width, 0, 1, open_low=True, open_high=True)
+    guess = math.ceil(-math.log(_tail(tail)) * (1 + _ROUNDING) / _least_divergence(width))
+    units = max(1, guess - 1)
+    while mean_half_width(units, tail) > width:  # once, or twice where rounding decides
+        units += 1
+    return units
+
+
+def _tail(tail: float) -> float:
+    return real_number("tail", tail, 0, 1, open_low=True, open_high=True)
+
+
+def _edge(edge: float) -> float:
+    return real_number("edge", edge, -_HUGE, _HUGE)
+
+
+def _ordered(lower_edge: float | None, upper_edge: float | None) -> None:
+    if lower_edge is not None and upper_edge is not None and lower_edge > upper_edge:
+        raise InvalidInput("edges", (lower_edge, upper_edge), "(lower, upper) in rising order")
+
+
+def _widened(lower_edge: float | None, upper_edge: float | None, down: float, up: float) -> Bar:
+    _ordered(lower_edge, upper_edge)
+    grow = Fraction(1) + Fraction(1, 10**14)  # covers the ulps of the product, root and quotient
+    below = above = None
+    if lower_edge is not None and down < _HUGE:
+        below = _round_down(Fraction(_edge(lower_edge)) - Fraction(down) * grow)
+    if upper_edge is not None and up < _HUGE:
+        above = _round_up(Fraction(_edge(upper_edge)) + Fraction(up) * grow)
+    return below, above
+
+
+def _round_up(x: Fraction) -> float:
+    nearest = float(x)
+    return nearest if Fraction(nearest) >= x else math.nextafter(nearest, math.inf)
+
+
+def _round_down(x: Fraction) -> float:
+    nearest = float(x)
+    return nearest if Fraction(nearest) <= x else math.nextafter(nearest, -math.inf)
+
+
+def _log_gap(x: float) -> float:
+    """x − ln(1 + x) ≥ 0, without cancellation near 0."""
+    if x <= -1:
+        return math.inf
+    if abs(x) > _SMALL:
+        return x - math.log1p(x)
+    total = 0.0
+    for n in range(18, 1, -1):
+        total = 1 / n - x * total
+    return total * x * x
+
+
+def _divergence(v: float, d: float) -> float:
+    """kl(v, v + d) = v·g(d/v) + (1−v)·g(−d/(1−v)), g(x) = x − ln(1+x): nothing cancels."""
+    zero = v * _log_gap(d / v) if v > 0 else d
+    one = (1 - v) * _log_gap(-d / (1 - v)) if v < 1 else -d
+    return zero + one
+
+
+def _upper_end(edge: Fraction, budget: float) -> Fraction:
+    """The largest μ with kl(edge, μ) ≤ budget, or a little more; at most 1."""
+    v = _round_up(edge)
+    if 0 < v < _TINY:
+        v = _TINY  # so that d/v stays finite; a larger edge only widens
+    return min(Fraction(1), Fraction(v) + _distance(v, budget, 1 - v, +1))
+
+
+def _lower_end(edge: Fraction, budget: float) -> Fraction:
+    """The smallest μ with kl(edge, μ) ≤ budget, or a little less; at least 0."""
+    v = _round_down(edge)
+    if v < _TINY:
+        return Fraction(0)
+    return max(Fraction(0), Fraction(v) - _distance(v, budget, v, -1))
+
+
+def _distance(v: float, budget: float, room: float, sign: int) -> Fraction:
+    """The smallest d in [0, room] that is certain to have kl(v, v ± d) ≥ budget; else room."""
+    if room <= 0:
+        return Fraction(0)
+    goal = budget * (1 + _ROUNDING)
+    start = min(room, math.sqrt(goal / 2) * (1 + _ROUNDING))  # Pinsker: far enough, or the end
+    return Fraction(_first_enough(lambda d: _divergence(v, sign * d) >= goal, start))
+
+
+def _least_divergence(d: float) -> float:
+    """min over v of kl(v, v + d), at the root of logit(v) − logit(v+d) + d/((v+d)(1−v−d))."""
+    if d >= 1:
+        return math.inf
+    if d < 1e-3:
+        return _divergence(0.5 - 2 * d / 3, d)  # the root, but for a multiple of d³
+
+    def rising(v: float) -> bool:
+        q = v + d
+        if q >= 1:
+            return True
+        slope = math.log(v / q) - math.log((1 - v) / (1 - q)) + d / (q * (1 - q))
+        return slope >= 0
+
+    return _divergence(_first_enough(rising, 1 - d), d)
+
+
+def _first_enough(enough: Callable[[float], bool], high: float) -> float:
+    """The smallest float in (0, high] with enough(x), by bisection; `high` where none is found."""
+    low = 0.0
+    while low < (middle := (low + high) / 2) < high:
+        if enough(middle):
+            high = middle
+        else:
+            low = middle
+    return high

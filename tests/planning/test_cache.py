@@ -1,0 +1,86 @@
+"""The cache: faster, never different, and harmless whatever is in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.planning import cache
+from holdfast.theory.methods import Sized, best_steepest
+from holdfast.theory.sizing import Promise
+
+PROMISE = Promise(10, 8, 0.1, 0.1, 0.9)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path / "coins"))
+    return tmp_path / "coins"
+
+
+def count_searches(monkeypatch: pytest.MonkeyPatch) -> list[Promise]:
+    asked: list[Promise] = []
+
+    def counted(promise: Promise, target: float | None = None) -> Sized:
+        asked.append(promise)
+        return best_steepest(promise, target)
+
+    monkeypatch.setattr(cache, "best_steepest", counted)
+    return asked
+
+
+def test_second_time_needs_no_search(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = count_searches(monkeypatch)
+    first = cache.steepest(PROMISE)
+    again = cache.steepest(PROMISE)
+    assert len(asked) == 1
+    assert again.size == first.size
+    assert again.parameters == first.parameters
+    assert [path.suffix for path in folder.iterdir()] == [".json"]  # no temporary file is left
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "not json",
+        "[]",
+        "[1, 2, 3, 4]",
+        "[2.0, 0.1, 0.5, 1]",  # sound parameters, wrong blocks
+        "[1e9, 0.1, 0.5, 10]",
+        "[2.0, -1.0, 0.5, 10]",
+        "[NaN, 0.1, 0.5, 10]",
+        '{"order": 2}',
+        "[" * 3000,
+        "7" * 10_000,
+    ],
+)
+def test_spoiled_entries_are_ignored_and_replaced(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    true = cache.steepest(PROMISE)
+    (entry,) = folder.iterdir()
+    entry.write_text(content)
+    asked = count_searches(monkeypatch)
+    assert cache.steepest(PROMISE).size == true.size
+    assert len(asked) == 1
+    assert json.loads(entry.read_text())[3] == true.size.blocks
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path / "file" / "below"))
+    assert cache.steepest(PROMISE).size.blocks > 0
+
+
+def test_off_and_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOLDFAST_CACHE", "off")
+    assert cache.cache_folder() is None
+    assert cache.steepest(PROMISE).size.blocks > 0
+    monkeypatch.delenv("HOLDFAST_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache.cache_folder() == tmp_path / "holdfast"

@@ -1,0 +1,99 @@
+"""Bad input: every message names the parameter, what is allowed, and what came."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+import holdfast as hf
+
+GOOD: dict[str, Any] = {"queries": 10, "grid": 4, "tail": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "allowed"),
+    [
+        ("queries", 0, "whole number from 1"),
+        ("queries", -3, "whole number from 1"),
+        ("queries", 2.5, "whole number from 1"),
+        ("queries", math.nan, "whole number from 1"),
+        ("queries", math.inf, "whole number from 1"),
+        ("queries", 10**9, "to 100,000,000"),
+        ("queries", 10**400, "to 100,000,000"),
+        ("queries", True, "whole number"),
+        ("queries", "ten", "whole number"),
+        ("grid", 1, "whole number from 2"),
+        ("grid", 2**63, "whole number from 2"),
+        ("grid", math.nan, "whole number from 2"),
+        ("tail", 0.5, "(0, 0.5)"),
+        ("tail", 0.7, "(0, 0.5)"),
+        ("tail", 0, "(0, 0.5)"),
+        ("tail", math.nan, "(0, 0.5)"),
+        ("confidence", 0, "(0, 1)"),
+        ("confidence", 1, "(0, 1)"),
+        ("confidence", 1.5, "(0, 1)"),
+        ("confidence", math.nan, "(0, 1)"),
+        ("rows", 0, "whole number from 1"),
+        ("rows", 1e30, "whole number from 1"),
+        ("block_size", 0, "whole number from 1"),
+        ("blocks", 0, "whole number from 1"),
+        ("error", -1, "(0, inf]"),
+        ("error", math.nan, "(0, inf]"),
+        ("shape", "median", "'mean', 'sd' or 'none'"),
+        ("target", 1.0, "(0, 1)"),
+    ],
+)
+def test_one_wrong_argument(parameter: str, value: object, allowed: str) -> None:
+    with pytest.raises(hf.InvalidInput) as caught:
+        hf.plan(**{**GOOD, parameter: value})
+    assert caught.value.parameter == parameter
+    assert allowed in str(caught.value)
+    assert "got" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({}, "queries must be given"),
+        ({"rows": 1000}, "block_size or error together with rows"),
+        ({**GOOD, "rows": 10, "blocks": 10}, "one at a time"),
+        ({**GOOD, "tails": (0.1, 0.9)}, "one at a time"),
+        ({"queries": 1, "tails": (0.9, 0.1)}, "0 < a < b < 1"),
+        ({"queries": 1, "tails": 0.3}, "0 < a < b < 1"),
+        ({"queries": 1, "tails": (0.1, 0.4), "target": 0.6}, "between the tails"),
+        ({"queries": 1, "target": 0.9}, "together with tails"),
+        ({**GOOD, "error": 0.1, "shape": "none"}, "left out for shape 'none'"),
+        ({**GOOD, "shape": "sd"}, "given with shape 'sd'"),
+        ({**GOOD, "sd": 1.0}, "left out for shape 'mean'"),
+        ({"queries": 1, "blocks": 100, "error": 0.1}, "rows or block_size"),
+        ({**GOOD, "low": 1.0, "high": 0.0}, "high must be"),
+        ({"queries": 1, "grid": hf.grid([3])}, "at least 2 points"),
+    ],
+)
+def test_contradictions(request_: dict[str, Any], message: str) -> None:
+    with pytest.raises(hf.InvalidInput, match=message.replace("(", r"\(")):
+        hf.plan(**request_)
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({"queries": 100, "grid": 32, "tail": 0.25, "rows": 1000}, "Not enough rows"),
+        ({"queries": 100, "grid": 32, "tail": 0.25, "blocks": 1000}, "Not enough blocks"),
+        ({"queries": 100, "grid": 32, "blocks": 3}, "Not enough blocks"),
+        ({"blocks": 3, "grid": 32, "tail": 0.25}, "Not enough data"),
+        ({**GOOD, "error": 0.01}, "too coarse"),
+        (
+            {"queries": 10, "grid": 64, "tail": 0.1, "error": 0.05, "block_size": 5},
+            "Not enough units",
+        ),
+    ],
+)
+def test_impossible_combinations(request_: dict[str, Any], message: str) -> None:
+    with pytest.raises(hf.Infeasible) as caught:
+        hf.plan(**request_)
+    assert message in str(caught.value)
+    assert caught.value.needed
+    assert caught.value.remedy

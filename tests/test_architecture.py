@@ -1,0 +1,104 @@
+"""The layout is the architecture: one-way imports, small files, a light `import holdfast`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.api_pages import LAYER_PAGES
+from tools.architecture import LAYERS, problems
+
+SOURCE = Path(__file__).parents[1] / "src"
+FILES = sorted(SOURCE.rglob("*.py"))
+PUBLIC_SURFACE = SOURCE / "holdfast" / "__init__.py"  # it gathers names from every layer
+MOST_LINES = 300
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p != PUBLIC_SURFACE], ids=module_name)
+def test_imports_go_one_way(path: Path) -> None:
+    is_package = path.name == "__init__.py"
+    assert problems(module_name(path), path.read_text("utf-8"), is_package=is_package) == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_name)
+def test_files_are_small(path: Path) -> None:
+    assert len(path.read_text("utf-8").splitlines()) <= MOST_LINES
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("holdfast.theory.coin", "from holdfast.planning import plan"),
+        ("holdfast.theory.coin", "def f():\n    from holdfast.lab.audit import audit"),
+        ("holdfast.theory.coin", "from ..mechanisms import search"),
+        ("holdfast.theory.coin", "from .. import lab"),
+        ("holdfast.errors", "import holdfast.arguments"),
+        ("holdfast.arguments", "from holdfast.grids import Grid"),
+        ("holdfast.planning.plan", "import holdfast"),
+        ("holdfast.planning.plan", "import holdfast as hf"),
+        ("holdfast.planning.plan", "from holdfast import Grid"),
+        ("holdfast.planning.plan", "from holdfast import *"),
+        ("holdfast.planning.plan", "from .. import plan"),
+        ("holdfast.theory.coin", "import random"),
+        ("holdfast.theory.coin", "import os.path"),
+        ("holdfast.theory.coin", "from pathlib import Path"),
+        ("holdfast.theory.coin", "from holdfast.randomness import flip"),
+        ("holdfast.theory.coin", "from numpy.random import default_rng"),
+        ("holdfast.theory.coin", "import numpy as np\nx = np.random.default_rng(1)"),
+        ("holdfast.theory.coin", "open('data')"),
+        ("holdfast.lab.audit", "import random"),
+        ("holdfast.lab.audit", "import os\nx = os.urandom(8)"),
+        ("holdfast.lab.audit", "import scipy"),
+        ("holdfast.lab.audit", "if True:\n    from scipy.special import ndtr"),
+        ("holdfast.lab.audit", "class A:\n    import scipy.special"),
+        ("holdfast.lab.audit", "def f():\n    from scipy import stats"),
+        ("holdfast.lab.audit", "def f():\n    import scipy.stats as s"),
+        ("holdfast.oddments", "x = 1"),
+    ],
+)
+def test_the_checker_sees_a_broken_rule(module: str, source: str) -> None:
+    assert len(problems(module, source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("holdfast.arguments", "from holdfast.errors import InvalidInput"),
+        ("holdfast.theory.sizing", "import math\nfrom holdfast.theory.coin import Coin"),
+        ("holdfast.theory.sizing", "from .coin import Coin\nfrom . import renyi"),
+        ("holdfast.theory.sizing", "from ..errors import Infeasible"),
+        ("holdfast.randomness", "import os\nx = os.urandom(8)"),
+        ("holdfast.lab.audit", "def f():\n    from scipy.special import ndtr"),
+        ("holdfast.lab.audit", "class A:\n    def f(self):\n        import scipy.optimize"),
+        ("holdfast.cli.main", "import rich\nfrom holdfast.lab.audit import audit"),
+    ],
+)
+def test_the_checker_lets_good_modules_pass(module: str, source: str) -> None:
+    assert problems(module, source) == []
+
+
+def test_relative_imports_of_a_package_start_at_the_package() -> None:
+    assert problems("holdfast.theory", "from .coin import Coin", is_package=True) == []
+    assert len(problems("holdfast.theory", "from ..lab import audit", is_package=True)) == 1
+
+
+def test_importing_the_package_is_light() -> None:
+    heavy = {"scipy", "matplotlib", "typer", "rich"}
+    code = f"import sys, holdfast; print(*sorted({heavy!r} & set(sys.modules)))"
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=SOURCE
+    )
+    assert run.stdout.split() == []
+
+
+def test_every_layer_has_a_page_of_the_reference() -> None:
+    layers = {name for row in LAYERS for name in row}
+    assert layers - set(LAYER_PAGES) == {"cli", "__main__"}

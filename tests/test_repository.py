@@ -1,0 +1,67 @@
+"""What must be true of the files that are committed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LOCKS = sorted(ROOT.glob("requirements*.lock"))
+MACHINE_PATH = re.compile(r"(^|[^\w.])/(work|farm|root|home)/", re.MULTILINE)
+LARGEST = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def committed() -> list[Path]:
+    """Every file git has, or would take: an error is found before the commit, not after."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git repository")
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [path for name in listed.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def test_no_file_names_a_place_on_one_machine(committed: list[Path]) -> None:
+    wrong = [
+        path.relative_to(ROOT)
+        for path in committed
+        if MACHINE_PATH.search(path.read_text("utf-8", errors="replace"))
+    ]
+    assert wrong == []
+
+
+def test_the_pattern_of_machine_paths_works() -> None:
+    assert MACHINE_PATH.search('open("/' + 'home/me/data.csv")')
+    assert MACHINE_PATH.search("/" + "work/main")
+    assert not MACHINE_PATH.search("https://example.org/" + "home/page")
+
+
+def test_no_file_is_large(committed: list[Path]) -> None:
+    assert [path for path in committed if path.stat().st_size > LARGEST] == []
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
+def test_locks_pin_versions_and_hashes_and_name_no_registry(lock: Path) -> None:
+    text = lock.read_text("utf-8")
+    assert "://" not in text
+    assert "--index" not in text
+    for requirement in text.replace("\\\n", " ").splitlines():
+        if not requirement.startswith("#"):
+            assert "==" in requirement
+            assert "--hash=sha256:" in requirement
+
+
+def test_the_changelog_mentions_the_version() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")), ids=lambda path: path.name)
+def test_links_of_the_front_pages_lead_somewhere(page: Path) -> None:
+    """The build of the site checks the pages in docs/; this checks those beside it."""
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8"))
+    assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []

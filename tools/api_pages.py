@@ -1,0 +1,79 @@
+"""Writes docs/reference/api: a page for each layer, which mkdocstrings fills from the docstrings.
+
+Every `make docs` writes them again, and they are not committed: none can be out of date.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tools.architecture import LAYERS
+
+__all__ = ["LAYER_PAGES", "write_pages"]
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "holdfast"
+PAGES = ROOT / "docs" / "reference" / "api"
+
+# What a reader should expect of a layer. The command line is documented as commands, not as code.
+LAYER_PAGES = {
+    "errors": "The exception tree.",
+    "arguments": "Checks of arguments.",
+    "grids": "The finite sets of possible answers.",
+    "randomness": "The one source of entropy, and exact draws from it.",
+    "theory": "Every bound, as a pure function: no data, no randomness, no files.",
+    "planning": "A question about a study in, a plan that explains itself out.",
+    "mechanisms": "The randomised algorithms, given counts or values.",
+    "protocols": "Values per block in, answers out, and the budget that they share.",
+    "engines": "From blocks and an estimator to one value per block.",
+    "ledger": "The durable record.",
+    "holdout": "The one door to the data.",
+    "baselines": "Textbook mechanisms that cannot certify.",
+    "lab": "Analysts who attack, experiments that measure them, audits.",
+    "report": "One self-contained page about a holdout.",
+    "server": "The holdout behind a network interface.",
+    "client": "Talks to a server.",
+}
+_PUBLIC = "holdfast"
+
+_INDEX = """\
+# Python modules
+
+Made from the docstrings: first the public surface, then a page for each layer of the code, where a
+module imports only from its own layer or from one above it. What is in the public surface stays;
+what is only in the modules is documented so that it can be checked, and may change.
+
+| page | what it holds |
+|---|---|
+"""
+
+
+def _exists(layer: str) -> bool:
+    return (SOURCE / f"{layer}.py").exists() or (SOURCE / layer / "__init__.py").exists()
+
+
+def write_pages(folder: Path) -> list[str]:
+    """Write an index and the pages of the layers that exist; return the names of the pages."""
+    layers = [name for row in LAYERS for name in row if name in LAYER_PAGES and _exists(name)]
+    about = {name: LAYER_PAGES[name] for name in layers}
+    if (SOURCE / "__init__.py").exists():
+        about = {_PUBLIC: "The public surface: what `import holdfast` gives.", **about}
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name, sentence in about.items():
+        if name == _PUBLIC:
+            # Its submodules have their own pages; here only the names it gathers.
+            block = f"::: {name}\n    options:\n      show_submodules: false\n"
+        else:
+            block = f"::: {_PUBLIC}.{name}\n"
+        (folder / f"{name}.md").write_text(f"# {name}\n\n{sentence}\n\n{block}", "utf-8")
+    rows = "".join(f"| [{name}]({name}.md) | {sentence} |\n" for name, sentence in about.items())
+    (folder / "index.md").write_text(_INDEX + rows, "utf-8")
+    order = "".join(f"  - {page}.md\n" for page in ["index", *about])
+    (folder / ".nav.yml").write_text(f"title: Python modules\nnav:\n{order}", "utf-8")
+    return list(about)
+
+
+if __name__ == "__main__":
+    write_pages(PAGES)

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Pins the dependencies: versions and hashes, no registry addresses. `--upgrade` takes the newest versions.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+compile() {
+    uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+        --no-header --no-annotate --no-emit-index-url "$@" pyproject.toml
+}
+
+# The other two follow the first, so that the tests and the benchmarks run what `make dist` installs.
+compile --all-extras --group dev --output-file requirements.lock "$@"
+compile --constraint requirements.lock --output-file requirements-runtime.lock "$@"
+compile --constraint requirements.lock --all-extras --group bench --output-file requirements-bench.lock "$@"
+
+if grep -n '://' requirements*.lock; then
+    echo "a lock file holds an address" >&2
+    exit 1
+fi
