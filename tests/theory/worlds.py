@@ -189,9 +189,11 @@ def facts(
                 psi = offence[answer]
                 if psi is None:
                     more = subtrees(reached, ghost, depth - 1)
-                    total = (total[:, np.newaxis] + more[np.newaxis]).reshape(-1, 4)
-                    if len(total) > most:
-                        total = total[rng.choice(len(total), most, replace=False)]
+                    if len(total) * len(more) > most:
+                        some, others = (rng.integers(len(x), size=most) for x in (total, more))
+                        total = total[some] + more[others]
+                    else:
+                        total = (total[:, np.newaxis] + more[np.newaxis]).reshape(-1, 4)
                 else:
                     sums = (reached.sum(), ghost.sum(), (reached * psi).sum(), (ghost * psi).sum())
                     total = total + np.array(sums)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 
 from holdfast.errors import Infeasible
 from holdfast.planning.alternatives import split_blocks
@@ -72,13 +73,14 @@ def best_tail_for_rows(study: Study, size: int) -> float:
 
 def best_tail_for_error(study: Study, size: int) -> float:
     """The tail that reaches the wanted error with the fewest rows, by the coin or by splitting."""
+    return _best(_any_tail(study, size), _rows_for_error(study, size))
+
+
+def _rows_for_error(study: Study, size: int) -> Callable[[float, float], float]:
+    """The log of the rows that the wanted error takes."""
     assert study.shape is not None
     shape, room = study.shape, study.room(size)
-
-    def score(blocks: float, tail: float) -> float:
-        return math.log(blocks) + math.log(shape.units(room, tail))
-
-    return _best(_any_tail(study, size), score)
+    return lambda blocks, tail: math.log(blocks) + math.log(shape.units(room, tail))
 
 
 def _best(promise: Promise, score: Callable[[float, float], float]) -> float:
@@ -121,19 +123,23 @@ def _coin_tail(promise: Promise, blocks: int) -> float:
 
 
 def most_queries(study: Study, size: int) -> int:
-    """The most questions that the data carry, by the coin or by splitting, to 0.2 %.
+    """The most questions that the data carry, by the coin or by splitting, to half a percent.
 
-    What is needed grows about like √k, so the next guess squares what is left; a bracket keeps
-    the guesses honest.
+    What is needed grows about like √k, so a guess squares what is left; a bracket keeps the
+    guesses honest, and halves where they creep.
     """
     at_hand = study.blocks if study.blocks is not None else study.rows
     assert at_hand is not None
     low, high, guess = 0, QUERIES_MAX + 1, 1000
-    while high - low > max(1, low // 500):
+    for attempt in count():
+        if high - low <= max(1, low // 200):
+            break
         needed = _needed(replace(study, queries=guess), size)
         low, high = (guess, high) if needed <= at_hand else (low, guess)
-        step = (at_hand / needed) ** 2 * (0.9995 if needed > at_hand else 1.0005)
-        guess = min(max(round(guess * step), low + 1), high - 1)
+        aim = guess * (at_hand / needed) ** 2
+        if attempt > 3 and low > 0:
+            aim = math.sqrt(low * min(high, 4 * low))
+        guess = min(max(round(aim), low + 1), high - 1)
     if low == 0:
         raise Infeasible(
             "Not enough data",
@@ -147,13 +153,10 @@ def most_queries(study: Study, size: int) -> int:
 def _needed(study: Study, size: int) -> int:
     """Blocks, or rows where rows are given, that the study's questions need."""
     assert study.queries is not None
-    if study.tails is not None:
-        tails = study.tails
-    elif study.error is not None and study.shape is not None:
-        tail = best_tail_for_error(study, size)
+    tails = study.tails
+    if tails is None:
+        tail = _tidy(best_tail(_any_tail(study, size), _rows_for_error(study, size)))
         tails = (tail, tail)
-    else:
-        tails = (0.25, 0.25)
     promise = Promise(study.queries, size, *tails, study.confidence)
     blocks = min(steepest(promise, study.target).size.blocks, split_blocks(promise))
     if study.blocks is not None:
