@@ -161,7 +161,24 @@ def test_a_hopeless_promise_has_no_size() -> None:
     """More drift than the median can absorb, whatever the number of blocks."""
     assert steepest_at(Promise(1, 2, 0.4, 0.4, 0.95), 2.0, 1.0) is None
     assert steepest_at(Promise(1, 2, 0.4, 0.3, 0.95), 2.0, 1.0) is None
-    assert steepest_at(Promise(1, 2, 0.3, 0.1, 0.95), 8.0, 0.1, target=0.2) is None
+    assert steepest_at(Promise(1, 2, 0.3, 0.1, 0.95), 8.0, 0.1, target=0.31) is None
+
+
+def test_a_target_outside_the_tails_is_refused() -> None:
+    for promise, target in (
+        (Promise(1, 2, 0.3, 0.1, 0.95), 0.2),
+        (Promise(1, 2, 0.1, 0.3, 0.95), 0.8),
+    ):
+        with pytest.raises(InvalidInput, match="between the tails"):
+            steepest_at(promise, 8.0, 0.1, target=target)
+
+
+def test_no_smaller_size_of_unequal_tails_passes() -> None:
+    """Rounding the target makes success come and go: the first success is what counts."""
+    for order, budget, fewest in ((4.0, 0.1, 630), (8.0, 0.4, 157)):
+        found = steepest_at(Promise(3, 2, 0.1, 0.05, 0.95), order, budget)
+        assert found is not None
+        assert found.size.blocks == fewest
 
 
 @pytest.mark.parametrize(

@@ -106,12 +106,7 @@ def _refuse_contradictions(study: Study) -> None:
     if study.blocks is not None and study.error is not None and study.block_size is None:
         hint = "Blocks without a size say nothing of the error: give rows or block_size."
         raise InvalidInput("error", study.error, "given with rows or block_size", hint)
-    if study.target is not None and study.tails is not None:
-        low, high = study.tails
-        if not low < study.target < 1 - high:
-            allowed = f"between the tails, in ({low:g}, {1 - high:g})"
-            raise InvalidInput("target", study.target, allowed)
-    elif study.target is not None and study.target != 0.5:
+    if study.tails is None and study.target not in (None, 0.5):
         raise InvalidInput("target", study.target, "given together with tails=(a, b)")
 
 

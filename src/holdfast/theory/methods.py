@@ -34,7 +34,7 @@ from holdfast.theory.drafts import (
 )
 from holdfast.theory.profile import Profile
 from holdfast.theory.renyi import ORDER_MAX
-from holdfast.theory.sizing import Promise, Size, minimise, smallest_blocks
+from holdfast.theory.sizing import Promise, Size, check_target, minimise, smallest_blocks
 
 __all__ = [
     "Sized",
@@ -80,6 +80,7 @@ def steepest_at(
 
 def best_steepest(promise: Promise, target: float | None = None) -> Sized:
     """The order and budget that need the fewest blocks."""
+    check_target(promise, target)
     start = start_parameters(promise)
     if table_length(promise, order_from(start[0]), start[1]) > _LENGTH_MAX:
         return _found(None, promise)
@@ -92,6 +93,7 @@ def best_steepest(promise: Promise, target: float | None = None) -> Sized:
 
 def best_gaussian(promise: Promise, target: float | None = None) -> Sized:
     """The noise of a Gaussian-count search that needs the fewest blocks (exact Gaussian DP)."""
+    check_target(promise, target)
     excess, budget = start_parameters(promise)
     start = (math.sqrt(promise.looks * (1 + excess) / (8 * budget)),)
     return _best(promise, gaussian_draft(promise), start, target)
@@ -99,6 +101,7 @@ def best_gaussian(promise: Promise, target: float | None = None) -> Sized:
 
 def best_laplace(promise: Promise, target: float | None = None) -> Sized:
     """The noise of a Laplace-count search that needs the fewest blocks."""
+    check_target(promise, target)
     excess, budget = start_parameters(promise)
     start = (excess, math.sqrt(promise.looks * (1 + excess) / (8 * budget)))
     return _best(promise, laplace_draft(promise), start, target)

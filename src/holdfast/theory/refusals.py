@@ -64,7 +64,8 @@ def logistic_refusal_price(slope: float, order: float, shift: float = 0.5) -> fl
     room = 1.0 - (a - 1) * math.expm1(step)
     if room <= 0:
         raise _unaffordable()
-    return -step * (a - 1) - math.log(room)
+    slack = 1e-15 * (1 + a * step)  # the two terms nearly cancel; rounded up
+    return -step * (a - 1) - math.log(room) + slack
 
 
 def _log_terms(a: float, p: float, q: float) -> tuple[float, float]:

@@ -25,12 +25,14 @@ __all__ = [
     "Promise",
     "Size",
     "certified",
+    "check_target",
     "minimise",
     "smallest_blocks",
 ]
 
 BLOCKS_MAX = 10**12
 QUERIES_MAX = 10**8
+_WINDOW = 300  # sizes tried again below the one that bisection finds
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,13 @@ class Size:
     failure_high: float
 
 
+def check_target(promise: Promise, target: float | None) -> None:
+    """A target outside the tails can never be promised: refuse it before any search."""
+    if target is not None and not promise.tail_low < target < 1 - promise.tail_high:
+        allowed = f"between the tails, in ({promise.tail_low:g}, {1 - promise.tail_high:g})"
+        raise InvalidInput("target", target, allowed)
+
+
 def certified(promise: Promise, curve: Curve, profile: Profile, size: Size) -> bool:
     """Whether centred transfer proves the promise at this size.
 
@@ -123,6 +132,7 @@ def smallest_blocks(
     `share` of β goes to the low side when the tails differ; `target` fixes the quantile asked
     for (default: m/2 for equal tails, else the best one).
     """
+    check_target(promise, target)
     low = promise.failure * share
     high = (promise.failure - low) * (1 - 1e-15)  # their float sum must not exceed β
     if promise.symmetric and target in (None, 0.5):
@@ -143,9 +153,19 @@ def smallest_blocks(
                 return size
         return None
 
-    if f_low + f_high >= 1:
+    room = 1 - f_low - f_high
+    if target is not None:
+        room = min(target - f_low, 1 - target - f_high)
+    if room <= 0:
         return None
-    return _first(at, 1, 1)
+    last = _first(at, 1, 1)
+    if last is None:
+        return None
+    # The target is a whole count: rounding it makes single sizes fail above ones that pass, so
+    # smaller ones are tried once more, as far down as a count or two of rounding can reach.
+    first = last.blocks - min(_WINDOW, math.ceil(3 / room) + 1)
+    earlier = map(at, range(max(1, first), last.blocks))
+    return next((size for size in earlier if size is not None), last)
 
 
 def _smallest_central(promise: Promise, curve: Curve, profile: Profile) -> Size | None:

@@ -92,7 +92,7 @@ def decisive_mass(curve: Curve, tail: float, failure: float, *, centred: bool = 
     0.9089
     """
     direct = largest_sample_mass(curve, tail, failure, centred=centred)
-    if tail < 0.4:  # where the mirror cannot win, do not pay for it
+    if tail < 0.4:  # the mirror rarely wins here: its time is not worth it
         return direct
     least = least_population_mass(curve, 1 - tail, failure, centred=centred)
     return min(direct, (failure - curve.smallest(least)) * (1 + 1e-12))
