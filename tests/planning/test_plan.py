@@ -128,6 +128,28 @@ def test_a_changed_plan_is_refused(made: hf.Plan, change: dict[str, float]) -> N
         hf.Plan.from_json(changed.to_json())
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"method": "split"},
+        {"method": "paper"},
+        {"rows": 10_000, "block_size": 2, "leftover": 0},
+        {"rows": 6_000, "block_size": 1, "leftover": 50},
+        {"alternatives": ()},
+        {"blocks": "many"},
+        {"order": None},
+        {"queries": 1e400},
+        {"looks": []},
+    ],
+)
+def test_inconsistent_numbers_beside_the_promise_are_refused(
+    made: hf.Plan, change: dict[str, object]
+) -> None:
+    changed = dataclasses.replace(made, **change)  # type: ignore[arg-type]
+    with pytest.raises(hf.InvalidInput, match="plan must be"):
+        hf.Plan.from_json(changed.to_json())
+
+
 def test_foreign_json_is_refused(made: hf.Plan) -> None:
     for text in ("", "[]", "{}", '{"format": 1}', json.dumps({**made.to_dict(), "extra": 1})):
         with pytest.raises(hf.InvalidInput, match="plan must be"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, cast
 
 from holdfast.errors import InvalidInput
-from holdfast.planning.alternatives import Alternative
+from holdfast.planning.alternatives import Alternative, recommended, split_blocks
 from holdfast.theory.coin import Coin, steepest_coin
 from holdfast.theory.curves import RenyiCurve
 from holdfast.theory.profile import coin_profile
@@ -100,6 +100,19 @@ class Plan:
         curve = RenyiCurve(self.order, self.budget)
         return certified(promise, curve, coin_profile(coin, self.looks), size)
 
+    def _consistent(self) -> bool:
+        """Whether the numbers beside the promise fit it and each other."""
+        if recommended(self.alternatives).method != self.method:
+            return False
+        if self.blocks_of("steepest") != self.blocks:
+            return False
+        if self.blocks_of("split") != split_blocks(self.promise):
+            return False
+        if self.rows is None or self.block_size is None:
+            return self.leftover is None
+        used = self.block_size * self.recommended_blocks
+        return 0 <= self.rows - used == self.leftover
+
     def to_dict(self) -> dict[str, object]:
         """Plain numbers and text, as `holdfast plan --json` prints them."""
         data: dict[str, object] = {"format": FORMAT, "tail": self.tail, "tails": list(self.tails)}
@@ -117,7 +130,10 @@ class Plan:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> Plan:
-        """The plan that `to_dict` wrote; refused if it is not one, or does not prove itself."""
+        """The plan that `to_dict` wrote; refused if it is not one, or does not prove itself.
+
+        The promise is proved again from its numbers; what stands beside it must be consistent.
+        """
         known = {field.name for field in fields(cls)}
         derived = {"format", "tail", "tails", "uncounted"}
         if data.get("format") != FORMAT or set(data) != known | derived:
@@ -131,8 +147,8 @@ class Plan:
                 Alternative(**{"blocks": None, **entry}) for entry in (*entries, *uncounted)
             )
             plan = cls(**cast(dict[str, Any], values))
-            sound = plan.verify() and plan.blocks_of("steepest") == plan.blocks
-        except (TypeError, InvalidInput) as wrong:
+            sound = plan.verify() and plan._consistent()
+        except (TypeError, ValueError, AttributeError, ArithmeticError) as wrong:
             raise InvalidInput("plan", str(wrong), "a complete plan as it was written") from wrong
         if not sound:
             hint = "It was changed after it was made: make it again."
