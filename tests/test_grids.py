@@ -11,6 +11,7 @@ import pickle
 import sys
 import time
 import tracemalloc
+from collections import deque
 from collections.abc import Callable, Iterator
 from decimal import ROUND_CEILING, Context, Decimal, Inexact, localcontext
 from fractions import Fraction
@@ -397,14 +398,16 @@ def test_failures_count_as_the_lowest_point(g: Grid) -> None:
     assert g.ceiling([*failures, 3]).tolist() == [0] * len(failures) + [g.ceiling(3)]
     for failure in failures:
         assert not np.any(g.ceiling(failure)) or isinstance(failure, list | np.ndarray)
-        assert g.ceiling([3, failure]).ravel().tolist()[-1] == 0 or isinstance(failure, list)
+        assert g.ceiling([3, failure]).tolist() == [g.ceiling(3), 0]
+        assert g.ceiling((failure,) * 5).tolist() == [0] * 5
 
 
 def test_whole_arrays_of_something_else_are_failures_too() -> None:
     g = grid(0, 1, step=0.5)
     for values in (["a", "b"], np.array(["1", "2"]), np.array([1j, 2j]), np.array([b"x"] * 2)):
         assert g.ceiling(values).tolist() == [0, 0]
-    assert g.ceiling(np.array(["2020", "NaT"], "datetime64[D]")).tolist() == [0, 0]
+    for kind in ("datetime64[D]", "datetime64[ns]", "m8[D]", "m8[ns]", "i4,f8"):
+        assert g.ceiling(np.ones(2, "i8").astype(kind)).tolist() == [0, 0]
     assert g.ceiling(["a", 0.5]).tolist() == [0, 1]  # numpy makes text of both
 
 
@@ -412,7 +415,99 @@ def test_masked_entries_are_failures() -> None:
     masked = np.ma.MaskedArray([0.5, 1.0, 7.0], mask=[False, True, False])
     for g in (grid(0, 1, step=0.5), grid([0, 0.5, 1]), grid(0, 2, scale="integer")):
         assert g.ceiling(masked).tolist() == [1, 0, 2]
-    assert grid(0, 1, step=0.5).ceiling(np.ma.masked) == 0
+        for kind in (np.float32, np.longdouble, np.int64, np.uint8, bool, object):
+            ones = np.ma.MaskedArray(np.ones(3, kind), mask=[True, False, True])
+            assert g.ceiling(ones).tolist() == [0, g.ceiling(1), 0]
+        assert g.ceiling(np.ma.MaskedArray([1, 1])).tolist() == [g.ceiling(1)] * 2
+        hidden = np.ma.MaskedArray(1.0, mask=True)
+        assert g.ceiling([np.ma.masked, hidden, 1.0]).tolist() == [0, 0, g.ceiling(1)]
+        assert g.ceiling(np.ma.masked) == g.ceiling(hidden) == 0
+    fields = np.ma.MaskedArray(np.zeros(2, "i4,f8"), mask=[(True, False)] * 2)
+    assert grid(0, 1, step=0.5).ceiling(fields).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("g", ONE_OF_EACH, ids=name)
+def test_the_shape_of_a_list_is_its_length(g: Grid) -> None:
+    """Else five pairs would be a table, and refused, where four and a number are answered."""
+    for item in (np.full(2, 3.0), [3, 3], (3.0,), np.full((2, 2), 3), [[3]], [], np.ones(0), "33"):
+        for values in ([item] * 5, (item,) * 5, deque([item] * 5)):
+            assert g.ceiling(values).tolist() == [0] * 5
+        column = np.empty(5, dtype=object)
+        for i in range(5):
+            column[i] = item
+        assert g.ceiling(column).tolist() == [0] * 5
+        assert g.ceiling([item] * 4 + [3]).tolist() == [0] * 4 + [g.ceiling(3)]
+    assert g.ceiling([]).shape == (0,)
+    assert g.ceiling(range(1, 4)).tolist() == g.ceiling(np.arange(1, 4)).tolist()
+
+
+# Values that raise when they are read, and would tell what they have seen.
+
+SECRET = "SECRET-4711"
+
+
+def tell(*_: object) -> Any:
+    raise RuntimeError(SECRET)
+
+
+class Unhashable(type):
+    __hash__ = tell
+
+
+HOSTILE: list[Any] = [
+    type("Array", (), {"__array__": tell})(),
+    type("Interface", (), {"__array_interface__": property(tell)})(),
+    type("Sequence", (), {"__len__": tell, "__getitem__": tell})(),
+    type("Float", (float,), {"__float__": tell})(3),
+    type("Int", (int,), {"__int__": tell, "__index__": tell, "__trunc__": tell})(3),
+    type("Numpy", (np.float64,), {"__float__": tell})(3),
+    type("Long", (np.longdouble,), {"as_integer_ratio": tell})(3),
+    type("Ratio", (Fraction,), {"numerator": property(tell)})(3),
+    type("Lost", (object,), {"__class__": property(tell)})(),
+    Unhashable("Meta", (), {"__eq__": tell, "__hash__": None})(),
+    type("Pair", (list,), {"__len__": tell, "__iter__": tell, "__getitem__": tell})([3, 3]),
+]
+
+
+@pytest.mark.parametrize("g", ONE_OF_EACH, ids=name)
+@pytest.mark.parametrize("hostile", range(len(HOSTILE)))  # pytest would read the values
+def test_a_value_that_raises_is_a_failure_and_tells_nothing(g: Grid, hostile: int) -> None:
+    value = HOSTILE[hostile]
+    column = np.empty(3, dtype=object)
+    for i, item in enumerate((3, value, 3)):
+        column[i] = item
+    for values in ([3, value, 3], [3.0, value, 3.0], (3, value, 3), column, [3, [value], 3]):
+        assert g.ceiling(values).tolist() == [g.ceiling(3), 0, g.ceiling(3)]
+    assert g.ceiling(value) == 0
+    assert g.ceiling([value] * 2).tolist() == [0, 0]
+    assert not g.contains(value)
+
+
+def test_a_number_with_methods_of_its_own_is_read_by_its_type() -> None:
+    ratio = type("Ratio", (Fraction,), {"__truediv__": tell, "__lt__": tell, "__ceil__": tell})
+    digits = type("Digits", (Decimal,), {"is_finite": tell, "as_integer_ratio": tell})
+    for g in ONE_OF_EACH:
+        assert g.ceiling([ratio(3), digits(3)]).tolist() == [g.ceiling(3)] * 2
+
+
+def test_floating_point_errors_are_not_passed_on() -> None:
+    signalling = np.array([0x7FF0000000000001], np.uint64).view(np.float64)
+    short = np.array([0x7F800001], np.uint32).view(np.float32)
+    with np.errstate(all="raise"):
+        for g in EVERY:
+            for values in (signalling, short, list(signalling), list(short)):
+                assert g.ceiling(values).tolist() == [0]
+            g.ceiling(np.array([1e-320, -LARGEST, LARGEST]))
+
+
+def test_an_interrupt_is_no_failure() -> None:
+    def interrupt(*_: object) -> Any:
+        raise KeyboardInterrupt
+
+    slow = type("Slow", (float,), {"__float__": interrupt})(3)
+    for values in ([1.0, slow], np.array([1.0, slow], dtype=object), slow):
+        with pytest.raises(KeyboardInterrupt):
+            grid(0, 1, step=0.5).ceiling(values)
 
 
 anything = st.recursive(

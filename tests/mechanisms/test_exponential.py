@@ -451,7 +451,8 @@ def test_wrong_arguments() -> None:
     for epsilon in (0, -1.0, math.nan, math.inf, "1", 1e7):
         with pytest.raises(InvalidInput, match="epsilon"):
             exponential_median([0.5], points, epsilon, entropy)  # type: ignore[arg-type]
-    for values in ([], [[0.1]], 0.5):
+    shapes: list[object] = [[], 0.5, np.zeros((2, 2))]
+    for values in shapes:
         with pytest.raises(InvalidInput, match="one value per block"):
             exponential_median(values, points, 1.0, entropy)
         with pytest.raises(InvalidInput, match="one value per block"):

@@ -94,3 +94,12 @@ def test_a_coin_ten_per_cent_off_is_noticed(factor: float) -> None:
     promised = logistic_coin(slope=0.7, floor=1e-4)
     mutant = logistic_coin(slope=0.7 * factor, floor=1e-4)
     assert seen_to_differ(mutant, promised, seed=7)
+
+
+def test_a_distance_is_not_negative() -> None:
+    """As an index it would count from the end: the floor instead of 1/2."""
+    coin = COINS[0]
+    assert coin.error(np.array([0, 1, 10**9], np.uint64))[-1] == coin.floor
+    for wrong in (-1, -(2**63)):
+        with pytest.raises(InvalidInput, match="twice_distance must be distances of at least 0"):
+            coin.error(np.array([0, wrong]))

@@ -5,18 +5,22 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, grid
 from holdfast.mechanisms import (
+    exponential_median,
     gaussian_search,
     laplace_search,
     look,
+    score_intervals,
     search,
     search_counts,
     search_many,
@@ -334,6 +338,60 @@ def test_nan_counts_as_the_lowest_point() -> None:
     assert search(np.array([math.nan, 1.0, 1.0]), points, COINS["probit"], surely) == 4
 
 
+class Hostile(float):
+    """A number that tells, when it is read, what it has seen."""
+
+    def __float__(self) -> float:
+        raise RuntimeError("SECRET-4711")
+
+    def __array__(self, *_: object) -> NDArray[np.float64]:
+        raise RuntimeError("SECRET-4711")
+
+
+PAIR = np.full(2, 0.9)
+FAILURES: list[object] = [PAIR, [0.9], (), None, "0.9", Hostile(0.9), np.ma.masked, object()]
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
+def test_any_number_of_failures_is_answered_as_nan_is(failure: object) -> None:
+    """A refusal, or an exception passed on, would tell that all blocks fail, or that one does."""
+    points, coin = grid(0, 1, step=0.1), COINS["probit"]
+    for failures in range(6):
+        values = [failure] * failures + [0.5] * (5 - failures)
+        column = np.empty(5, dtype=object)
+        for i, value in enumerate(values):
+            column[i] = value
+        same = [math.nan] * failures + [0.5] * (5 - failures)
+        for given_as in (values, tuple(values), column):
+            assert score_intervals(given_as, points)[2].tolist() == (
+                score_intervals(same, points)[2].tolist()
+            )
+            for seed in range(3):
+                assert search(given_as, points, coin, SeededEntropy(seed)) == search(
+                    same, points, coin, SeededEntropy(seed)
+                )
+                assert exponential_median(given_as, points, 1.0, SeededEntropy(seed)) == (
+                    exponential_median(same, points, 1.0, SeededEntropy(seed))
+                )
+            assert weighted_count(given_as) == weighted_count(same)
+        many = search_many([values, same], points, coin, SeededEntropy(1))
+        assert many.tolist() == search_many([same] * 2, points, coin, SeededEntropy(1)).tolist()
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, object])
+def test_masked_blocks_are_failures(kind: type) -> None:
+    points = grid(0, 1, step=0.1)
+    values: Any = np.ma.MaskedArray(np.ones(5, kind), mask=[True, True, False, True, False])
+    assert [Counts(values, points).at_most(i) for i in (0, 9, 10)] == [3, 3, 5]
+    assert weighted_count(values) == 2
+    assert score_intervals(values, points).score.tolist() == [2, 3]
+    table: Any = values[np.newaxis].repeat(2, axis=0)
+    coin = COINS["probit"]
+    nan = np.array([[math.nan, math.nan, 1, math.nan, 1]] * 2)
+    found = search_many(table, points, coin, SeededEntropy(1))
+    assert found.tolist() == search_many(nan, points, coin, SeededEntropy(1)).tolist()
+
+
 def test_values_are_read_only() -> None:
     values = np.linspace(0, 1, 101)
     values.flags.writeable = False
@@ -358,13 +416,15 @@ def test_noisy_counts_are_coins() -> None:
 
 def test_wrong_arguments() -> None:
     points, coin, entropy = grid(0, 1, step=0.1), COINS["probit"], SeededEntropy(1)
-    for values in ([], [[0.1]], 0.5, np.zeros((2, 2))):
+    shapes: list[object] = [[], (), 0.5, np.zeros((2, 2)), np.full((2, 2), None)]
+    for values in shapes:
         with pytest.raises(InvalidInput, match="one value per block"):
             search(values, points, coin, entropy)
     for target in (-1, 7, 0.5, True):
         with pytest.raises(InvalidInput, match="twice_target"):
             search([0.1, 0.2, 0.3], points, coin, entropy, twice_target=target)  # type: ignore[arg-type]
-    for table in ([0.1], np.zeros((2, 0)), np.zeros((1, 1, 1))):
+    tables: list[object] = [[], [0.1], [[0.1], [0.1, 0.2]], [[], []], np.zeros((2, 0))]
+    for table in (*tables, np.zeros((1, 1, 1))):
         with pytest.raises(InvalidInput, match="questions × blocks"):
             search_many(table, points, coin, entropy)
     for targets in (np.array([1]), np.array([1, 7]), np.array([0.5, 1.0])):

@@ -136,6 +136,8 @@ def test_a_changed_plan_is_refused(made: hf.Plan, change: dict[str, float]) -> N
         {"rows": 10_000, "block_size": 2, "leftover": 0},
         {"rows": 6_000, "block_size": 1, "leftover": 50},
         {"alternatives": ()},
+        {"settings": (("sigma", 1.0),)},
+        {"error": 0.1},
         {"blocks": "many"},
         {"order": None},
         {"queries": 1e400},
@@ -150,8 +152,50 @@ def test_inconsistent_numbers_beside_the_promise_are_refused(
         hf.Plan.from_json(changed.to_json())
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tail", 0.4),
+        ("tails", [0.4, 0.6]),
+        ("queries", 1000.0),
+        ("grid", 32.0),
+        ("blocks", 0),
+        ("binding", 3),
+        ("alternatives", [{"method": "steepest", "blocks": 5949}]),
+        ("uncounted", None),
+        ("shape", {"kind": "mean"}),
+        ("error", 1e-9),
+    ],
+)
+def test_changed_fields_are_refused(made: hf.Plan, name: str, value: object) -> None:
+    with pytest.raises(hf.InvalidInput, match="plan must be"):
+        hf.Plan.from_dict({**made.to_dict(), name: value})
+
+
+def test_a_plan_with_rows_survives_the_journey() -> None:
+    for request in (
+        {"queries": 50, "grid": 32, "tail": 0.05, "rows": 100_000},
+        {"queries": 5, "grid": 32, "tail": 0.25, "rows": 10_000, "shape": "sd", "sd": 2.0},
+        {"queries": 5, "grid": 8, "tails": (0.2, 0.9), "block_size": 10},
+    ):
+        plan = hf.plan(**request)
+        assert hf.Plan.from_json(plan.to_json()) == plan
+        if plan.method == "split":
+            assert set(dict(plan.settings)) == {"blocks_per_question", "rank"}
+        if plan.error is not None:
+            with pytest.raises(hf.InvalidInput, match="plan must be"):
+                hf.Plan.from_dict({**plan.to_dict(), "error": plan.error / 2})
+
+
 def test_foreign_json_is_refused(made: hf.Plan) -> None:
-    for text in ("", "[]", "{}", '{"format": 1}', json.dumps({**made.to_dict(), "extra": 1})):
+    for text in (
+        "",
+        "[]",
+        "[" * 100_000,
+        "{}",
+        '{"format": 1}',
+        json.dumps({**made.to_dict(), "extra": 1}),
+    ):
         with pytest.raises(hf.InvalidInput, match="plan must be"):
             hf.Plan.from_json(text)
 
@@ -201,6 +245,27 @@ def test_wanted_error_is_reached_with_the_fewest_rows() -> None:
     assert fewer.error > 0.05 * 0.999
 
 
+def test_wanted_error_with_blocks_of_a_given_size() -> None:
+    plan = hf.plan(queries=500, error=0.05, block_size=1000)
+    assert plan.block_size == 1000
+    assert plan.error is not None
+    assert 0.049 <= plan.error <= 0.05
+    most = hf.plan(rows=100_000, block_size=100, error=0.2)
+    assert most.queries >= 3000  # 3,000 questions leave room on these rows
+    assert most.error is not None
+    assert most.error <= 0.2
+    few = hf.plan(blocks=300, block_size=10, error=0.4)
+    assert few.recommended_blocks <= 300
+
+
+def test_a_target_is_aimed_at() -> None:
+    plan = hf.plan(queries=100, grid=32, tails=(0.1, 0.9), target=0.2)
+    assert plan.target == pytest.approx(0.2, abs=1e-3)
+    assert plan.verify()
+    assert {a.method for a in plan.alternatives if a.blocks is not None} == {"gaussian", "steepest"}
+    assert plan.method == "steepest"
+
+
 def test_blocks_at_hand_give_the_largest_tail() -> None:
     plan = hf.plan(queries=100, blocks=500, grid=32)
     assert plan.blocks <= 500
@@ -229,6 +294,10 @@ def test_a_grid_brings_its_own_rounding() -> None:
     plan = hf.plan(queries=100, rows=100_000, grid=grid, tail=0.01)
     assert plan.grid == 51
     assert plan.rounding == pytest.approx(0.01)
+    wide = hf.plan(queries=100, rows=100_000, grid=hf.grid(0, 100, step=2), tail=0.01)
+    assert wide.error is not None
+    assert plan.error is not None
+    assert wide.error == pytest.approx(100 * plan.error)  # the mean's range is the grid's
     coarse = hf.plan(queries=100, rows=100_000, grid=hf.grid([0, 0.5, 0.6, 1]), tail=0.01)
     assert coarse.rounding == pytest.approx(0.25)
 

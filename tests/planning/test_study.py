@@ -67,6 +67,14 @@ def test_one_wrong_argument(parameter: str, value: object, allowed: str) -> None
         ({**GOOD, "error": 0.1, "shape": "none"}, "left out for shape 'none'"),
         ({**GOOD, "shape": "sd"}, "given with shape 'sd'"),
         ({**GOOD, "sd": 1.0}, "left out for shape 'mean'"),
+        ({**GOOD, "sd": 1.0, "shape": "none"}, "left out for shape 'none'"),
+        ({**GOOD, "low": 0.0, "shape": "none"}, "left out for shape 'none'"),
+        ({**GOOD, "low": -1e308, "high": 1e308}, "finite number"),
+        (
+            {"queries": 1, "grid": hf.grid(0, 0.1, step=0.01), "high": 1.0},
+            "covers the mean's range",
+        ),
+        ({"queries": 5, "error": 1e-12}, "10¹⁵ units"),
         ({"queries": 1, "blocks": 100, "error": 0.1}, "rows or block_size"),
         ({**GOOD, "low": 1.0, "high": 0.0}, "high must be"),
         ({"queries": 1, "grid": hf.grid([3])}, "at least 2 points"),
@@ -89,6 +97,8 @@ def test_contradictions(request_: dict[str, Any], message: str) -> None:
             {"queries": 10, "grid": 64, "tail": 0.1, "error": 0.05, "block_size": 5},
             "Not enough units",
         ),
+        ({"queries": 500, "rows": 10_000, "block_size": 10_001}, "Not enough rows"),
+        ({"queries": 100, "error": 0.01, "block_size": 10}, "Not enough units"),
     ],
 )
 def test_impossible_combinations(request_: dict[str, Any], message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ __all__ = ["app", "run"]
 app = typer.Typer(
     name="holdfast",
     help="Ask one holdout adaptively chosen questions, and know what each answer is worth.",
-    no_args_is_help=True,
+    invoke_without_command=True,  # then `_root` shows the help
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -38,15 +39,20 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Nothing to do before a command runs: the version option does its own work."""
+    del version  # its callback has done the work
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit status."""
+    _print_anywhere()
     as_json = "--json" in arguments
     try:
         status = app(args=list(arguments), standalone_mode=False)
@@ -66,6 +72,13 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as wrong:
         _report(f"{wrong.strerror or wrong}: {wrong.filename or ''}", "system", as_json)
         return 1
+
+
+def _print_anywhere() -> None:
+    """A terminal without × and ρ gets a question mark for them, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _usage(wrong: TyperException) -> str:

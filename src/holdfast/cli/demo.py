@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from holdfast.arguments import whole_number
+from holdfast.cli.values import whole
 from holdfast.errors import InvalidInput
 
 __all__ = ["demo_command"]
@@ -17,8 +18,13 @@ def demo_command(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for the picture; made if missing.")
     ] = Path("demo"),
-    runs: Annotated[int, typer.Option(help="How often to attack.")] = 100,
-    seed: Annotated[int | None, typer.Option(help="Repeatable, but without a certificate.")] = None,
+    runs: Annotated[
+        int, typer.Option(help="How often to attack.", parser=whole, metavar="<int>")
+    ] = 100,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Repeatable, but without a certificate.", parser=whole, metavar="<int>"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Plan, then attack a naive median and the planned looks with 10,000 adaptive questions.
@@ -32,6 +38,7 @@ def demo_command(
     from holdfast.lab.demo import run_demo
 
     runs = whole_number("runs", runs, 1, 100_000)
+    seed = None if seed is None else whole_number("seed", seed, 0, 2**64 - 1)
     if output.exists() and not output.is_dir():
         raise InvalidInput("output", str(output), "a folder")
     output.mkdir(parents=True, exist_ok=True)

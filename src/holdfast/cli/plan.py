@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from holdfast.cli.values import whole
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, parse_grid
 
@@ -20,17 +21,30 @@ _KNOWN, _PROMISE, _SHAPE = "What is known", "The promise", "The estimator"
 
 def plan_command(
     queries: Annotated[
-        int | None, typer.Option(help="Questions, chosen adaptively.", rich_help_panel=_KNOWN)
+        int | None,
+        typer.Option(
+            help="Questions, chosen adaptively.",
+            rich_help_panel=_KNOWN,
+            parser=whole,
+            metavar="<int>",
+        ),
     ] = None,
     rows: Annotated[
         int | None,
-        typer.Option(help="Units at hand: solves for the best error.", rich_help_panel=_KNOWN),
+        typer.Option(
+            help="Units at hand: solves for the best error.",
+            rich_help_panel=_KNOWN,
+            parser=whole,
+            metavar="<int>",
+        ),
     ] = None,
     blocks: Annotated[
-        int | None, typer.Option(help="Blocks at hand.", rich_help_panel=_KNOWN)
+        int | None,
+        typer.Option(help="Blocks at hand.", rich_help_panel=_KNOWN, parser=whole, metavar="<int>"),
     ] = None,
     block_size: Annotated[
-        int | None, typer.Option(help="Units a block.", rich_help_panel=_KNOWN)
+        int | None,
+        typer.Option(help="Units a block.", rich_help_panel=_KNOWN, parser=whole, metavar="<int>"),
     ] = None,
     grid: Annotated[
         str | None,
@@ -57,10 +71,14 @@ def plan_command(
         float | None, typer.Option(help="Wanted half-width.", rich_help_panel=_SHAPE)
     ] = None,
     shape: Annotated[str, typer.Option(help="mean, sd or none.", rich_help_panel=_SHAPE)] = "mean",
-    low: Annotated[float, typer.Option(help="Least term of a mean.", rich_help_panel=_SHAPE)] = 0.0,
+    low: Annotated[
+        float | None,
+        typer.Option(help="Least term of a mean; else the grid's, or 0.", rich_help_panel=_SHAPE),
+    ] = None,
     high: Annotated[
-        float, typer.Option(help="Largest term of a mean.", rich_help_panel=_SHAPE)
-    ] = 1.0,
+        float | None,
+        typer.Option(help="Largest term of a mean; else the grid's, or 1.", rich_help_panel=_SHAPE),
+    ] = None,
     sd: Annotated[
         float | None,
         typer.Option(help="Standard deviation on one unit.", rich_help_panel=_SHAPE),
@@ -114,10 +132,13 @@ def plan_command(
 def _grid(text: str | None) -> int | Grid | None:
     if text is None:
         return None
-    try:
-        return int(text)
-    except ValueError:
+    if ":" in text or "," in text:
         return parse_grid(text)
+    try:
+        return whole(text)
+    except typer.BadParameter:
+        allowed = "a whole number, LOW:HIGH:STEP, or a list such as 1,2,5,10"
+        raise InvalidInput("grid", text, allowed) from None
 
 
 def _tails(text: str | None) -> tuple[float, float] | None:
@@ -135,10 +156,10 @@ def _print_table(made: Plan) -> None:
     from rich.table import Table
 
     table = Table(title="The same promise by every method", title_justify="left", box=None)
-    table.add_column("method")
-    table.add_column("blocks", justify="right")
-    table.add_column("× steepest", justify="right")
-    table.add_column("")
+    table.add_column("method", overflow="fold")
+    table.add_column("blocks", justify="right", no_wrap=True)  # a number cut short is another one
+    table.add_column("× steepest", justify="right", no_wrap=True)
+    table.add_column("", overflow="fold")
     for alternative in made.alternatives:
         blocks = alternative.blocks
         counted = f"{blocks:,}" if blocks is not None else "–"

@@ -43,7 +43,7 @@ class Grid(ABC):
 
     @abstractmethod
     def _ceiling(self, values: object) -> NDArray[np.int64]:
-        """`ceiling`, masks aside."""
+        """`ceiling`."""
 
     @abstractmethod
     def describe(self) -> str:
@@ -105,12 +105,11 @@ class Grid(ABC):
 
         Values above the grid go to its highest point, values below to its lowest. So does every
         failure: NaN, None, a masked entry, whatever is not a real number (theory §2). This never
-        raises, for an exception would depend on the data. The result has the shape of `values`.
+        raises, for an exception would depend on the data. The result has the shape of an array,
+        and of a list the length: an item of a list that is not one number is a failure.
         """
-        indices = self._ceiling(values)
-        if isinstance(values, np.ma.MaskedArray):
-            indices = np.where(np.ma.getmaskarray(values), 0, indices)
-        return np.asarray(indices, dtype=np.int64)
+        with np.errstate(all="ignore"):  # the caller's settings may make a tiny number an error
+            return np.asarray(self._ceiling(values), dtype=np.int64)
 
     def project(self, values: object) -> NDArray[Any]:
         """Each value's projection onto the grid, `points(ceiling(values))`."""

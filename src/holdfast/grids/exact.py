@@ -33,11 +33,19 @@ def _decimal(value: Decimal) -> float | Fraction:
 def plain(value: object) -> int | float | Fraction | None:
     """The same number in a plain type, without rounding; None for what is not a real number.
 
-    Only known types are read, so nothing here can raise.
+    Never raises: a value whose own methods do is not a number.
 
     >>> plain(np.int64(2**60 + 1)), plain(Decimal("0.1")), plain(None), plain("1")
     (1152921504606846977, Fraction(1, 10), None, None)
     """
+    try:
+        return _plain(value)
+    except Exception:  # what it says may hold data (theory §2)
+        return None
+
+
+def _plain(value: object) -> int | float | Fraction | None:
+    """Exactly an int, a float or a Fraction: of a subclass, only the number is kept."""
     result: int | float | Fraction | None = None
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
@@ -50,9 +58,9 @@ def plain(value: object) -> int | float | Fraction | None:
     elif isinstance(value, np.floating):  # longdouble
         result = Fraction(*value.as_integer_ratio()) if np.isfinite(value) else float(value)
     elif isinstance(value, Decimal):
-        result = _decimal(value)
+        result = _decimal(Decimal(value))
     elif isinstance(value, Fraction):
-        result = value
+        result = Fraction(int(value.numerator), int(value.denominator))
     return result
 
 

@@ -5,14 +5,18 @@ replaced by the smallest float ≥ x; if they are integers, by the smallest inte
 replacements are computed exactly here, so that no comparison is ever made after a rounding that
 could change it: 2**53 + 1 is above the point 2.0**53.
 
-Nothing here raises, whatever the values are: an exception would depend on the data (theory §2).
-What is not a real number is a failure, NaN as a float and the low end as an integer.
+Nothing here raises, whatever the values are, nor does the shape of a list depend on its items: an
+exception, here or for a wrong shape, would depend on the data (theory §2). What is not one real
+number, or raises when read, is a failure, NaN as a float and the low end as an integer. Only what
+is no `Exception` passes, such as KeyboardInterrupt.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -24,20 +28,49 @@ from holdfast.grids.exact import plain
 __all__ = ["as_numbers", "floats_up", "integers_up"]
 
 _NUMERIC = "biuf"
+_KNOWN = {bool, int, float, *(np.dtype(code).type for code in "?bhilqBHILQefdg")}
 _EXACT = 2.0**53  # an integer that gives a float below this one gives it exactly
 _INT64_END = 2.0**63
 
 
-def _objects(values: object) -> NDArray[np.object_]:
-    """The elements themselves, as numpy found them or, where it cannot, one per item."""
-    try:
-        return np.asarray(values, dtype=object)
-    except ValueError:  # a list of arrays whose shapes do not agree
-        items = list(values) if isinstance(values, list | tuple) else [values]
-        array = np.empty(len(items), dtype=object)
-        for position, item in enumerate(items):
-            array[position] = item
-        return array
+def _objects(items: Iterable[object]) -> NDArray[np.object_]:
+    """Each item as the plain number that it is, None for a failure: nothing else is touched."""
+    numbers = [plain(item) for item in items]
+    array = np.empty(len(numbers), dtype=object)
+    array[:] = numbers
+    return array
+
+
+def _rounded(array: NDArray[Any]) -> bool:
+    """Whether numpy may have rounded a number of a list: an integer among floats."""
+    return array.dtype.kind == "f" and bool(np.any(np.abs(_at_least_double(array)) >= _EXACT))
+
+
+def _from_items(items: list[object]) -> NDArray[Any]:
+    """One number per item, whatever the items are: the shape is the length.
+
+    numpy reads the list only if every item is a single number of a known type. Of five pairs it
+    would make a table, and it would call an `__array__`, which may raise.
+    """
+    with suppress(Exception):  # a class may refuse to be hashed; 10**400 is no float
+        if _KNOWN.issuperset(map(type, items)):
+            array = np.asarray(items)
+            if array.dtype.kind in _NUMERIC and not _rounded(array):
+                return array
+    return _objects(items)
+
+
+def _from_array(values: NDArray[Any]) -> NDArray[Any]:
+    """The array; None where its type is no number, and a failure where it is masked."""
+    array = np.asarray(values)
+    if array.dtype.kind == "O":
+        array = _objects(array.flat).reshape(array.shape)
+    elif array.dtype.kind not in _NUMERIC:
+        return np.full(array.shape, None)
+    if isinstance(values, np.ma.MaskedArray):
+        failure: Any = math.nan if array.dtype.kind == "f" else None
+        array = np.where(np.ma.getmaskarray(values), failure, array)
+    return array
 
 
 def _at_least_double(array: NDArray[Any]) -> NDArray[Any]:
@@ -46,28 +79,29 @@ def _at_least_double(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def as_numbers(values: object) -> NDArray[Any]:
-    """An array of booleans, integers or floats; of objects where one of those types would round.
+    """An array of booleans, integers or floats; where those would round, of plain numbers or None.
+
+    A list (a tuple, any sequence) gives one number per item, and what is not one number is a
+    failure: its shape is its length, whatever the items are. An array keeps its shape.
 
     >>> as_numbers([1, 2.5]).dtype, as_numbers([2**53 + 1, 2.5]).dtype, as_numbers([1, None]).dtype
     (dtype('float64'), dtype('O'), dtype('O'))
+    >>> as_numbers([[1, 2], [3, 4]])
+    array([None, None], dtype=object)
     """
-    if isinstance(values, np.ndarray):
-        array = np.asarray(values)
-        return array if array.dtype.kind in _NUMERIC else array.astype(object)
-    try:
-        array = np.asarray(values)
-    except (OverflowError, TypeError, ValueError):
-        return _objects(values)
-    if array.dtype.kind not in _NUMERIC:
-        return _objects(values)  # ["a", 1.5] has become text
-    if array.dtype.kind == "f" and bool(np.any(np.abs(_at_least_double(array)) >= _EXACT)):
-        return _objects(values)  # an integer among floats may have been rounded
-    return array
+    with suppress(Exception):
+        if isinstance(values, np.ndarray):
+            return _from_array(values)
+        if isinstance(values, Sequence) and not isinstance(values, str | bytes):
+            return _from_items(list(values))
+        array = np.asarray(values)  # a column of a data frame, perhaps
+        if array.ndim > 0:
+            return _from_array(array)
+    return _objects([values]).reshape(())
 
 
-def _float_up(value: object) -> float:
-    """The smallest float ≥ value; NaN for a failure."""
-    number = plain(value)
+def _float_up(number: float | Fraction | None) -> float:
+    """The smallest float ≥ number; NaN for a failure."""
     if number is None or isinstance(number, float):
         return math.nan if number is None else number
     try:
@@ -99,8 +133,7 @@ def floats_up(values: object) -> NDArray[np.float64]:
     return np.where(rounded_down, np.nextafter(nearest, np.inf), nearest)
 
 
-def _integer_up(value: object, low: int, high: int) -> int:
-    number = plain(value)
+def _integer_up(number: float | Fraction | None, low: int, high: int) -> int:
     if number is None or number != number:
         return low
     if not low < number < high:

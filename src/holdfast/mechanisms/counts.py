@@ -29,6 +29,10 @@ class Counts:
     means x > t, where t is the largest number of that type that is ≤ T. Anything else is
     projected onto the grid first and compared by index.
 
+    A list is refused only if it is empty: of its items, whatever is not one number is a failure.
+    An array is refused for its shape, which must therefore not depend on the data: give the
+    estimators' results as a list, not as `np.array(results)`, which is a table if all are pairs.
+
     >>> from holdfast.grids import grid
     >>> counts = Counts(np.array([0.05, 0.31, 0.32, 7.0, math.nan]), grid(0, 1, step=0.1))
     >>> [counts.at_most(i) for i in (0, 1, 3, 4, 10)]
@@ -94,12 +98,13 @@ def weighted_count(weights: object) -> int:
     The sum is one of integers, exact whatever their order. Replacing one weight moves it by at
     most 2¹⁶, and so the result by at most 1. It is below Σ w_i by less than 1 + m·2⁻¹⁷ and above
     it by at most m·2⁻¹⁷, within the m·2⁻¹⁶ and one count that §2 charges to τ. A weight outside
-    [0, 1] is clipped and NaN counts as 0: no exception depends on the data.
+    [0, 1] is clipped and a failure counts as 0: no exception depends on the data.
 
     >>> weighted_count([0.5, 0.25, 0.25, 0.999, math.nan])
     1
     """
-    array = floats_up(weights)
+    with np.errstate(all="ignore"):  # whatever the caller's settings are
+        array = floats_up(weights)
     if array.ndim != 1:
         raise InvalidInput("weights", array.shape, "a list with one weight per block")
     inside = np.clip(np.where(np.isnan(array), 0.0, array), 0.0, 1.0)

@@ -92,8 +92,9 @@ def exponential_probabilities(intervals: ScoreIntervals, epsilon: float) -> NDAr
 def exponential_median(values: object, grid: Grid, epsilon: float, entropy: Entropy) -> int:
     """A grid index drawn with probability ∝ e^(−ε·c(v)/2), exactly.
 
-    One value per block; NaN and other failures count as the lowest point. Instead of all scores
-    it computes a few, near the median, and bounds for the rest; the bounds do not change the law.
+    One value per block, as `Counts` reads them; failures count as the lowest point. Instead of
+    all scores it computes a few, near the median, and bounds for the rest; the bounds do not
+    change the law.
 
     >>> from holdfast.grids import grid
     >>> from holdfast.randomness import SeededEntropy

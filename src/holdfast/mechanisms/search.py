@@ -86,7 +86,7 @@ def search_many(
     """One independent search for each row of values (questions, blocks): an index per question.
 
     Every row is searched as `search` would, with coins of its own; one numpy pass per level. The
-    target is one for all rows, or one per row.
+    target is one for all rows, or one per row. A table is an array or a list of rows.
 
     >>> from holdfast.grids import grid
     >>> from holdfast.randomness import SeededEntropy
@@ -98,7 +98,7 @@ def search_many(
     """
     plain = type(values) is np.ndarray and values.dtype == np.float64
     direct = plain and isinstance(grid.low, float)
-    array = np.asarray(values) if direct else grid.ceiling(values)
+    array = np.asarray(values) if direct else _projected_table(values, grid)
     if array.ndim != 2 or array.shape[1] == 0:
         raise InvalidInput("values", array.shape, "a table of questions × blocks")
     questions, blocks = array.shape
@@ -144,6 +144,17 @@ def laplace_search(
 ) -> int:
     """Noisy binary search with Laplace counts: a search with the Laplace coin, as above."""
     return search(values, grid, _laplace(scale, floor), entropy, twice_target=twice_target)
+
+
+def _projected_table(values: object, grid: Grid) -> NDArray[np.int64]:
+    """The values as grid indices; of a list, row by row, so that no item changes the shape."""
+    if not isinstance(values, list | tuple):
+        return grid.ceiling(values)
+    rows = [grid.ceiling(row) for row in values]
+    shapes = sorted({row.shape for row in rows})
+    if len(shapes) != 1:
+        raise InvalidInput("values", shapes, "a table of questions × blocks")
+    return np.stack(rows)
 
 
 @lru_cache(maxsize=16)

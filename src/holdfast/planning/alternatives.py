@@ -17,9 +17,9 @@ from holdfast.errors import InvalidInput
 from holdfast.theory.methods import Sized, best_exponential, best_gaussian
 from holdfast.theory.paper import adaptive_iqr, adaptive_tails
 from holdfast.theory.sizing import Promise
-from holdfast.theory.splitting import fresh_split
+from holdfast.theory.splitting import fresh_split, split_failure
 
-__all__ = ["METHODS", "Alternative", "compare", "recommended", "split_blocks"]
+__all__ = ["METHODS", "Alternative", "compare", "recommended", "split_blocks", "split_tail"]
 
 METHODS = ("paper", "split", "exponential", "gaussian", "steepest")
 _CERTIFYING = ("steepest", "split", "gaussian", "exponential")  # preferred in this order on a tie
@@ -27,20 +27,29 @@ _CERTIFYING = ("steepest", "split", "gaussian", "exponential")  # preferred in t
 
 @dataclass(frozen=True)
 class Alternative:
-    """A method and the blocks it needs for the promise; None where that cannot be stated."""
+    """A method, the blocks it needs for the promise (None where that cannot be stated), and the
+    settings with which it keeps it.
+    """
 
     method: str
     blocks: int | None
     note: str = ""
+    settings: tuple[tuple[str, float], ...] = ()
 
 
-def compare(promise: Promise, steepest: Sized) -> tuple[Alternative, ...]:
-    """Every method on the same promise, in the order of METHODS, those without a number last."""
+def compare(
+    promise: Promise, steepest: Sized, target: float | None = None
+) -> tuple[Alternative, ...]:
+    """Every method on the same promise, in the order of METHODS, those without a number last.
+
+    With a target of one's own, only the methods that can aim at it are counted.
+    """
+    free = target is None or (promise.symmetric and target == 0.5)
     entries = (
-        Alternative("paper", _paper_blocks(promise)),
-        Alternative("split", split_blocks(promise)),
-        _exponential(promise),
-        Alternative("gaussian", best_gaussian(promise).size.blocks),
+        Alternative("paper", _paper_blocks(promise)) if free else _aimless("paper"),
+        _split(promise) if free else _aimless("split"),
+        _exponential(promise) if free else _aimless("exponential"),
+        _gaussian(promise, target),
         Alternative("steepest", steepest.size.blocks),
         Alternative("interior", None, "asymptotic only: Bun et al. 2015 state no constants"),
         Alternative("linear", None, "asymptotic only: Steinke & Ullman 2016 state no constants"),
@@ -57,8 +66,25 @@ def recommended(alternatives: tuple[Alternative, ...]) -> Alternative:
 
 def split_blocks(promise: Promise) -> int:
     """Fresh splitting: k times the blocks of one question."""
+    return _split(promise).blocks or 0
+
+
+def split_tail(promise: Promise, blocks: int) -> float:
+    """The largest tail, on both sides, that `blocks` fresh blocks for one question promise."""
+    low, high, share = 0.0, 0.5, promise.failure / promise.queries
+    for _ in range(40):
+        middle = (low + high) / 2
+        if split_failure(blocks, (blocks + 1) // 2, middle, middle) <= share:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _split(promise: Promise) -> Alternative:
     one = fresh_split(promise.queries, promise.failure, promise.tail_low, promise.tail_high)
-    return promise.queries * one.blocks
+    settings = (("blocks_per_question", one.blocks), ("rank", one.rank))
+    return Alternative("split", promise.queries * one.blocks, "", settings)
 
 
 def _paper_blocks(promise: Promise) -> int | None:
@@ -72,7 +98,18 @@ def _paper_blocks(promise: Promise) -> int | None:
         return None
 
 
+def _gaussian(promise: Promise, target: float | None) -> Alternative:
+    sized = best_gaussian(promise, target)
+    settings = (("sigma", sized.parameters[0]), ("twice_target", sized.size.twice_target))
+    return Alternative("gaussian", sized.size.blocks, "", settings)
+
+
 def _exponential(promise: Promise) -> Alternative:
     if not promise.symmetric:
         return Alternative("exponential", None, "its score is built for the median: equal tails")
-    return Alternative("exponential", best_exponential(promise).size.blocks)
+    sized = best_exponential(promise)
+    return Alternative("exponential", sized.size.blocks, "", (("epsilon", sized.parameters[1]),))
+
+
+def _aimless(method: str) -> Alternative:
+    return Alternative(method, None, "aims where its own promise is cheapest, not at a target")

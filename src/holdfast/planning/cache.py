@@ -19,8 +19,10 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from holdfast.theory.methods import Sized, best_steepest, steepest_at
-from holdfast.theory.renyi import ORDER_MAX
+from holdfast.errors import InvalidInput
+from holdfast.theory.drafts import table_length
+from holdfast.theory.methods import LENGTH_MAX, Sized, best_steepest, steepest_at
+from holdfast.theory.renyi import ORDER_MAX, ORDER_MIN
 from holdfast.theory.sizing import Promise
 
 __all__ = ["cache_folder", "steepest"]
@@ -37,13 +39,25 @@ def steepest(promise: Promise, target: float | None = None) -> Sized:
     path = folder / f"{_key(promise, target)}.json"
     known = _read(path)
     if known is not None:
-        order, budget, share, blocks = known
-        sized = steepest_at(promise, order, budget, share, target)
-        if sized is not None and sized.size.blocks == blocks:
+        sized = _rebuilt(promise, target, *known)
+        if sized is not None:
             return sized
     sized = best_steepest(promise, target)
     _write(path, [*sized.parameters, sized.size.blocks])
     return sized
+
+
+def _rebuilt(
+    promise: Promise, target: float | None, order: float, budget: float, share: float, blocks: int
+) -> Sized | None:
+    """The remembered coin, built and certified again; None if that does not give its blocks."""
+    if table_length(promise, order, budget) > LENGTH_MAX:
+        return None
+    try:
+        sized = steepest_at(promise, order, budget, share, target)
+    except (InvalidInput, ArithmeticError):
+        return None
+    return sized if sized is not None and sized.size.blocks == blocks else None
 
 
 def cache_folder() -> Path | None:
@@ -73,8 +87,8 @@ def _read(path: Path) -> tuple[float, float, float, int] | None:
         sound = (
             all(isinstance(v, float) and math.isfinite(v) for v in (order, budget, share))
             and isinstance(blocks, int)
-            and 1 < order <= ORDER_MAX
-            and 0 < budget < 1e3
+            and ORDER_MIN <= order <= ORDER_MAX
+            and 1e-12 < budget < 1e3
             and 0 < share < 1
         )
     except (OSError, ValueError, TypeError, RecursionError):

@@ -76,7 +76,9 @@ def _method(plan: Plan) -> str:
             f"coin's {plan.blocks:,}"
         )
     names = {"steepest": "steepest coin", "gaussian": "Gaussian counts"}
-    return f"{names.get(plan.method, plan.method)}, {blocks}"
+    settings = ", ".join(f"{name} {value:.4g}" for name, value in plan.settings)
+    text = f"{names.get(plan.method, plan.method)}, {blocks}"
+    return f"{text} ({settings})" if settings else text
 
 
 def _data(plan: Plan) -> str:
@@ -86,10 +88,11 @@ def _data(plan: Plan) -> str:
 
 
 def _error(plan: Plan) -> str:
-    text = f"±{plan.error:.4g} for {plan.shape}"
+    about = plan.shape.describe() if plan.shape is not None else "the estimator"
+    text = f"±{plan.error:.4g} about the middle of the answer's grid cell, for {about}"
     if plan.rounding:
-        return f"{text}, of which ±{plan.rounding:.4g} is the grid's rounding"
-    return f"{text}, plus half a grid cell"
+        return f"{text}; ±{plan.rounding:.4g} of it is the cell"
+    return f"{text}; half the cell comes on top"
 
 
 def _others(plan: Plan) -> str:

@@ -29,6 +29,8 @@ def check_plot_file(path: Path) -> None:
     """Refuse what cannot be drawn, before the work starts."""
     if path.suffix.lstrip(".").lower() not in PLOT_FORMATS:
         raise InvalidInput("plot", str(path), f"a file ending in {', '.join(PLOT_FORMATS)}")
+    if path.is_dir():
+        raise InvalidInput("plot", str(path), "a file, not a folder")
     if not path.absolute().parent.is_dir():
         raise InvalidInput("plot", str(path), "a file in an existing folder")
     try:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Any, cast
 
 from holdfast.errors import InvalidInput
-from holdfast.planning.alternatives import Alternative, recommended, split_blocks
+from holdfast.planning.alternatives import METHODS, Alternative, recommended, split_blocks
+from holdfast.planning.shapes import Shape, shape_from_dict
 from holdfast.theory.coin import Coin, steepest_coin
 from holdfast.theory.curves import RenyiCurve
 from holdfast.theory.profile import coin_profile
 from holdfast.theory.sizing import Promise, Size, certified
+from holdfast.theory.splitting import fresh_split
 
 __all__ = ["FORMAT", "Plan"]
 
@@ -24,8 +27,8 @@ class Plan:
     """An immutable plan. `print(plan)` explains it; `plan.verify()` proves it again.
 
     `blocks`, `looks`, `order`, `budget`, `floor` and `tau` describe the steepest coin. `method` is
-    the recommended way to keep the promise, usually the same one; `block_size`, `rows`, `leftover`
-    and `error` are for the recommended method.
+    the recommended way to keep the promise, usually the same one; `settings`, `block_size`, `rows`,
+    `leftover` and `error` are for the recommended method.
     """
 
     method: str
@@ -46,7 +49,8 @@ class Plan:
     tau: float
     alternatives: tuple[Alternative, ...]
     binding: str
-    shape: str | None = None
+    settings: tuple[tuple[str, float], ...] = ()
+    shape: Shape | None = None
     block_size: int | None = None
     rows: int | None = None
     leftover: int | None = None
@@ -66,7 +70,7 @@ class Plan:
     @property
     def tails(self) -> tuple[float, float]:
         """(a, b): every answer lies in qi(a, b)."""
-        return self.tail_low, 1.0 - self.tail_high
+        return self.tail_low, float(1 - Fraction(repr(self.tail_high)))
 
     @property
     def target(self) -> float:
@@ -102,16 +106,33 @@ class Plan:
 
     def _consistent(self) -> bool:
         """Whether the numbers beside the promise fit it and each other."""
-        if recommended(self.alternatives).method != self.method:
+        chosen = recommended(self.alternatives)
+        if chosen.method != self.method or self.blocks_of("steepest") != self.blocks:
             return False
-        if self.blocks_of("steepest") != self.blocks:
+        if not set(METHODS) <= {a.method for a in self.alternatives}:
             return False
-        if self.blocks_of("split") != split_blocks(self.promise):
+        return self._splits() and self._fits_rows() and self._errs()
+
+    def _splits(self) -> bool:
+        """Splitting, where it is counted, keeps the promise with the blocks and rank it names."""
+        counted = {a.method: a.blocks for a in self.alternatives if a.blocks is not None}
+        if "split" in counted and counted["split"] != split_blocks(self.promise):
             return False
+        if self.method != "split":
+            return bool(self.settings) == (self.method != "steepest")
+        one = fresh_split(self.queries, self.promise.failure, self.tail_low, self.tail_high)
+        return dict(self.settings) == {"blocks_per_question": one.blocks, "rank": one.rank}
+
+    def _fits_rows(self) -> bool:
         if self.rows is None or self.block_size is None:
             return self.leftover is None
-        used = self.block_size * self.recommended_blocks
-        return 0 <= self.rows - used == self.leftover
+        return 0 <= self.rows - self.block_size * self.recommended_blocks == self.leftover
+
+    def _errs(self) -> bool:
+        if self.shape is None or self.block_size is None:
+            return self.error is None and self.rounding is None
+        sampling = self.shape.error(self.block_size, min(self.tail_low, self.tail_high))
+        return self.error == sampling + (self.rounding or 0.0) and (self.rounding or 0.0) >= 0.0
 
     def to_dict(self) -> dict[str, object]:
         """Plain numbers and text, as `holdfast plan --json` prints them."""
@@ -121,6 +142,8 @@ class Plan:
         counted = [a for a in self.alternatives if a.blocks is not None]
         data["alternatives"] = [{"method": a.method, "blocks": a.blocks} for a in counted]
         uncounted = [a for a in self.alternatives if a.blocks is None]
+        data["settings"] = dict(self.settings)
+        data["shape"] = None if self.shape is None else self.shape.to_dict()
         data["uncounted"] = [{"method": a.method, "note": a.note} for a in uncounted]
         return data
 
@@ -134,21 +157,15 @@ class Plan:
 
         The promise is proved again from its numbers; what stands beside it must be consistent.
         """
-        known = {field.name for field in fields(cls)}
+        names = {field.name for field in fields(cls)}
         derived = {"format", "tail", "tails", "uncounted"}
-        if data.get("format") != FORMAT or set(data) != known | derived:
+        if data.get("format") != FORMAT or set(data) != names | derived:
             hint = "Make the plan again with this version of Holdfast."
-            raise InvalidInput("plan", sorted(data), f"a plan of format {FORMAT}", hint)
-        values = {name: data[name] for name in known}
+            raise InvalidInput("plan", sorted(map(str, data)), f"a plan of format {FORMAT}", hint)
         try:
-            entries = cast(list[dict[str, Any]], data["alternatives"])
-            uncounted = cast(list[dict[str, Any]], data["uncounted"])
-            values["alternatives"] = tuple(
-                Alternative(**{"blocks": None, **entry}) for entry in (*entries, *uncounted)
-            )
-            plan = cls(**cast(dict[str, Any], values))
-            sound = plan.verify() and plan._consistent()
-        except (TypeError, ValueError, AttributeError, ArithmeticError) as wrong:
+            plan = cls(**{name: _field(name, data) for name in names})
+            sound = plan.verify() and plan._consistent() and plan.to_dict() == dict(data)
+        except (TypeError, ValueError, AttributeError, ArithmeticError, KeyError) as wrong:
             raise InvalidInput("plan", str(wrong), "a complete plan as it was written") from wrong
         if not sound:
             hint = "It was changed after it was made: make it again."
@@ -160,7 +177,7 @@ class Plan:
         """The plan that `to_json` wrote."""
         try:
             data = json.loads(text)
-        except ValueError as wrong:
+        except (TypeError, ValueError, RecursionError) as wrong:
             raise InvalidInput("plan", text, "the JSON text of a plan") from wrong
         if not isinstance(data, dict):
             raise InvalidInput("plan", data, "a JSON object")
@@ -170,3 +187,26 @@ class Plan:
         from holdfast.planning.explain import explain
 
         return explain(self)
+
+
+_WHOLE = {"queries", "grid", "blocks", "twice_target", "looks", "block_size", "rows", "leftover"}
+_TEXT = {"method", "binding"}
+_OPTIONAL = {"block_size", "rows", "leftover", "error", "rounding"}
+
+
+def _field(name: str, data: Mapping[str, object]) -> Any:
+    """One field of a written plan in its own type; a TypeError says which one is not."""
+    value = data[name]
+    if name == "alternatives":
+        entries = cast(list[dict[str, Any]], [*cast(Any, value), *cast(Any, data["uncounted"])])
+        return tuple(Alternative(**{"blocks": None, **entry}) for entry in entries)
+    if name == "settings":
+        return tuple((str(key), number) for key, number in cast(Any, value).items())
+    if name == "shape":
+        return None if value is None else shape_from_dict(cast(Mapping[str, object], value))
+    if value is None and name in _OPTIONAL:
+        return None
+    wanted: type = str if name in _TEXT else int if name in _WHOLE else float
+    if type(value) is not wanted:
+        raise TypeError(f"{name} must be of type {wanted.__name__}")
+    return value

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import count
 
 from holdfast.errors import Infeasible
-from holdfast.planning.alternatives import split_blocks
+from holdfast.planning.alternatives import split_blocks, split_tail
 from holdfast.planning.cache import steepest
 from holdfast.planning.study import Study
 from holdfast.theory.sizing import BLOCKS_MAX, QUERIES_MAX, Promise
@@ -19,12 +19,14 @@ __all__ = [
     "best_tail_for_rows",
     "grid_for",
     "most_queries",
+    "tail_for_block_size",
     "tail_for_blocks",
 ]
 
 _DEFAULT_GRID = 32
+_FINE_GRID = 2**16  # splitting pays no looks: rounding may as well be negligible
+_SPLIT_SIZES = (*range(1, 16), *range(17, 42, 4), 61, 101, 151)  # blocks a question, tried
 _LUMPY = 200  # blocks below which rounding to whole blocks decides between tails
-_SPLIT_TAILS = [10 ** (-i / 4) for i in range(2, 41)]  # 0.32 down to 1e-10
 
 
 def grid_for(study: Study) -> int:
@@ -44,7 +46,9 @@ def grid_for(study: Study) -> int:
         return _DEFAULT_GRID
     tail = best_tail_for_rows(study, 2**8)
     promise = Promise(study.queries, 2**8, tail, tail, study.confidence)
-    blocks = min(steepest(promise).size.blocks, split_blocks(promise))
+    blocks, split = steepest(promise).size.blocks, split_blocks(promise)
+    if split < blocks:
+        return _FINE_GRID
     sampling = study.shape.error(max(1, study.rows // blocks), tail)
 
     def error(looks: int) -> float:
@@ -91,16 +95,16 @@ def _best(promise: Promise, score: Callable[[float, float], float]) -> float:
         near = range(max(2, blocks - 2), blocks + 3)
         tails = ((m, _coin_tail(promise, m)) for m in near)
         options += [(score(m, t), t) for m, t in tails if t >= TAIL_MIN]
-    coin, coin_tail = min(options)
-    split, split_tail = min((score(_split(promise, t), t), t) for t in _SPLIT_TAILS)
-    return split_tail if split < coin else coin_tail
+    tails = ((one * promise.queries, _tidy(split_tail(promise, one))) for one in _SPLIT_SIZES)
+    options += [(score(m, t), t) for m, t in tails if t >= TAIL_MIN]
+    return min(options)[1]
 
 
 def tail_for_blocks(study: Study, size: int, blocks: int) -> float:
     """The largest tail that these blocks can promise, by the coin or by splitting."""
     promise = _any_tail(study, size)
-    fits = [t for t in _SPLIT_TAILS if _split(promise, t) <= blocks]
-    tail = max([_coin_tail(promise, blocks), *fits[:1]])
+    split = split_tail(promise, blocks // promise.queries) if blocks >= promise.queries else 0.0
+    tail = max(_coin_tail(promise, blocks), _tidy(split))
     if tail < TAIL_MIN:
         fewest = steepest(_with_tail(promise, TAIL_MIN)).size.blocks
         raise Infeasible(
@@ -112,10 +116,32 @@ def tail_for_blocks(study: Study, size: int, blocks: int) -> float:
     return tail
 
 
+def tail_for_block_size(study: Study, size: int) -> float:
+    """The smallest tail with which blocks of the given size reach the wanted error."""
+    assert study.shape is not None
+    assert study.block_size is not None
+    shape, units, room = study.shape, study.block_size, study.room(size)
+    if shape.error(units, TAIL_MAX) > room:
+        raise Infeasible(
+            "Not enough units a block",
+            f"blocks of {shape.units(room, TAIL_MAX):,} units",
+            f"block_size is {units:,}",
+            "Use larger blocks, or ask for a larger error.",
+        )
+    low, high = math.log(TAIL_MIN), math.log(TAIL_MAX)
+    for _ in range(60):
+        middle = (low + high) / 2
+        if shape.error(units, math.exp(middle)) <= room:
+            high = middle
+        else:
+            low = middle
+    return min(TAIL_MAX, math.exp(high))
+
+
 def _coin_tail(promise: Promise, blocks: int) -> float:
     """The largest tail that the coin keeps with these blocks; 0 if there is none."""
     found = largest_tail(promise, blocks)
-    tail = _tidy(found) if found is not None else 0.0
+    tail = _tidy(found or 0.0)
     # The search works with thinned coins and real sizes: settle the last digits with full ones.
     while tail >= TAIL_MIN and steepest(_with_tail(promise, tail)).size.blocks > blocks:
         tail = _tidy(tail * (0.999 if blocks >= _LUMPY else 0.97))
@@ -134,9 +160,12 @@ def most_queries(study: Study, size: int) -> int:
     for attempt in count():
         if high - low <= max(1, low // 200):
             break
-        needed = _needed(replace(study, queries=guess), size)
+        try:
+            needed: float = _needed(replace(study, queries=guess), size)
+        except Infeasible:  # more than can be computed is more than there is
+            needed = max(4.0 * at_hand, 1e18)
         low, high = (guess, high) if needed <= at_hand else (low, guess)
-        aim = guess * (at_hand / needed) ** 2
+        aim = guess * max(1e-3, at_hand / needed) ** 2
         if attempt > 3 and low > 0:
             aim = math.sqrt(low * min(high, 4 * low))
         guess = min(max(round(aim), low + 1), high - 1)
@@ -154,7 +183,10 @@ def _needed(study: Study, size: int) -> int:
     """Blocks, or rows where rows are given, that the study's questions need."""
     assert study.queries is not None
     tails = study.tails
-    if tails is None:
+    if tails is None and study.block_size is not None:
+        tail = tail_for_block_size(study, size)
+        tails = (tail, tail)
+    elif tails is None:
         tail = _tidy(best_tail(_any_tail(study, size), _rows_for_error(study, size)))
         tails = (tail, tail)
     promise = Promise(study.queries, size, *tails, study.confidence)
@@ -176,11 +208,9 @@ def _with_tail(promise: Promise, tail: float) -> Promise:
     return replace(promise, tail_low=tail, tail_high=tail)
 
 
-def _split(promise: Promise, tail: float) -> int:
-    return split_blocks(_with_tail(promise, tail))
-
-
 def _tidy(tail: float) -> float:
     """Three significant digits, rounded down: a smaller tail never needs more blocks."""
+    if tail <= 0:
+        return 0.0
     unit = 10.0 ** (math.floor(math.log10(tail)) - 2)
     return min(TAIL_MAX, float(f"{math.floor(tail / unit * (1 + 1e-12)) * unit:.3g}"))

@@ -8,14 +8,16 @@ none      nothing: answers are certified as quantiles, without an error in the a
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.arguments import real_number
 from holdfast.errors import InvalidInput
+from holdfast.grids import Grid
 from holdfast.theory.bars import mean_half_width, units_for_half_width
 
-__all__ = ["BoundedMean", "KnownSd", "Shape", "shape_from"]
+__all__ = ["BoundedMean", "KnownSd", "Shape", "shape_from", "shape_from_dict"]
 
 _UNITS_MAX = 10**15
 
@@ -40,6 +42,10 @@ class Shape(Protocol):
         """One phrase for explanations."""
         ...
 
+    def to_dict(self) -> dict[str, object]:
+        """Plain data, for a plan's JSON."""
+        ...
+
 
 @dataclass(frozen=True)
 class BoundedMean:
@@ -51,6 +57,7 @@ class BoundedMean:
     def __post_init__(self) -> None:
         real_number("low", self.low)
         real_number("high", self.high, self.low, open_low=True)
+        real_number("high − low", self.high - self.low)
 
     @property
     def span(self) -> float | None:
@@ -61,10 +68,17 @@ class BoundedMean:
 
     def units(self, error: float, tail: float) -> int:
         width = error / (self.high - self.low)
-        return 1 if width >= 1 else units_for_half_width(width, tail)
+        if width >= 1:
+            return 1
+        if -math.log(tail) > 2 * width**2 * _UNITS_MAX:  # Pinsker: about what it takes
+            raise _unreachable(error)
+        return units_for_half_width(width, tail)
 
     def describe(self) -> str:
         return f"a mean of terms in [{self.low:g}, {self.high:g}]"
+
+    def to_dict(self) -> dict[str, object]:
+        return {"kind": "mean", "low": self.low, "high": self.high}
 
 
 @dataclass(frozen=True)
@@ -86,26 +100,59 @@ class KnownSd:
     def units(self, error: float, tail: float) -> int:
         needed = (self.sd / error) ** 2 * (1 - tail) / tail
         if needed > _UNITS_MAX:
-            hint = "Ask for a larger error."
-            raise InvalidInput("error", error, "reachable with 10¹⁵ units a block", hint)
+            raise _unreachable(error)
         return max(1, math.ceil(needed * (1 + 1e-12)))
 
     def describe(self) -> str:
-        return f"any estimator with standard deviation {self.sd:g}/√t"
+        return f"any estimator with standard deviation {self.sd:g}/√t, inside the grid"
+
+    def to_dict(self) -> dict[str, object]:
+        return {"kind": "sd", "sd": self.sd}
 
 
-def shape_from(name: str, low: float, high: float, sd: float | None) -> Shape | None:
-    """The shape that a user names."""
-    if name == "mean":
-        if sd is not None:
-            raise InvalidInput("sd", sd, "left out for shape 'mean'", "Use shape='sd' with it.")
-        return BoundedMean(low, high)
-    if name == "sd":
-        if sd is None:
-            raise InvalidInput(
-                "sd", sd, "given with shape 'sd'", "It is one unit's, in answer units."
-            )
-        return KnownSd(sd)
+def shape_from_dict(data: Mapping[str, object]) -> Shape:
+    """The shape that `to_dict` wrote."""
+    if set(data) == {"kind", "low", "high"} and data["kind"] == "mean":
+        return BoundedMean(real_number("low", data["low"]), real_number("high", data["high"]))
+    if set(data) == {"kind", "sd"} and data["kind"] == "sd":
+        return KnownSd(real_number("sd", data["sd"]))
+    raise InvalidInput("shape", dict(data), "a shape as a plan writes it")
+
+
+def shape_from(
+    name: str, low: float | None, high: float | None, sd: float | None, grid: object
+) -> Shape | None:
+    """The shape that a user names. A mean's range is, if not given, the grid's, else [0, 1]."""
+    if name not in ("mean", "sd", "none"):
+        raise InvalidInput("shape", name, "'mean', 'sd' or 'none'")
+    if name != "mean":
+        for parameter, value in (("low", low), ("high", high)):
+            if value is not None:
+                raise InvalidInput(parameter, value, f"left out for shape {name!r}")
+    if name != "sd" and sd is not None:
+        raise InvalidInput("sd", sd, f"left out for shape {name!r}", "Use shape='sd' with it.")
     if name == "none":
         return None
-    raise InvalidInput("shape", name, "'mean', 'sd' or 'none'")
+    if name == "sd":
+        if sd is None:
+            hint = "It is one unit's, in the answer's own units."
+            raise InvalidInput("sd", sd, "given with shape 'sd'", hint)
+        return KnownSd(sd)
+    return _bounded_mean(low, high, grid)
+
+
+def _bounded_mean(low: float | None, high: float | None, grid: object) -> BoundedMean:
+    if not isinstance(grid, Grid):
+        return BoundedMean(0.0 if low is None else low, 1.0 if high is None else high)
+    shape = BoundedMean(
+        float(grid.low) if low is None else low, float(grid.high) if high is None else high
+    )
+    if grid.low > shape.low or grid.high < shape.high:
+        hint = "An answer at an end of the grid would have no bound on that side."
+        allowed = f"a grid that covers the mean's range, [{shape.low:g}, {shape.high:g}]"
+        raise InvalidInput("grid", grid, allowed, hint)
+    return shape
+
+
+def _unreachable(error: float) -> InvalidInput:
+    return InvalidInput("error", error, "reachable with 10¹⁵ units a block", "Ask for more.")

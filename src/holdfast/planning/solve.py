@@ -14,10 +14,11 @@ from holdfast.planning.search import (
     best_tail_for_rows,
     grid_for,
     most_queries,
+    tail_for_block_size,
     tail_for_blocks,
 )
 from holdfast.planning.shapes import shape_from
-from holdfast.planning.study import Study, study_from
+from holdfast.planning.study import Study, measure_grid, study_from
 from holdfast.theory.curves import RenyiCurve
 from holdfast.theory.methods import Sized
 from holdfast.theory.sizing import Promise
@@ -40,8 +41,8 @@ def plan(
     confidence: float = 0.95,
     error: float | None = None,
     shape: str = "mean",
-    low: float = 0.0,
-    high: float = 1.0,
+    low: float | None = None,
+    high: float | None = None,
     sd: float | None = None,
 ) -> Plan:
     """The best complete plan for what is known; whatever is left out is found.
@@ -55,13 +56,15 @@ def plan(
     tails       (a, b): answers lie in qi(a, b)               (left out: best for the error, or 1/4)
     target      the quantile to aim at                        (left out: the cheapest one)
     confidence  for all answers at once
-    error       the wanted half-width of an error bar
-    shape       'mean' of terms in [low, high]; 'sd' with one unit's standard deviation; 'none'
+    error       the wanted half-width of an error bar, about the middle of the answer's grid cell
+    shape       'mean' of terms in [low, high] (left out: the grid's range, or [0, 1]);
+                'sd' with one unit's standard deviation; 'none'
 
     >>> made = plan(queries=100, grid=32, tail=0.25)
     >>> made.method, made.blocks, made.verify()
     ('steepest', 1971, True)
     """
+    measure_grid(grid)  # first: a shape may take its range from it
     study = study_from(
         queries=queries,
         rows=rows,
@@ -73,7 +76,7 @@ def plan(
         target=target,
         confidence=confidence,
         error=error,
-        shape=shape_from(shape, low, high, sd),
+        shape=shape_from(shape, low, high, sd, grid),
     )
     _refuse_contradictions(study)
     size = grid_for(study)
@@ -88,7 +91,7 @@ def plan(
     assert study.queries is not None
     promise = Promise(study.queries, size, tail_low, tail_high, study.confidence)
     sized = steepest(promise, study.target)
-    return _assemble(study, promise, sized, compare(promise, sized), binding)
+    return _assemble(study, promise, sized, compare(promise, sized, study.target), binding)
 
 
 def _refuse_contradictions(study: Study) -> None:
@@ -114,6 +117,9 @@ def _settle_tails(study: Study, size: int) -> tuple[float, float, str]:
     """The two tails, and what decided them."""
     if study.tails is not None:
         return (*study.tails, "the promise: these are the fewest blocks that keep it")
+    if study.error is not None and study.block_size is not None:
+        rho = tail_for_block_size(study, size)
+        return rho, rho, "error: the tail is the one that reaches it with blocks of this size"
     blocks = _blocks_at_hand(study)
     if blocks is not None:
         rho = tail_for_blocks(study, size, blocks)
@@ -130,9 +136,11 @@ def _settle_tails(study: Study, size: int) -> tuple[float, float, str]:
 def _blocks_at_hand(study: Study) -> int | None:
     if study.blocks is not None:
         return study.blocks
-    if study.rows is not None and study.block_size is not None:
-        return study.rows // study.block_size
-    return None
+    if study.rows is None or study.block_size is None:
+        return None
+    if study.rows < study.block_size:
+        raise _too_few("rows", f"{study.block_size:,} rows a block", f"there are {study.rows:,}")
+    return study.rows // study.block_size
 
 
 def _assemble(
@@ -153,6 +161,8 @@ def _assemble(
     if block_size is not None and study.shape is not None:
         tail = min(promise.tail_low, promise.tail_high)
         error = study.shape.error(block_size, tail) + (rounding or 0.0)
+        if study.error is not None and binding.startswith("error") and error < 0.99 * study.error:
+            binding = "rows: they are more than the wanted error needs"
     return Plan(
         method=chosen.method,
         queries=promise.queries,
@@ -170,9 +180,10 @@ def _assemble(
         budget=sized.curve.budget,
         floor=sized.coin.floor,
         tau=sized.coin.tau,
-        alternatives=alternatives,
+        alternatives=tuple(replace(entry, settings=()) for entry in alternatives),
+        settings=chosen.settings,
         binding=binding,
-        shape=study.shape.describe() if error is not None and study.shape is not None else None,
+        shape=study.shape if error is not None else None,
         block_size=block_size,
         rows=rows,
         leftover=None if rows is None or block_size is None else rows - block_size * chosen.blocks,

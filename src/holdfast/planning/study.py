@@ -13,7 +13,7 @@ from holdfast.grids import ExplicitGrid, Grid
 from holdfast.planning.shapes import Shape
 from holdfast.theory.sizing import QUERIES_MAX
 
-__all__ = ["ROWS_MAX", "Study", "study_from"]
+__all__ = ["ROWS_MAX", "Study", "measure_grid", "study_from"]
 
 ROWS_MAX = 10**15
 
@@ -70,7 +70,7 @@ def study_from(
     shape: Shape | None,
 ) -> Study:
     """Check every argument by itself; what they mean together is the solver's business."""
-    size, cell = _grid(grid)
+    size, cell = measure_grid(grid)
     if rows is not None and blocks is not None:
         both = f"rows={rows!r}, blocks={blocks!r}"
         raise InvalidInput("rows and blocks", both, "given one at a time", "Rows are in units.")
@@ -91,7 +91,8 @@ def study_from(
     )
 
 
-def _grid(grid: int | Grid | None) -> tuple[int | None, float | None]:
+def measure_grid(grid: int | Grid | None) -> tuple[int | None, float | None]:
+    """The number of points, and the widest cell where it is known."""
     if grid is None:
         return None, None
     if isinstance(grid, Grid):

@@ -25,18 +25,13 @@ from numpy.typing import NDArray
 
 from holdfast.arguments import real_number
 from holdfast.errors import InvalidInput
-from holdfast.theory.renyi import (
-    ORDER_MAX,
-    _divergence,
-    _log_co_ratio,
-    _moment_excess,
-)
+from holdfast.theory.numerics import ROUNDING, log_co_ratio, moment_excess
+from holdfast.theory.renyi import ORDER_MAX, bernoulli_divergence
 
 __all__ = ["Coin", "laplace_coin", "logistic_coin", "probit_coin", "steepest_coin"]
 
 _LENGTH_MAX = 4_000_000  # half steps a table may hold (32 MB)
 _FLOOR_MIN = 1e-150
-_PRICE_ROUNDING = 1e-12  # relative: a price is rounded up by this
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +66,9 @@ class Coin:
         return (self.halfsteps.size - 1) / 2
 
     def error(self, twice_distance: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Probability of the wrong verdict at each distance, given as twice the counts."""
+        """Probability of the wrong verdict at each distance ≥ 0, given as twice the counts."""
+        if np.any(np.less(twice_distance, 0)):  # an index from the end would be a wrong price
+            raise InvalidInput("twice_distance", "a negative one", "distances of at least 0")
         return self.halfsteps[np.minimum(twice_distance, self.halfsteps.size - 1)]
 
     def yes(self, twice_offset: int) -> float:
@@ -103,8 +100,9 @@ class Coin:
         worst = 0.0
         for p, q in pairs:
             if p != q:
-                worst = max(worst, _divergence(a, p, q), _divergence(a, q, p))
-        return worst * (1 + _PRICE_ROUNDING)
+                there, back = bernoulli_divergence(a, p, q), bernoulli_divergence(a, q, p)
+                worst = max(worst, there, back)
+        return worst * (1 + ROUNDING)
 
 
 def steepest_coin(order: float, price: float, floor: float) -> Coin:
@@ -201,8 +199,8 @@ def _solve_half_step(a: float, s: float, goal: float, p: float, u: float) -> flo
     for _ in range(100):
         u = min(u, largest)
         z = p * math.exp(-u)
-        y = _log_co_ratio(p, z)
-        excess = z * _moment_excess(s, u) + (1 - z) * _moment_excess(s, y)
+        y = log_co_ratio(p, z)
+        excess = z * moment_excess(s, u) + (1 - z) * moment_excess(s, y)
         slope = s * z * u * (math.exp(a * u) - math.exp(a * y)) / excess
         step = (goal - math.log(excess)) / slope
         if step > 0 and u == largest:

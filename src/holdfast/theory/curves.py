@@ -15,11 +15,10 @@ from typing import Protocol
 
 from holdfast.arguments import real_number
 from holdfast.errors import InvalidInput
+from holdfast.theory.numerics import ROUNDING
 from holdfast.theory.renyi import largest_probability, smallest_probability
 
 __all__ = ["ApproximateCurve", "Curve", "GaussianCurve", "RenyiCurve"]
-
-_ROUNDING = 1e-12
 
 
 class Curve(Protocol):
@@ -59,10 +58,10 @@ class GaussianCurve:
     mu: float
 
     def largest(self, q: float) -> float:
-        return self._shift(q, self.mu, 1 + _ROUNDING)
+        return self._shift(q, self.mu, 1 + ROUNDING)
 
     def smallest(self, p: float) -> float:
-        return self._shift(p, -self.mu, 1 - _ROUNDING)
+        return self._shift(p, -self.mu, 1 - ROUNDING)
 
     @staticmethod
     def _shift(probability: float, mu: float, rounding: float) -> float:
@@ -90,9 +89,9 @@ class ApproximateCurve:
 
     def largest(self, q: float) -> float:
         q = real_number("q", q, 0, 1)
-        return min(1.0, min(math.exp(e) * q + d for e, d in self.pairs) * (1 + _ROUNDING))
+        return min(1.0, min(math.exp(e) * q + d for e, d in self.pairs) * (1 + ROUNDING))
 
     def smallest(self, p: float) -> float:
         p = real_number("p", p, 0, 1)
         # F(q) ≥ p needs every line to reach p.
-        return max(0.0, max((p - d) * math.exp(-e) for e, d in self.pairs) * (1 - _ROUNDING))
+        return max(0.0, max((p - d) * math.exp(-e) for e, d in self.pairs) * (1 - ROUNDING))

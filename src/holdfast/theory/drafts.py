@@ -59,11 +59,13 @@ def floor_for(promise: Promise) -> float:
     return _FLOOR * promise.failure / promise.looks
 
 
-def start_parameters(promise: Promise) -> tuple[float, float]:
+def start_parameters(promise: Promise, target: float | None = None) -> tuple[float, float]:
     """Where good orders (less 1) and budgets have been found: narrower tails and higher
     confidence want higher orders, narrower tails smaller budgets.
     """
     width = 1 - promise.tail_low - promise.tail_high
+    if target is not None:  # the nearer tail decides
+        width = 2 * min(target - promise.tail_low, 1 - promise.tail_high - target)
     nats = max(1.0, -math.log(promise.failure) / 3)
     return min(0.5 * ORDER_MAX, (4 + 28 * (1 - width) / width) * nats), 0.8 * width**3
 
@@ -153,7 +155,7 @@ def rough_blocks(promise: Promise, draft: Draft, share: float, target: float | N
         total = reach(draft, low) + reach(draft, high)
         return total / room if room > 0 else _hopeless(f_low + f_high)
     if f_low >= target or f_high >= 1 - target:
-        return _hopeless(f_low + f_high)
+        return _hopeless(max(0.0, f_low - target) + max(0.0, f_high - (1 - target)))
     return max(reach(draft, low) / (target - f_low), reach(draft, high) / (1 - target - f_high))
 
 

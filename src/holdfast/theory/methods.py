@@ -37,6 +37,7 @@ from holdfast.theory.renyi import ORDER_MAX
 from holdfast.theory.sizing import Promise, Size, check_target, minimise, smallest_blocks
 
 __all__ = [
+    "LENGTH_MAX",
     "Sized",
     "best_exponential",
     "best_gaussian",
@@ -46,7 +47,7 @@ __all__ = [
 ]
 
 _ROUGH, _FINE = 300, 2500  # half steps of the thinned coins the two search stages work with
-_LENGTH_MAX = 3e6  # half steps of a table that still takes well under a minute
+LENGTH_MAX = 3e6  # half steps of a table that still takes well under a minute
 _NEVER = 700.0  # the log of the blocks where parameters are outside the tables' reach
 
 
@@ -81,8 +82,8 @@ def steepest_at(
 def best_steepest(promise: Promise, target: float | None = None) -> Sized:
     """The order and budget that need the fewest blocks."""
     check_target(promise, target)
-    start = start_parameters(promise)
-    if table_length(promise, order_from(start[0]), start[1]) > _LENGTH_MAX:
+    start = start_parameters(promise, target)
+    if table_length(promise, order_from(start[0]), start[1]) > LENGTH_MAX:
         return _found(None, promise)
     (excess, budget), share = _search(promise, steepest_draft(promise), start, target)
     try:
@@ -94,7 +95,7 @@ def best_steepest(promise: Promise, target: float | None = None) -> Sized:
 def best_gaussian(promise: Promise, target: float | None = None) -> Sized:
     """The noise of a Gaussian-count search that needs the fewest blocks (exact Gaussian DP)."""
     check_target(promise, target)
-    excess, budget = start_parameters(promise)
+    excess, budget = start_parameters(promise, target)
     start = (math.sqrt(promise.looks * (1 + excess) / (8 * budget)),)
     return _best(promise, gaussian_draft(promise), start, target)
 
@@ -102,7 +103,7 @@ def best_gaussian(promise: Promise, target: float | None = None) -> Sized:
 def best_laplace(promise: Promise, target: float | None = None) -> Sized:
     """The noise of a Laplace-count search that needs the fewest blocks."""
     check_target(promise, target)
-    excess, budget = start_parameters(promise)
+    excess, budget = start_parameters(promise, target)
     start = (excess, math.sqrt(promise.looks * (1 + excess) / (8 * budget)))
     return _best(promise, laplace_draft(promise), start, target)
 
@@ -138,7 +139,7 @@ def _found(sized: Sized | None, promise: Promise) -> Sized:
         raise Infeasible(
             "Size of the plan",
             "more blocks, or finer coins, than can be computed",
-            f"{promise.queries:,} questions on a grid of {promise.grid_size:,} were asked for, "
+            f"{promise.queries:,} question(s) on a grid of {promise.grid_size:,} were asked for, "
             f"between tails {promise.tail_low:g} and {1 - promise.tail_high:g} at confidence "
             f"{promise.confidence:g}",
             "Ask fewer questions, use a coarser grid, or choose tails further apart.",
@@ -154,7 +155,9 @@ def _search(
     x: Sequence[float] = [*map(math.log, start), *([0.0] if shared else [])]
 
     def split(x: Sequence[float]) -> tuple[tuple[float, ...], float]:
-        logs, share = (x[:-1], 1 / (1 + math.exp(-x[-1]))) if shared else (x, 0.5)
+        # A side with next to none of β would need a lower floor than the coin has.
+        logs, logit = (x[:-1], min(max(x[-1], -6.0), 6.0)) if shared else (x, 0.0)
+        share = 1 / (1 + math.exp(-logit))
         return tuple(math.exp(min(max(v, -50.0), 50.0)) for v in logs), share
 
     def objective(x: Sequence[float], half_steps: int) -> float:
@@ -166,8 +169,8 @@ def _search(
             return _NEVER
 
     # The usual start is a guess: the search begins at the best of some around it.
-    shifts = product(*([(-2.0, -1.0, 0.0, 1.0, 2.0)] * len(start)))
-    around = [[a + b for a, b in zip(x, (*shift, 0.0), strict=False)] for shift in shifts]
+    near = [(-2.0, -1.0, 0.0, 1.0, 2.0)] * len(start) + [(-6.0, -3.0, 0.0, 3.0, 6.0)] * shared
+    around = [[a + b for a, b in zip(x, shift, strict=True)] for shift in product(*near)]
     x = min(around, key=partial(objective, half_steps=_ROUGH))
     for half_steps, spread in ((_ROUGH, 0.5), (_FINE, 0.1)):
         x = minimise(partial(objective, half_steps=half_steps), x, spread)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 
 from holdfast.arguments import real_number
-from holdfast.theory.renyi import ORDER_MAX, _exp_beyond_linear
+from holdfast.theory.numerics import ROUNDING, exp_beyond_linear
+from holdfast.theory.renyi import ORDER_MAX
 
 __all__ = ["exponential_price", "gaussian_price", "laplace_price"]
-
-_ROUNDING = 1e-12
 
 
 def _order(order: float) -> float:
@@ -27,7 +26,7 @@ def gaussian_price(order: float, sigma: float, shift: float = 0.5) -> float:
     0.000125...
     """
     sigma = real_number("sigma", sigma, 0, open_low=True)
-    return _order(order) * shift**2 / (2 * sigma**2) * (1 + _ROUNDING)
+    return _order(order) * shift**2 / (2 * sigma**2) * (1 + ROUNDING)
 
 
 def laplace_price(order: float, scale: float, shift: float = 0.5) -> float:
@@ -44,8 +43,8 @@ def laplace_price(order: float, scale: float, shift: float = 0.5) -> float:
     x = shift / scale
     if a * x > 600:
         return x  # D_a never exceeds the pure differential privacy ε = x
-    excess = a * _exp_beyond_linear((a - 1) * x) + (a - 1) * _exp_beyond_linear(-a * x)
-    return math.log1p(excess / (2 * a - 1)) / (a - 1) * (1 + _ROUNDING)
+    excess = a * exp_beyond_linear((a - 1) * x) + (a - 1) * exp_beyond_linear(-a * x)
+    return math.log1p(excess / (2 * a - 1)) / (a - 1) * (1 + ROUNDING)
 
 
 def exponential_price(order: float, epsilon: float, shift: float = 0.5) -> float:
@@ -58,4 +57,4 @@ def exponential_price(order: float, epsilon: float, shift: float = 0.5) -> float
     3.125...e-05
     """
     epsilon = real_number("epsilon", epsilon, 0, open_low=True)
-    return _order(order) * (shift * epsilon) ** 2 / 8 * (1 + _ROUNDING)
+    return _order(order) * (shift * epsilon) ** 2 / 8 * (1 + ROUNDING)

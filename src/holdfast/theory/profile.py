@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.theory.coin import Coin
+from holdfast.theory.numerics import ROUNDING
 
 __all__ = ["Profile", "coin_profile", "exponential_profile"]
-
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +35,12 @@ class Profile:
         inside = np.minimum(1.0, self.slips[first : twice_target + 1 : 2] / failure)
         beyond = _terms(twice_target) - inside.size
         flat = min(1.0, float(self.slips[-1]) / failure)
-        return float(inside.sum()) * (1 + _ROUNDING) + beyond * flat
+        return float(inside.sum()) * (1 + ROUNDING) + beyond * flat
 
     def mass(self, failure: float, twice_target: int, blocks: int) -> float:
         """Lower bound on E[1(bad)·S[ψ]] at P[bad] = failure, rounded down."""
         kept = _terms(twice_target) - self.shortfall(failure, twice_target)
-        return max(0.0, failure * kept / blocks * (1 - _ROUNDING))
+        return max(0.0, failure * kept / blocks * (1 - ROUNDING))
 
 
 def _terms(twice_target: int) -> int:

@@ -20,11 +20,10 @@ from itertools import pairwise
 from holdfast.arguments import real_number
 from holdfast.errors import Infeasible
 from holdfast.theory.coin import Coin
-from holdfast.theory.renyi import ORDER_MAX, _log_co_ratio, _log_ratio
+from holdfast.theory.numerics import ROUNDING, log_co_ratio, log_ratio
+from holdfast.theory.renyi import ORDER_MAX
 
 __all__ = ["logistic_refusal_price", "refusal_budget", "refusal_price"]
-
-_ROUNDING = 1e-12
 
 
 def refusal_price(coin: Coin, order: float, yes_price: float = 0.0) -> float:
@@ -45,12 +44,12 @@ def refusal_price(coin: Coin, order: float, yes_price: float = 0.0) -> float:
             # A No far above the target is the error itself; far below it, its complement.
             no, yes = _log_terms(a, error, other)
             worst = max(worst, _price(no, yes, b), _price(yes, no, b))
-    return worst * (1 + _ROUNDING)
+    return worst * (1 + ROUNDING)
 
 
 def refusal_budget(order: float, no_price: float, yes_price: float, noes: int, yeses: int) -> float:
     """(ℓA + kB)/(a − 1), rounded up: the stability that ℓ refusals and k consents use."""
-    return (noes * no_price + yeses * yes_price) / (order - 1) * (1 + _ROUNDING)
+    return (noes * no_price + yeses * yes_price) / (order - 1) * (1 + ROUNDING)
 
 
 def logistic_refusal_price(slope: float, order: float, shift: float = 0.5) -> float:
@@ -70,7 +69,7 @@ def logistic_refusal_price(slope: float, order: float, shift: float = 0.5) -> fl
 
 def _log_terms(a: float, p: float, q: float) -> tuple[float, float]:
     """ln(pᵃ q¹⁻ᵃ) and ln((1−p)ᵃ (1−q)¹⁻ᵃ)."""
-    return math.log(q) + a * _log_ratio(p, q), math.log1p(-q) + a * _log_co_ratio(p, q)
+    return math.log(q) + a * log_ratio(p, q), math.log1p(-q) + a * log_co_ratio(p, q)
 
 
 def _price(no: float, yes: float, yes_price: float) -> float:

@@ -7,7 +7,8 @@ digit of a small divergence. With x = ln(p/q), y = ln((1−p)/(1−q)) and s = a
 
     1 + q·e(x) + (1−q)·e(y),    e(x) = eˣ (eˢˣ − 1 − s x) + s (x eˣ − eˣ + 1),
 
-where both brackets are non-negative and have short power series: nothing cancels.
+where both brackets are non-negative and have short power series: nothing cancels
+(`holdfast.theory.numerics`).
 """
 
 from __future__ import annotations
@@ -15,60 +16,25 @@ from __future__ import annotations
 import math
 
 from holdfast.arguments import real_number
+from holdfast.theory.numerics import ROUNDING, log_co_ratio, log_ratio, moment_excess
 
-__all__ = ["ORDER_MAX", "ORDER_MIN", "divergence", "largest_probability", "smallest_probability"]
+__all__ = [
+    "ORDER_MAX",
+    "ORDER_MIN",
+    "bernoulli_divergence",
+    "divergence",
+    "largest_probability",
+    "smallest_probability",
+]
 
 ORDER_MIN = 1.01
 ORDER_MAX = 1e4
 
-_ROUNDING = 1e-12  # relative; covers the few ulps lost in one evaluation, tested against mpmath
 _LOG_TINY = -690.0  # floats below e⁻⁶⁹⁰ soon lose digits
 
 
-def _exp_beyond_linear(u: float) -> float:
-    """eᵘ − 1 − u ≥ 0, without cancellation near 0."""
-    if abs(u) > 0.5:
-        return math.expm1(u) - u
-    if abs(u) < 1e-3:  # most of a coin's steps; what is left out is below 1e-14 of it
-        return u * u / 2 * (1 + u / 3 * (1 + u / 4 * (1 + u / 5)))
-    total = 1.0
-    for n in range(16, 2, -1):
-        total = 1.0 + total * u / n
-    return total * u * u / 2
-
-
-def _entropy_gap(x: float) -> float:
-    """x eˣ − eˣ + 1 ≥ 0, without cancellation near 0: Σ_{n≥2} xⁿ / (n (n−2)!)."""
-    if abs(x) > 0.5:
-        return x * math.exp(x) - math.expm1(x)
-    if abs(x) < 1e-3:
-        return x * x * (1 / 2 + x * (1 / 3 + x * (1 / 8 + x * (1 / 30 + x / 144))))
-    total = 0.0
-    power = x * x
-    for n in range(2, 18):
-        total += power / n
-        power *= x / (n - 1)
-    return total
-
-
-def _moment_excess(s: float, x: float) -> float:
-    """e^((s+1)x) − 1 − (s+1)(eˣ − 1) ≥ 0."""
-    return math.exp(x) * _exp_beyond_linear(s * x) + s * _entropy_gap(x)
-
-
-def _log_ratio(p: float, q: float) -> float:
-    """ln(p/q); the difference of near-equal floats is exact, their quotient is not."""
-    gap = (p - q) / q
-    return math.log1p(gap) if abs(gap) < 0.5 else math.log(p) - math.log(q)
-
-
-def _log_co_ratio(p: float, q: float) -> float:
-    """ln((1−p)/(1−q)), accurate for tiny p and q."""
-    gap = (q - p) / (1 - q)
-    return math.log1p(gap) if abs(gap) < 0.5 else math.log1p(-p) - math.log1p(-q)
-
-
-def _divergence(a: float, p: float, q: float) -> float:
+def bernoulli_divergence(a: float, p: float, q: float) -> float:
+    """D_a(p‖q) without checks, for inner loops: a > 1 and 0 ≤ p, q ≤ 1 are the caller's care."""
     if p == q:
         return 0.0
     if q in (0.0, 1.0):
@@ -78,10 +44,10 @@ def _divergence(a: float, p: float, q: float) -> float:
     if p == 1.0:
         return -math.log(q)
     s = a - 1.0
-    x, y = _log_ratio(p, q), _log_co_ratio(p, q)
+    x, y = log_ratio(p, q), log_co_ratio(p, q)
     one, two = math.log(q) + a * x, math.log1p(-q) + a * y
     if max(one, two) < 1.0 and x < 700.0:
-        return math.log1p(q * _moment_excess(s, x) + (1 - q) * _moment_excess(s, y)) / s
+        return math.log1p(q * moment_excess(s, x) + (1 - q) * moment_excess(s, y)) / s
     # The sum exceeds e, so nothing cancels, but it may not fit a float.
     high, low = max(one, two), min(one, two)
     return (high + math.log1p(math.exp(low - high))) / s
@@ -96,7 +62,7 @@ def divergence(order: float, p: float, q: float) -> float:
     0.264402...
     """
     a = real_number("order", order, 1, ORDER_MAX, open_low=True)
-    return _divergence(a, real_number("p", p, 0, 1), real_number("q", q, 0, 1))
+    return bernoulli_divergence(a, real_number("p", p, 0, 1), real_number("q", q, 0, 1))
 
 
 def largest_probability(order: float, budget: float, q: float) -> float:
@@ -113,7 +79,7 @@ def largest_probability(order: float, budget: float, q: float) -> float:
     q = real_number("q", q, 0, 1)
     if q == 0.0 or limit == 0.0:
         return q
-    if _divergence(a, 1.0, q) <= limit:
+    if bernoulli_divergence(a, 1.0, q) <= limit:
         return 1.0
     # Bisect the log-odds: full relative accuracy for P near 0 and for 1 − P near 0 alike.
     low, high = math.log(q) - math.log1p(-q), 40.0
@@ -121,11 +87,11 @@ def largest_probability(order: float, budget: float, q: float) -> float:
         middle = 0.5 * (low + high)
         if middle in (low, high):
             break
-        if _divergence(a, 1.0 / (1.0 + math.exp(-middle)), q) <= limit:
+        if bernoulli_divergence(a, 1.0 / (1.0 + math.exp(-middle)), q) <= limit:
             low = middle
         else:
             high = middle
-    return min(1.0, (1.0 + _ROUNDING) / (1.0 + math.exp(-high)))
+    return min(1.0, (1.0 + ROUNDING) / (1.0 + math.exp(-high)))
 
 
 def smallest_probability(order: float, budget: float, p: float) -> float:
@@ -146,11 +112,11 @@ def smallest_probability(order: float, budget: float, p: float) -> float:
         if middle in (low, high):
             break
         q = math.exp(middle)
-        if q > 0.0 and _divergence(a, p, q) <= limit:
+        if q > 0.0 and bernoulli_divergence(a, p, q) <= limit:
             high = middle
         else:
             low = middle
     if low < _LOG_TINY:
         return 0.0
     # An order near 1 determines Q that much less well.
-    return math.exp(low) * (1.0 - _ROUNDING * max(1.0, 1.0 / (a - 1.0)))
+    return math.exp(low) * (1.0 - ROUNDING * max(1.0, 1.0 / (a - 1.0)))

@@ -2,8 +2,8 @@
 
 `Promise` is what is asked for; a *stable method* (coin looks, or the exponential mechanism)
 supplies a stability curve and a profile for each choice of its parameters; `smallest_blocks`
-finds the fewest blocks for one choice, and `optimise` the best choice. The optimiser may be as
-rough as it likes: whatever it returns is checked by the theorem.
+finds the fewest blocks for one choice, and the optimisers of `holdfast.theory.methods` the best
+choice. They may be as rough as they like: whatever they return is checked by the theorem.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Let `bad` be the event that some answer breaks the promise, β its allowed probability, and ψ the
 offending indicator, for which D[ψ] ≤ tail although the sample says much more. Write `mass` for
 a lower bound on E[1(bad)·S[ψ]] when P[bad] = β, convex in β (flat: q·(β − b); better: the
-profile of `holdfast.theory.sizing`). The promise holds with probability > 1 − β if
+profile of `holdfast.theory.profile`). The promise holds with probability > 1 − β if
 
     neighbouring stability:  F(tail·β)    < mass      (theory.md §4)
     centred stability:       F(tail·F(β)) < mass      (sharper in practice; our own)
