@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from holdfast.arguments import whole_number
-from holdfast.cli.values import whole
+from holdfast.cli.values import whole_option
 from holdfast.errors import InvalidInput
 
 __all__ = ["demo_command"]
@@ -18,12 +18,10 @@ def demo_command(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for the picture; made if missing.")
     ] = Path("demo"),
-    runs: Annotated[
-        int, typer.Option(help="How often to attack.", parser=whole, metavar="<int>")
-    ] = 100,
+    runs: Annotated[int, whole_option("How often to attack.")] = 100,
     seed: Annotated[
         int | None,
-        typer.Option(help="Repeatable, but without a certificate.", parser=whole, metavar="<int>"),
+        whole_option("Repeatable, but without a certificate."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

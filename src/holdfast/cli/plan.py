@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.cli.values import whole
+from holdfast.cli.values import whole, whole_option
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, parse_grid
 
@@ -16,73 +16,29 @@ if TYPE_CHECKING:
 
 __all__ = ["plan_command"]
 
-_KNOWN, _PROMISE, _SHAPE = "What is known", "The promise", "The estimator"
-
 
 def plan_command(
-    queries: Annotated[
-        int | None,
-        typer.Option(
-            help="Questions, chosen adaptively.",
-            rich_help_panel=_KNOWN,
-            parser=whole,
-            metavar="<int>",
-        ),
-    ] = None,
-    rows: Annotated[
-        int | None,
-        typer.Option(
-            help="Units at hand: solves for the best error.",
-            rich_help_panel=_KNOWN,
-            parser=whole,
-            metavar="<int>",
-        ),
-    ] = None,
-    blocks: Annotated[
-        int | None,
-        typer.Option(help="Blocks at hand.", rich_help_panel=_KNOWN, parser=whole, metavar="<int>"),
-    ] = None,
-    block_size: Annotated[
-        int | None,
-        typer.Option(help="Units a block.", rich_help_panel=_KNOWN, parser=whole, metavar="<int>"),
-    ] = None,
+    queries: Annotated[int | None, whole_option("Questions, chosen adaptively.")] = None,
+    rows: Annotated[int | None, whole_option("Units at hand: solves for the best error.")] = None,
+    blocks: Annotated[int | None, whole_option("Blocks at hand.")] = None,
+    block_size: Annotated[int | None, whole_option("Units a block.")] = None,
     grid: Annotated[
         str | None,
-        typer.Option(
-            help="Possible answers: their number, LOW:HIGH:STEP, or a list 1,2,5,10.",
-            rich_help_panel=_KNOWN,
-        ),
+        typer.Option(help="Possible answers: their number, LOW:HIGH:STEP, or a list 1,2,5,10."),
     ] = None,
-    tail: Annotated[
-        float | None,
-        typer.Option(help="ρ: answers lie in qi(ρ, 1−ρ).", rich_help_panel=_PROMISE),
-    ] = None,
-    tails: Annotated[
-        str | None,
-        typer.Option(help="A,B: answers lie in qi(A, B).", rich_help_panel=_PROMISE),
-    ] = None,
-    target: Annotated[
-        float | None, typer.Option(help="Quantile to aim at.", rich_help_panel=_PROMISE)
-    ] = None,
-    confidence: Annotated[
-        float, typer.Option(help="For all answers at once.", rich_help_panel=_PROMISE)
-    ] = 0.95,
-    error: Annotated[
-        float | None, typer.Option(help="Wanted half-width.", rich_help_panel=_SHAPE)
-    ] = None,
-    shape: Annotated[str, typer.Option(help="mean, sd or none.", rich_help_panel=_SHAPE)] = "mean",
+    tail: Annotated[float | None, typer.Option(help="ρ: answers lie in qi(ρ, 1−ρ).")] = None,
+    tails: Annotated[str | None, typer.Option(help="A,B: answers lie in qi(A, B).")] = None,
+    target: Annotated[float | None, typer.Option(help="Quantile to aim at.")] = None,
+    confidence: Annotated[float, typer.Option(help="For all answers at once.")] = 0.95,
+    error: Annotated[float | None, typer.Option(help="Wanted half-width.")] = None,
+    shape: Annotated[str, typer.Option(help="mean, sd or none.")] = "mean",
     low: Annotated[
-        float | None,
-        typer.Option(help="Least term of a mean; else the grid's, or 0.", rich_help_panel=_SHAPE),
+        float | None, typer.Option(help="Least term of a mean; else the grid's, or 0.")
     ] = None,
     high: Annotated[
-        float | None,
-        typer.Option(help="Largest term of a mean; else the grid's, or 1.", rich_help_panel=_SHAPE),
+        float | None, typer.Option(help="Largest term of a mean; else the grid's, or 1.")
     ] = None,
-    sd: Annotated[
-        float | None,
-        typer.Option(help="Standard deviation on one unit.", rich_help_panel=_SHAPE),
-    ] = None,
+    sd: Annotated[float | None, typer.Option(help="Standard deviation on one unit.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     plot: Annotated[
         Path | None,

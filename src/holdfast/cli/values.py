@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 
-__all__ = ["whole"]
+__all__ = ["whole", "whole_option"]
 
 
 def whole(text: str) -> int:
@@ -24,3 +26,8 @@ def whole(text: str) -> int:
     except ValueError:
         pass
     raise typer.BadParameter(f"{text!r} is not a whole number.")  # typer adds which option
+
+
+def whole_option(meaning: str) -> Any:
+    """An option that takes a `whole` number."""
+    return typer.Option(help=meaning, parser=whole, metavar="<int>")

@@ -17,9 +17,17 @@ from holdfast.errors import InvalidInput
 from holdfast.theory.methods import Sized, best_exponential, best_gaussian
 from holdfast.theory.paper import adaptive_iqr, adaptive_tails
 from holdfast.theory.sizing import Promise
-from holdfast.theory.splitting import fresh_split, split_failure
+from holdfast.theory.splitting import Split, fresh_split, split_failure
 
-__all__ = ["METHODS", "Alternative", "compare", "recommended", "split_blocks", "split_tail"]
+__all__ = [
+    "METHODS",
+    "Alternative",
+    "compare",
+    "recommended",
+    "split_blocks",
+    "split_for",
+    "split_tail",
+]
 
 METHODS = ("paper", "split", "exponential", "gaussian", "steepest")
 _CERTIFYING = ("steepest", "split", "gaussian", "exponential")  # preferred in this order on a tie
@@ -66,7 +74,12 @@ def recommended(alternatives: tuple[Alternative, ...]) -> Alternative:
 
 def split_blocks(promise: Promise) -> int:
     """Fresh splitting: k times the blocks of one question."""
-    return _split(promise).blocks or 0
+    return promise.queries * split_for(promise).blocks
+
+
+def split_for(promise: Promise) -> Split:
+    """What splitting gives one question of the promise: its blocks, and the rank that answers."""
+    return fresh_split(promise.queries, promise.failure, promise.tail_low, promise.tail_high)
 
 
 def split_tail(promise: Promise, blocks: int) -> float:
@@ -82,7 +95,7 @@ def split_tail(promise: Promise, blocks: int) -> float:
 
 
 def _split(promise: Promise) -> Alternative:
-    one = fresh_split(promise.queries, promise.failure, promise.tail_low, promise.tail_high)
+    one = split_for(promise)
     settings = (("blocks_per_question", one.blocks), ("rank", one.rank))
     return Alternative("split", promise.queries * one.blocks, "", settings)
 

@@ -9,13 +9,12 @@ from fractions import Fraction
 from typing import Any, cast
 
 from holdfast.errors import InvalidInput
-from holdfast.planning.alternatives import METHODS, Alternative, recommended, split_blocks
+from holdfast.planning.alternatives import METHODS, Alternative, recommended, split_for
 from holdfast.planning.shapes import Shape, shape_from_dict
 from holdfast.theory.coin import Coin, steepest_coin
 from holdfast.theory.curves import RenyiCurve
 from holdfast.theory.profile import coin_profile
 from holdfast.theory.sizing import Promise, Size, certified
-from holdfast.theory.splitting import fresh_split
 
 __all__ = ["FORMAT", "Plan"]
 
@@ -116,11 +115,11 @@ class Plan:
     def _splits(self) -> bool:
         """Splitting, where it is counted, keeps the promise with the blocks and rank it names."""
         counted = {a.method: a.blocks for a in self.alternatives if a.blocks is not None}
-        if "split" in counted and counted["split"] != split_blocks(self.promise):
+        one = split_for(self.promise)
+        if "split" in counted and counted["split"] != self.queries * one.blocks:
             return False
         if self.method != "split":
             return bool(self.settings) == (self.method != "steepest")
-        one = fresh_split(self.queries, self.promise.failure, self.tail_low, self.tail_high)
         return dict(self.settings) == {"blocks_per_question": one.blocks, "rank": one.rank}
 
     def _fits_rows(self) -> bool:

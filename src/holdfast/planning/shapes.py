@@ -20,6 +20,7 @@ from holdfast.theory.bars import mean_half_width, units_for_half_width
 __all__ = ["BoundedMean", "KnownSd", "Shape", "shape_from", "shape_from_dict"]
 
 _UNITS_MAX = 10**15
+_LARGER = "Ask for a larger error."
 
 
 class Shape(Protocol):
@@ -155,4 +156,4 @@ def _bounded_mean(low: float | None, high: float | None, grid: object) -> Bounde
 
 
 def _unreachable(error: float) -> InvalidInput:
-    return InvalidInput("error", error, "reachable with 10¹⁵ units a block", "Ask for more.")
+    return InvalidInput("error", error, "reachable with 10¹⁵ units a block", _LARGER)

@@ -64,13 +64,14 @@ def plan(
     >>> made.method, made.blocks, made.verify()
     ('steepest', 1971, True)
     """
-    measure_grid(grid)  # first: a shape may take its range from it
+    size, cell = measure_grid(grid)  # first: a shape may take its range from the grid
     study = study_from(
         queries=queries,
         rows=rows,
         blocks=blocks,
         block_size=block_size,
-        grid=grid,
+        grid=size,
+        widest_cell=cell,
         tail=tail,
         tails=tails,
         target=target,

@@ -61,7 +61,8 @@ def study_from(
     rows: int | None,
     blocks: int | None,
     block_size: int | None,
-    grid: int | Grid | None,
+    grid: int | None,
+    widest_cell: float | None,
     tail: float | None,
     tails: tuple[float, float] | None,
     target: float | None,
@@ -70,7 +71,6 @@ def study_from(
     shape: Shape | None,
 ) -> Study:
     """Check every argument by itself; what they mean together is the solver's business."""
-    size, cell = measure_grid(grid)
     if rows is not None and blocks is not None:
         both = f"rows={rows!r}, blocks={blocks!r}"
         raise InvalidInput("rows and blocks", both, "given one at a time", "Rows are in units.")
@@ -81,8 +81,8 @@ def study_from(
         block_size=(
             None if block_size is None else whole_number("block_size", block_size, 1, ROWS_MAX)
         ),
-        grid=size,
-        widest_cell=cell,
+        grid=grid,
+        widest_cell=widest_cell,
         tails=_tails(tail, tails),
         target=_target(target),
         confidence=real_number("confidence", confidence, 0, 1, open_low=True, open_high=True),

@@ -17,6 +17,7 @@ import math
 
 from holdfast.arguments import real_number, whole_number
 from holdfast.theory.binomial import binomial_tail, smallest_whole
+from holdfast.theory.numerics import ROUNDING
 
 __all__ = [
     "hoeffding_failure",
@@ -26,7 +27,6 @@ __all__ = [
 ]
 
 _LIMIT = 10**12
-_ROUNDING = 1e-12
 
 
 def hoeffding_failure(samples: int, tail: float) -> float:
@@ -38,7 +38,7 @@ def hoeffding_failure(samples: int, tail: float) -> float:
     True
     """
     samples, tail = _samples(samples), _tail(tail)
-    return min(1.0, 2 * math.exp(-2 * (0.5 - tail) ** 2 * samples) * (1 + _ROUNDING))
+    return min(1.0, 2 * math.exp(-2 * (0.5 - tail) ** 2 * samples) * (1 + ROUNDING))
 
 
 def hoeffding_samples(failure: float, tail: float) -> int:
@@ -48,7 +48,7 @@ def hoeffding_samples(failure: float, tail: float) -> int:
     (61, 244)
     """
     failure, tail = _failure(failure), _tail(tail)
-    return math.ceil(math.log(2 / failure) / (2 * (0.5 - tail) ** 2) * (1 + _ROUNDING))
+    return math.ceil(math.log(2 / failure) / (2 * (0.5 - tail) ** 2) * (1 + ROUNDING))
 
 
 def median_failure(samples: int, tail: float) -> float:

@@ -19,12 +19,12 @@ from fractions import Fraction
 
 from holdfast.arguments import real_number, whole_number
 from holdfast.errors import InvalidInput
+from holdfast.theory.numerics import ROUNDING
 
 __all__ = ["cantelli_bar", "deviation_bar", "mean_bar", "mean_half_width", "units_for_half_width"]
 
 Bar = tuple[float | None, float | None]
 
-_ROUNDING = 1e-12  # relative; far above what one evaluation of the divergence loses
 _TINY, _HUGE = 1e-290, 1e300  # within these no intermediate result over- or underflows
 _SMALL = 0.1  # below this the power series of x − ln(1+x) is used
 
@@ -127,8 +127,8 @@ def mean_half_width(units: int, tail: float) -> float:
     (0.04162, 0.041628)
     """
     units = whole_number("units", units, 1, 10**18)
-    budget = -math.log(_tail(tail)) / units * (1 + _ROUNDING)
-    start = min(1.0, math.sqrt(budget / 2) * (1 + _ROUNDING))
+    budget = -math.log(_tail(tail)) / units * (1 + ROUNDING)
+    start = min(1.0, math.sqrt(budget / 2) * (1 + ROUNDING))
     return _first_enough(lambda d: _least_divergence(d) >= budget, start)
 
 
@@ -141,7 +141,7 @@ def units_for_half_width(width: float, tail: float) -> int:
     (278, 921)
     """
     width = real_number("width", width, 0, 1, open_low=True, open_high=True)
-    guess = math.ceil(-math.log(_tail(tail)) * (1 + _ROUNDING) / _least_divergence(width))
+    guess = math.ceil(-math.log(_tail(tail)) * (1 + ROUNDING) / _least_divergence(width))
     units = max(1, guess - 1)
     while mean_half_width(units, tail) > width:  # once, or twice where rounding decides
         units += 1
@@ -221,8 +221,8 @@ def _distance(v: float, budget: float, room: float, sign: int) -> Fraction:
     """The smallest d in [0, room] that is certain to have kl(v, v ± d) ≥ budget; else room."""
     if room <= 0:
         return Fraction(0)
-    goal = budget * (1 + _ROUNDING)
-    start = min(room, math.sqrt(goal / 2) * (1 + _ROUNDING))  # Pinsker: far enough, or the end
+    goal = budget * (1 + ROUNDING)
+    start = min(room, math.sqrt(goal / 2) * (1 + ROUNDING))  # Pinsker: far enough, or the end
     return Fraction(_first_enough(lambda d: _divergence(v, sign * d) >= goal, start))
 
 

@@ -18,6 +18,7 @@ from holdfast.arguments import real_number, whole_number
 from holdfast.errors import InvalidInput
 from holdfast.theory.coin import Coin
 from holdfast.theory.curves import ApproximateCurve
+from holdfast.theory.numerics import ROUNDING
 
 __all__ = ["LossDistribution", "coin_losses", "pair_losses"]
 
@@ -72,7 +73,7 @@ class LossDistribution:
         losses = (self.first + np.arange(self.masses.size)) * self.step
         above = losses > epsilon
         gain = -np.expm1(epsilon - losses[above])
-        return min(1.0, float(self.masses[above] @ gain) * (1 + 1e-12) + self.infinite)
+        return min(1.0, float(self.masses[above] @ gain) * (1 + ROUNDING) + self.infinite)
 
     def curve(self, epsilons: NDArray[np.float64] | None = None) -> ApproximateCurve:
         """F(q) = min over ε of e^ε·q + δ(ε)."""
@@ -90,7 +91,7 @@ def pair_losses(p: NDArray[np.float64], q: NDArray[np.float64], step: float) -> 
         raise InvalidInput("p, q", (p, q), "two probability vectors of the same length")
     finite = (p > 0) & (q > 0)
     losses = (np.log(p[finite]) - np.log(q[finite])) / step
-    cells = np.ceil(losses + 1e-12 * (1 + np.abs(losses))).astype(np.int64)  # never down
+    cells = np.ceil(losses + ROUNDING * (1 + np.abs(losses))).astype(np.int64)  # never down
     first = int(cells.min(initial=0))
     masses = np.bincount(cells - first, weights=p[finite]).astype(float)
     return LossDistribution(step, first, masses, float(p[(p > 0) & (q == 0)].sum()))

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from holdfast.arguments import real_number
 from holdfast.theory.curves import Curve
+from holdfast.theory.numerics import ROUNDING
 
 __all__ = [
     "decisive_mass",
@@ -95,4 +96,4 @@ def decisive_mass(curve: Curve, tail: float, failure: float, *, centred: bool = 
     if tail < 0.4:  # the mirror rarely wins here: its time is not worth it
         return direct
     least = least_population_mass(curve, 1 - tail, failure, centred=centred)
-    return min(direct, (failure - curve.smallest(least)) * (1 + 1e-12))
+    return min(direct, (failure - curve.smallest(least)) * (1 + ROUNDING))

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from holdfast.arguments import real_number, whole_number
 from holdfast.theory.binomial import smallest_whole
+from holdfast.theory.numerics import ROUNDING
 from holdfast.theory.paper.generalization import gen_adapt
-from holdfast.theory.paper.privacy import ROUNDING
 
 __all__ = [
     "SimpleSize",

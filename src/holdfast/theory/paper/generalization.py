@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from holdfast.arguments import real_number, whole_number
-from holdfast.theory.paper.privacy import ROUNDING
+from holdfast.theory.numerics import ROUNDING
 
 __all__ = [
     "GEN_ADAPT_EPSILON",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from holdfast.arguments import real_number, whole_number
-from holdfast.theory.paper.privacy import ROUNDING, interactive_composition
+from holdfast.theory.numerics import ROUNDING
+from holdfast.theory.paper.privacy import interactive_composition
 
 __all__ = [
     "exponential_median_blocks",

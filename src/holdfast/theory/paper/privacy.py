@@ -11,10 +11,9 @@ from collections.abc import Sequence
 
 from holdfast.arguments import real_number, whole_number
 from holdfast.errors import InvalidInput
+from holdfast.theory.numerics import ROUNDING
 
 __all__ = ["composition", "interactive_composition", "query_epsilon", "smallest_delta"]
-
-ROUNDING = 1e-12  # relative; every bound of this package is moved by it towards safety
 
 
 def smallest_delta(law: Sequence[float], other: Sequence[float], epsilon: float) -> float:

@@ -25,8 +25,9 @@ from typing import NamedTuple
 
 from holdfast.arguments import real_number, whole_number
 from holdfast.errors import InvalidInput
+from holdfast.theory.numerics import ROUNDING
 from holdfast.theory.paper.generalization import indicator_deviation
-from holdfast.theory.paper.privacy import ROUNDING, step_epsilon
+from holdfast.theory.paper.privacy import step_epsilon
 
 __all__ = ["TailSize", "adaptive_tails"]
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from holdfast.arguments import real_number, whole_number
 from holdfast.errors import InvalidInput
+from holdfast.theory.numerics import ROUNDING
 from holdfast.theory.paper.generalization import Stability, gen
-from holdfast.theory.paper.privacy import ROUNDING, query_epsilon
+from holdfast.theory.paper.privacy import query_epsilon
 
 __all__ = ["VerificationSize", "sparse_vector_blocks", "sv", "sv_stability"]
 
