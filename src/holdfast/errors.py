@@ -2,7 +2,8 @@
 
     HoldfastError
     ├── InvalidInput     one argument is wrong (also a ValueError)
-    └── Infeasible       each argument is fine, together they cannot be met
+    ├── Infeasible       each argument is fine, together they cannot be met
+    └── Exhausted        the budget cannot pay for the question: nothing was drawn or charged
 
 An error carries its facts as attributes; the message is built from them and says
 what was wrong, what is allowed, what was received and what to do.
@@ -10,7 +11,7 @@ what was wrong, what is allowed, what was received and what to do.
 
 from __future__ import annotations
 
-__all__ = ["HoldfastError", "Infeasible", "InvalidInput"]
+__all__ = ["Exhausted", "HoldfastError", "Infeasible", "InvalidInput"]
 
 _SHOWN = 80  # characters of a received value worth repeating
 
@@ -48,3 +49,14 @@ class Infeasible(HoldfastError):
         self.given = given
         self.remedy = remedy
         super().__init__(f"{constraint}: this needs {needed}, but {given}. {remedy}")
+
+
+class Exhausted(HoldfastError):
+    """What is left does not pay for the question. It was not drawn, and costs nothing."""
+
+    def __init__(self, what: str, needed: str, left: str, remedy: str) -> None:
+        self.what = what
+        self.needed = needed
+        self.left = left
+        self.remedy = remedy
+        super().__init__(f"{what} is exhausted: this needs {needed}, and {left} is left. {remedy}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from holdfast.cli.protocol_plan import plan_protocol
 from holdfast.cli.values import whole, whole_option
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, parse_grid
@@ -39,6 +40,30 @@ def plan_command(
         float | None, typer.Option(help="Largest term of a mean; else the grid's, or 1.")
     ] = None,
     sd: Annotated[float | None, typer.Option(help="Standard deviation on one unit.")] = None,
+    protocol: Annotated[
+        str,
+        typer.Option(
+            help="estimate, interval, mean, verify, correct, rounds, weights, split, amplified, "
+            "simple, or auto for the cheapest."
+        ),
+    ] = "estimate",
+    refusals: Annotated[
+        int | None, whole_option("Guesses that may be refused (verify, correct, auto).")
+    ] = None,
+    rounds: Annotated[int | None, whole_option("Rounds of questions (rounds).")] = None,
+    universe: Annotated[
+        int | None, whole_option("Different blocks that there can be (weights, auto).")
+    ] = None,
+    tail_low: Annotated[
+        float | None, typer.Option(help="A guess with a tail of at most this is refused.")
+    ] = None,
+    tail_high: Annotated[
+        float | None, typer.Option(help="A guess with tails of at least this is confirmed.")
+    ] = None,
+    sides: Annotated[int | None, whole_option("Looks a guess, 1 or 2 (verify).")] = None,
+    half_width: Annotated[
+        float | None, typer.Option(help="Wanted half-width of a bar (mean, interval).")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     plot: Annotated[
         Path | None,
@@ -52,7 +77,42 @@ def plan_command(
     holdfast plan --queries 1000 --grid 32 --tail 0.25
 
     holdfast plan --queries 500 --rows 300000
+
+    holdfast plan --protocol verify --queries 1000 --refusals 10
+
+    holdfast plan --protocol auto --queries 1000000 --universe 1000
     """
+    of_protocols = {
+        "refusals": refusals,
+        "rounds": rounds,
+        "universe": universe,
+        "tail_low": tail_low,
+        "tail_high": tail_high,
+        "sides": sides,
+        "half_width": half_width,
+    }
+    of_estimates = {
+        "rows": rows,
+        "blocks": blocks,
+        "block_size": block_size,
+        "grid": _size(grid) if protocol != "estimate" else grid,
+        "tail": tail,
+        "tails": tails,
+        "target": target,
+        "error": error,
+        "shape": shape if shape != "mean" else None,
+        "low": low,
+        "high": high,
+        "sd": sd,
+        "plot": plot,
+    }
+    if protocol != "estimate":
+        plan_protocol(protocol, queries, confidence, {**of_estimates, **of_protocols}, as_json)
+        return
+    for name, value in of_protocols.items():
+        if value is not None:
+            flag = "--" + name.replace("_", "-")
+            raise InvalidInput(flag, value, "given together with --protocol")
     if plot is not None:
         from holdfast.planning.figure import check_plot_file
 
@@ -95,6 +155,11 @@ def _grid(text: str | None) -> int | Grid | None:
     except typer.BadParameter:
         allowed = "a whole number, LOW:HIGH:STEP, or a list such as 1,2,5,10"
         raise InvalidInput("grid", text, allowed) from None
+
+
+def _size(text: str | None) -> int | None:
+    parsed = _grid(text)
+    return parsed.size if isinstance(parsed, Grid) else parsed
 
 
 def _tails(text: str | None) -> tuple[float, float] | None:

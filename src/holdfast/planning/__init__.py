@@ -3,7 +3,41 @@
 from __future__ import annotations
 
 from holdfast.planning.alternatives import Alternative
+from holdfast.planning.joint import JointPlan, joint_from
+from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.plan import Plan
+from holdfast.planning.recommend import Recommendation, recommend
+from holdfast.planning.requests import (
+    AmplifiedEstimates,
+    Estimates,
+    Guesses,
+    Intervals,
+    MedianMeans,
+    SimpleEstimates,
+    WeightedEstimates,
+)
+from holdfast.planning.rounds import RoundsPlan, rounds_plan
 from holdfast.planning.solve import plan
+from holdfast.planning.splits import SplitPlan, split_plan
 
-__all__ = ["Alternative", "Plan", "plan"]
+__all__ = [
+    "Alternative",
+    "AmplifiedEstimates",
+    "Estimates",
+    "Guesses",
+    "Intervals",
+    "JointPlan",
+    "MedianMeans",
+    "Plan",
+    "Recommendation",
+    "RoundsPlan",
+    "SimpleEstimates",
+    "SplitPlan",
+    "WeightedEstimates",
+    "joint_from",
+    "joint_plan",
+    "plan",
+    "recommend",
+    "rounds_plan",
+    "split_plan",
+]

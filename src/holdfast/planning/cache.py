@@ -1,4 +1,4 @@
-"""Optimal coins on disk: the order, budget and share found for a promise, never the proof.
+"""Optimal coins on disk: the parameters found for a promise or a plan, never the proof.
 
 Reading is safe against any content: a hit is rebuilt and certified like everything else, and is
 used only if it reproduces the number of blocks stored with it. Writing is atomic (a temporary
@@ -16,8 +16,10 @@ import json
 import math
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from holdfast.errors import InvalidInput
 from holdfast.theory.drafts import table_length
@@ -25,10 +27,29 @@ from holdfast.theory.methods import LENGTH_MAX, Sized, best_steepest, steepest_a
 from holdfast.theory.renyi import ORDER_MAX, ORDER_MIN
 from holdfast.theory.sizing import Promise
 
-__all__ = ["cache_folder", "steepest"]
+__all__ = ["cache_folder", "recall", "remember", "steepest"]
 
 _FORMAT = 1  # raise it whenever the search or the theorem behind it changes
 _SIZE_MAX = 4096  # bytes; an entry has about 200
+
+
+def recall(key: str, length: int) -> tuple[list[float], int] | None:
+    """So many parameters and the number of blocks stored under a key, or None. Trust neither."""
+    folder = cache_folder()
+    known = None if folder is None else _numbers(folder / f"{_hash(key)}.json")
+    if known is None or len(known) != length + 1 or not isinstance(known[-1], int):
+        return None
+    parameters = known[:-1]
+    if not all(isinstance(v, float) and math.isfinite(v) for v in parameters):
+        return None
+    return parameters, known[-1]
+
+
+def remember(key: str, parameters: Sequence[float], blocks: int) -> None:
+    """Store the parameters that were found, for `recall`."""
+    folder = cache_folder()
+    if folder is not None:
+        _write(folder / f"{_hash(key)}.json", [*map(float, parameters), blocks])
 
 
 def steepest(promise: Promise, target: float | None = None) -> Sized:
@@ -75,24 +96,36 @@ def cache_folder() -> Path | None:
 
 
 def _key(promise: Promise, target: float | None) -> str:
-    text = json.dumps([_FORMAT, asdict(promise), target], sort_keys=True)
+    return _hash(json.dumps([_FORMAT, asdict(promise), target], sort_keys=True))
+
+
+def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _read(path: Path) -> tuple[float, float, float, int] | None:
+def _numbers(path: Path) -> list[Any] | None:
+    """The list in a file of modest size; None if there is no such thing."""
     try:
         if path.stat().st_size > _SIZE_MAX:
             return None
-        order, budget, share, blocks = json.loads(path.read_text(encoding="utf-8"))
-        sound = (
-            all(isinstance(v, float) and math.isfinite(v) for v in (order, budget, share))
-            and isinstance(blocks, int)
-            and ORDER_MIN <= order <= ORDER_MAX
-            and 1e-12 < budget < 1e3
-            and 0 < share < 1
-        )
-    except (OSError, ValueError, TypeError, RecursionError):
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return None
+    return content if isinstance(content, list) else None
+
+
+def _read(path: Path) -> tuple[float, float, float, int] | None:
+    known = _numbers(path)
+    if known is None or len(known) != 4:
+        return None
+    order, budget, share, blocks = known
+    sound = (
+        all(isinstance(v, float) and math.isfinite(v) for v in (order, budget, share))
+        and isinstance(blocks, int)
+        and ORDER_MIN <= order <= ORDER_MAX
+        and 1e-12 < budget < 1e3
+        and 0 < share < 1
+    )
     return (order, budget, share, blocks) if sound else None
 
 

@@ -2,6 +2,7 @@
 
 mean      the average of t independent terms in [low, high]      kl–Chernoff (theory.md §8)
 sd        standard deviation sd/√t, whatever the distribution     Cantelli (theory.md §8)
+mad       mean absolute deviation of a block's value             cor `mad-range`, halved
 none      nothing: answers are certified as quantiles, without an error in the answer's units
 """
 
@@ -15,12 +16,21 @@ from typing import Protocol
 from holdfast.arguments import real_number
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
-from holdfast.theory.bars import mean_half_width, units_for_half_width
+from holdfast.theory.bars import (
+    cantelli_bar,
+    deviation_bar,
+    mean_bar,
+    mean_half_width,
+    units_for_half_width,
+)
 
-__all__ = ["BoundedMean", "KnownSd", "Shape", "shape_from", "shape_from_dict"]
+__all__ = ["BoundedMean", "KnownDeviation", "KnownSd", "Shape", "shape_from", "shape_from_dict"]
 
 _UNITS_MAX = 10**15
 _LARGER = "Ask for a larger error."
+
+
+Cell = tuple[float | None, float | None]
 
 
 class Shape(Protocol):
@@ -31,12 +41,16 @@ class Shape(Protocol):
         """Length of the range that a grid has to cover, if it is known."""
         ...
 
-    def error(self, units: int, tail: float) -> float:
+    def error(self, units: int, tail: float, /) -> float:
         """Half-width beyond the cell's edge with blocks of `units` units."""
         ...
 
-    def units(self, error: float, tail: float) -> int:
+    def units(self, error: float, tail: float, /) -> int:
         """The fewest units a block needs for this half-width."""
+        ...
+
+    def bar(self, cell: Cell, units: int, tail_low: float, tail_high: float, /) -> Cell:
+        """Bounds on the mean, given the edges of the answer's cell; None where there is none."""
         ...
 
     def describe(self) -> str:
@@ -75,6 +89,12 @@ class BoundedMean:
             raise _unreachable(error)
         return units_for_half_width(width, tail)
 
+    def bar(self, cell: Cell, units: int, tail_low: float, tail_high: float) -> Cell:
+        lower, upper = (None if x is None else min(max(x, self.low), self.high) for x in cell)
+        below, above = mean_bar(lower, upper, units, tail_low, tail_high, self.low, self.high)
+        # At an end of the grid the range itself is a bound.
+        return self.low if below is None else below, self.high if above is None else above
+
     def describe(self) -> str:
         return f"a mean of terms in [{self.low:g}, {self.high:g}]"
 
@@ -104,11 +124,48 @@ class KnownSd:
             raise _unreachable(error)
         return max(1, math.ceil(needed * (1 + 1e-12)))
 
+    def bar(self, cell: Cell, units: int, tail_low: float, tail_high: float) -> Cell:
+        return cantelli_bar(*cell, self.sd / math.sqrt(units) * (1 + 1e-12), tail_low, tail_high)
+
     def describe(self) -> str:
         return f"any estimator with standard deviation {self.sd:g}/√t, inside the grid"
 
     def to_dict(self) -> dict[str, object]:
         return {"kind": "sd", "sd": self.sd}
+
+
+@dataclass(frozen=True)
+class KnownDeviation:
+    """An estimator whose mean absolute deviation, on a block, is `mad`: |v − E φ| ≤ mad/(2ρ).
+
+    Cor `mad-range`, with half its constant. The deviation is the block's: it is not divided by √t.
+    """
+
+    mad: float
+
+    def __post_init__(self) -> None:
+        real_number("mad", self.mad, 0, open_low=True)
+
+    @property
+    def span(self) -> float | None:
+        return None
+
+    def error(self, _: int, tail: float) -> float:
+        return self.mad / (2 * tail) * (1 + 1e-12)
+
+    def units(self, error: float, tail: float) -> int:
+        if self.error(1, tail) > error:
+            raise InvalidInput("error", error, f"at least {self.error(1, tail):g}", _LARGER)
+        return 1
+
+    def bar(self, cell: Cell, _: int, tail_low: float, tail_high: float) -> Cell:
+        return deviation_bar(*cell, self.mad, tail_low, tail_high)
+
+    def describe(self) -> str:
+        return f"any estimator with mean absolute deviation {self.mad:g}, inside the grid"
+
+    def to_dict(self) -> dict[str, object]:
+        return {"kind": "mad", "mad": self.mad}
 
 
 def shape_from_dict(data: Mapping[str, object]) -> Shape:
@@ -117,6 +174,8 @@ def shape_from_dict(data: Mapping[str, object]) -> Shape:
         return BoundedMean(real_number("low", data["low"]), real_number("high", data["high"]))
     if set(data) == {"kind", "sd"} and data["kind"] == "sd":
         return KnownSd(real_number("sd", data["sd"]))
+    if set(data) == {"kind", "mad"} and data["kind"] == "mad":
+        return KnownDeviation(real_number("mad", data["mad"]))
     raise InvalidInput("shape", dict(data), "a shape as a plan writes it")
 
 

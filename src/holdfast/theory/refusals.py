@@ -22,11 +22,12 @@ from holdfast.errors import Infeasible
 from holdfast.theory.coin import Coin
 from holdfast.theory.numerics import ROUNDING, log_co_ratio, log_ratio
 from holdfast.theory.renyi import ORDER_MAX
+from holdfast.theory.verdicts import VerdictCoin
 
 __all__ = ["logistic_refusal_price", "refusal_budget", "refusal_price"]
 
 
-def refusal_price(coin: Coin, order: float, yes_price: float = 0.0) -> float:
+def refusal_price(coin: Coin | VerdictCoin, order: float, yes_price: float = 0.0) -> float:
     """A: the smallest price of a No, when a Yes costs B = yes_price, in centred stability.
 
     Prices are exponents: divide by (order − 1) for stability (`refusal_budget`).
@@ -37,13 +38,16 @@ def refusal_price(coin: Coin, order: float, yes_price: float = 0.0) -> float:
     """
     a = real_number("order", order, 1, ORDER_MAX, open_low=True)
     b = real_number("yes_price", yes_price, 0)
-    lower = coin.halfsteps.tolist()
+    both = VerdictCoin.symmetric(coin) if isinstance(coin, Coin) else coin
     worst = 0.0
-    for p, q in pairwise(lower):
+    for p, q in pairwise(both.above.halfsteps.tolist()):
         for error, other in ((p, q), (q, p)):
-            # A No far above the target is the error itself; far below it, its complement.
-            no, yes = _log_terms(a, error, other)
-            worst = max(worst, _price(no, yes, b), _price(yes, no, b))
+            no, yes = _log_terms(a, error, other)  # above the target the error is a No
+            worst = max(worst, _price(no, yes, b))
+    for p, q in pairwise(both.below.halfsteps.tolist()):
+        for error, other in ((p, q), (q, p)):
+            yes, no = _log_terms(a, error, other)
+            worst = max(worst, _price(no, yes, b))
     return worst * (1 + ROUNDING)
 
 

@@ -1,0 +1,22 @@
+"""Parts of a joint plan, one module per kind."""
+
+from __future__ import annotations
+
+from holdfast.planning.parts.base import Left, Part, VerdictPrices
+from holdfast.planning.parts.searches import SearchPart
+from holdfast.planning.parts.verdicts import VerdictPart
+from holdfast.planning.parts.weights import WeightsPart
+
+__all__ = [
+    "PART_KINDS",
+    "Left",
+    "Part",
+    "SearchPart",
+    "VerdictPart",
+    "VerdictPrices",
+    "WeightsPart",
+]
+
+PART_KINDS: dict[str, type[Part]] = {
+    part.kind: part for part in (SearchPart, VerdictPart, WeightsPart)
+}

@@ -1,0 +1,109 @@
+"""Proposals for protocols with guesses: verify, correct, rounds."""
+
+from __future__ import annotations
+
+from holdfast.errors import Infeasible, InvalidInput
+from holdfast.planning.alternatives import Alternative
+from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.proposals.base import Proposal, blocks_of, inside
+from holdfast.planning.requests import Estimates, Guesses
+from holdfast.planning.rounds import rounds_plan
+from holdfast.theory.paper import sv
+
+__all__ = ["propose_correct", "propose_rounds", "propose_verify"]
+
+
+def propose_verify(
+    queries: int,
+    refusals: int,
+    tail_low: float = 0.05,
+    tail_high: float = 0.25,
+    confidence: float = 0.95,
+    *,
+    sides: int = 2,
+) -> Proposal:
+    """Guesses confirmed or refused, at two prices or at a flat one, whichever is cheaper."""
+    request = Guesses(queries, refusals, tail_low, tail_high, sides)
+    made = joint_plan(request, confidence=confidence)
+    part = made.parts[0]
+    prices = part.prices(made.order)
+    flat = abs(prices.no / prices.yes - 1) < 1e-6
+    predicted = {
+        "queries": queries,
+        "refusals": refusals,
+        "tail_low": tail_low,
+        "tail_high": tail_high,
+        "no_price": prices.no,
+        "yes_price": prices.yes,
+    }
+    searches = blocks_of(Estimates(queries, 32, tail_low, tail_low), confidence=confidence)
+    others = (
+        Alternative("paper", _paper_verification(request, confidence)),
+        Alternative("estimate", searches, "a search for every question, tails at tail_low"),
+    )
+    promise = (
+        f"tails of at least {tail_high:g} are confirmed, one of at most {tail_low:g} is refused, "
+        f"for all {queries:,} guesses at once with probability at least {confidence:g}; exhausted "
+        f"after {refusals:,} refusals"
+    )
+    method = "flat price" if flat else "two prices"
+    return Proposal("verify", method, made.blocks, promise, made, predicted, others)
+
+
+def propose_correct(
+    queries: int,
+    refusals: int,
+    grid: int = 32,
+    tail_low: float = 0.05,
+    tail_high: float = 0.25,
+    confidence: float = 0.95,
+) -> Proposal:
+    """Guesses from open data, confirmed or corrected by a search, on one budget."""
+    guesses = Guesses(queries, refusals, tail_low, tail_high)
+    corrections = Estimates(refusals, grid, tail_low, tail_low)
+    made = joint_plan(guesses, corrections, confidence=confidence)
+    predicted = {"queries": queries, "refusals": refusals, "tail": tail_low, "grid": grid}
+    promise = inside(queries, tail_low, confidence)
+    searches = blocks_of(Estimates(queries, grid, tail_low, tail_low), confidence=confidence)
+    others = (
+        Alternative("paper", _paper_verification(guesses, confidence), "verification alone"),
+        Alternative("estimate", searches),
+    )
+    return Proposal("correct", "one budget", made.blocks, promise, made, predicted, others)
+
+
+def propose_rounds(
+    queries: int,
+    rounds: int,
+    tail_low: float = 0.05,
+    tail_high: float = 0.25,
+    confidence: float = 0.95,
+) -> Proposal:
+    """Estimation sets used exactly until verification fails."""
+    made = rounds_plan(queries, rounds, tail_low, tail_high, confidence)
+    predicted = {
+        "queries": queries,
+        "rounds": made.sets,
+        "tail": tail_low,
+        "tail_high": tail_high,
+        "set_blocks": made.set_blocks,
+        "verification_blocks": made.verification.blocks,
+    }
+    guesses = Guesses(queries, rounds, tail_low, tail_high)
+    searches = blocks_of(Estimates(queries, 32, tail_low, tail_low), confidence=confidence)
+    others = (
+        Alternative("paper", _paper_verification(guesses, confidence), "verification alone"),
+        Alternative("estimate", searches),
+    )
+    promise = inside(queries, tail_low, confidence)
+    return Proposal("rounds", "rounds", made.blocks, promise, made, predicted, others)
+
+
+def _paper_verification(request: Guesses, confidence: float) -> int | None:
+    """Thm `sv` with its printed constants: ρ = tail_high, α = tail_high − tail_low."""
+    alpha = request.tail_high - request.tail_low
+    try:
+        size = sv(request.queries, request.refusals, request.tail_high, alpha, 1 - confidence)
+    except (InvalidInput, Infeasible):
+        return None
+    return size.blocks

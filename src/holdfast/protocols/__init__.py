@@ -1,0 +1,35 @@
+"""Protocols: values per block in, answers out, on one budget that they share."""
+
+from __future__ import annotations
+
+from holdfast.protocols.answers import Answer, Verdict
+from holdfast.protocols.budget import Budget
+from holdfast.protocols.correct import Correct, Corrected
+from holdfast.protocols.estimate import Estimate
+from holdfast.protocols.interval import Interval
+from holdfast.protocols.mean import Mean
+from holdfast.protocols.rounds import EffectiveRounds
+from holdfast.protocols.simple import Amplified, Simple
+from holdfast.protocols.source import BlockArray, Source
+from holdfast.protocols.split import Split
+from holdfast.protocols.verify import Verify
+from holdfast.protocols.weights import Weights
+
+__all__ = [
+    "Amplified",
+    "Answer",
+    "BlockArray",
+    "Budget",
+    "Correct",
+    "Corrected",
+    "EffectiveRounds",
+    "Estimate",
+    "Interval",
+    "Mean",
+    "Simple",
+    "Source",
+    "Split",
+    "Verdict",
+    "Verify",
+    "Weights",
+]

@@ -1,0 +1,83 @@
+"""What every protocol does first: find its part of the plan, its source and its entropy."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import InvalidInput
+from holdfast.grids import Grid
+from holdfast.grids.values import floats_up
+from holdfast.planning.parts import Part
+from holdfast.protocols.budget import Budget
+from holdfast.protocols.source import Source
+from holdfast.randomness import Entropy, system_entropy
+
+__all__ = ["Asking", "block_floats", "block_indices", "checked_grid"]
+
+P = TypeVar("P", bound=Part)
+
+
+class Asking(Generic[P]):
+    """One part of a budget's plan, ready to be asked questions about a source."""
+
+    part_type: type[P]
+    protocol: str
+
+    def __init__(
+        self,
+        budget: Budget,
+        source: Source,
+        entropy: Entropy | None = None,
+        name: str | None = None,
+    ) -> None:
+        part = budget.plan.part(name or self.protocol)
+        if not isinstance(part, self.part_type) or part.protocol != self.protocol:
+            raise InvalidInput("name", name, f"the name of a part for {self.protocol}")
+        self.budget, self.source, self.part = budget, source, part
+        if source.blocks != self._blocks():
+            hint = "The plan was made for another split of the data."
+            raise InvalidInput("blocks", source.blocks, f"the plan's {self._blocks():,}", hint)
+        self.entropy = system_entropy() if entropy is None else entropy
+        prices = part.prices(budget.plan.order)
+        self._no, self._yes = Fraction(prices.no), Fraction(prices.yes)
+
+    def _blocks(self) -> int:
+        """How many blocks the source must have."""
+        return self.budget.plan.blocks
+
+    @property
+    def certified(self) -> bool:
+        """Whether answers may be certified: only the operating system's entropy is unforeseen."""
+        return self.entropy.certifiable
+
+
+def block_floats(source: Source, estimator: object) -> NDArray[np.float64]:
+    """One float per block, NaN for a failure."""
+    with np.errstate(all="ignore"):
+        return _one_per_block(source, floats_up(source.values(estimator)))
+
+
+def block_indices(source: Source, estimator: object, grid: Grid) -> NDArray[np.int64]:
+    """The grid index that each block's value is projected onto, the lowest for a failure."""
+    return _one_per_block(source, grid.ceiling(source.values(estimator)))
+
+
+def checked_grid(grid: object) -> Grid:
+    """A grid, or an error that says how to make one."""
+    if not isinstance(grid, Grid):
+        hint = "Make one with holdfast.grid(low, high, step=…)."
+        raise InvalidInput("grid", grid, "a grid of possible answers", hint)
+    return grid
+
+
+A = TypeVar("A", NDArray[np.float64], NDArray[np.int64])
+
+
+def _one_per_block(source: Source, values: A) -> A:
+    if values.shape != (source.blocks,):  # the source's mistake: no estimator can change it
+        raise InvalidInput("values", values.shape, f"one for each of {source.blocks:,} blocks")
+    return values

@@ -1,0 +1,90 @@
+"""Verify and correct: the reusable holdout for any estimator (`intro-rh`).
+
+A guess comes from open data. If it is confirmed, it is the answer, nearly free; if not, a search on
+the holdout answers instead. Both may share one budget on the same blocks, or have their own on
+disjoint ones, as the paper also allows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.errors import Exhausted, InvalidInput
+from holdfast.grids import Grid
+from holdfast.planning.shapes import Shape
+from holdfast.protocols.answers import Answer, Verdict
+from holdfast.protocols.estimate import Estimate
+from holdfast.protocols.verify import Verify
+
+__all__ = ["Correct", "Corrected"]
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """The verdict on the guess, and the answer that took its place if it was refused."""
+
+    verdict: Verdict
+    correction: Answer | None
+
+    @property
+    def value(self) -> float | None:
+        """The confirmed guess, or the correction; None if the budget was exhausted."""
+        if self.correction is not None:
+            return self.correction.value
+        return self.verdict.guess if self.verdict.verdict == "yes" else None
+
+    @property
+    def tail(self) -> float:
+        """The value lies in qi(tail, 1 − tail), whichever way it was found."""
+        return self.verdict.tail_low if self.correction is None else self.correction.tail
+
+    @property
+    def price(self) -> float:
+        """What both steps cost together."""
+        return self.verdict.price + (0.0 if self.correction is None else self.correction.price)
+
+
+class Correct:
+    """Guesses that are confirmed or corrected.
+
+    >>> import numpy as np
+    >>> from holdfast.grids import grid
+    >>> from holdfast.planning import Estimates, Guesses, joint_plan
+    >>> from holdfast.protocols import BlockArray, Budget
+    >>> from holdfast.randomness import SeededEntropy
+    >>> plan = joint_plan(Guesses(50, refusals=2), Estimates(2, tail_low=0.05, tail_high=0.05))
+    >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)
+    >>> source, budget = BlockArray(rows, plan.blocks), Budget(plan)
+    >>> correct = Correct(
+    ...     Verify(budget, source, SeededEntropy(1)), Estimate(budget, source, SeededEntropy(2))
+    ... )
+    >>> [correct.ask(np.mean, guess, grid(0, 1, step=0.04)).value for guess in (0.4, 0.7)]
+    [0.4, 0.44]
+    """
+
+    def __init__(self, verify: Verify, estimate: Estimate) -> None:
+        if verify.part.sides != 2:
+            raise InvalidInput("verify", verify.part.name, "a part with two-sided guesses")
+        self.verify, self.estimate = verify, estimate
+
+    @property
+    def confidence(self) -> float:
+        """For all values at once: with two budgets, both promises have to hold."""
+        one, other = self.verify.budget, self.estimate.budget
+        if one is other:
+            return one.plan.confidence
+        return max(0.0, 1 - one.plan.failure - other.plan.failure)
+
+    def ask(
+        self, estimator: object, guess: float, grid: Grid, *, shape: Shape | None = None
+    ) -> Corrected:
+        """Confirm the guess or correct it. The correction is paid for before the guess is drawn."""
+        try:
+            held = self.estimate.reserve(grid)
+        except Exhausted:
+            return Corrected(self.verify.refuse(guess), None)
+        verdict = self.verify.ask(estimator, guess)
+        if verdict.verdict != "no":
+            held.cancel()
+            return Corrected(verdict, None)
+        return Corrected(verdict, self.estimate.draw(held, estimator, grid, shape=shape))

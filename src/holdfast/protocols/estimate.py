@@ -1,0 +1,104 @@
+"""Estimate: any estimator, answered by a search (thm `adaptive-iqr`, `intro-iqr`, `intro-var`).
+
+Every question has its own grid and pays ⌈log₂ r⌉ looks, more than planned if its grid is larger.
+The promise, for all answers at once: D[φ ≤ v] > tail_low and D[φ ≥ v] > tail_high.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.grids import Grid
+from holdfast.mechanisms import search_counts
+from holdfast.planning.parts import SearchPart
+from holdfast.planning.shapes import Shape
+from holdfast.protocols.answers import Answer
+from holdfast.protocols.asking import Asking, block_indices, checked_grid
+from holdfast.protocols.budget import Reservation
+
+__all__ = ["Estimate", "Searching"]
+
+
+class Searching(Asking[SearchPart]):
+    """Searches with the part's coin: what estimates, intervals and their kin have in common."""
+
+    part_type = SearchPart
+
+    def _search(self, indices: NDArray[np.int64], size: int, twice_target: int) -> int:
+        coin = self.part.coin(self.budget.plan.order)
+
+        def at_most(index: int) -> int:
+            return int(np.count_nonzero(indices <= index))
+
+        return search_counts(at_most, size, twice_target, coin, self.entropy)
+
+
+class Estimate(Searching):
+    """Questions answered by a search.
+
+    >>> from holdfast.grids import grid
+    >>> from holdfast.planning import Estimates, joint_plan
+    >>> from holdfast.protocols import BlockArray, Budget
+    >>> from holdfast.randomness import SeededEntropy
+    >>> plan = joint_plan(Estimates(20, grid=51, tail_low=0.05, tail_high=0.05))
+    >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)
+    >>> estimates = Estimate(Budget(plan), BlockArray(rows, plan.blocks), SeededEntropy(1))
+    >>> answer = estimates.ask(np.mean, grid(0, 1, step=0.02))
+    >>> answer.value, answer.tail, answer.certified  # a seed is foreseeable: no certificate
+    (0.4, 0.05, False)
+    """
+
+    protocol = "estimate"
+
+    def ask(self, estimator: object, grid: Grid, *, shape: Shape | None = None) -> Answer:
+        """The estimator's value. With a shape that is known to hold, its mean's error bar too.
+
+        A bar needs an estimator that cannot fail on a block, and a fixed number of terms.
+        """
+        return self.draw(self.reserve(grid), estimator, grid, shape=shape)
+
+    def reserve(self, grid: Grid) -> Reservation:
+        """Hold what a question on this grid costs, or raise `Exhausted`."""
+        looks = checked_grid(grid).looks
+        return self.budget.reserve(self.part, looks * self._no, looks)
+
+    def draw(
+        self, held: Reservation, estimator: object, grid: Grid, *, shape: Shape | None = None
+    ) -> Answer:
+        """Answer a question whose price is held."""
+        indices = self._indices(estimator, grid)
+        index = self._search(indices, grid.size, self.part.twice_target)
+        held.settle(held.price, held.looks)
+        low, high = None, None
+        tails = self._tails()
+        if shape is not None:
+            low, high = shape.bar(grid.cell(index), self._units(), *tails)
+        return Answer(
+            protocol=self.protocol,
+            value=grid.point(index),
+            low=low,
+            high=high,
+            tail_low=tails[0],
+            tail_high=tails[1],
+            confidence=self.budget.plan.confidence,
+            promise=self._promise(low is not None or high is not None),
+            price=float(held.price),
+            budget_left=self.budget.left,
+            at_grid_end=index in (0, grid.size - 1),
+            certified=self.certified,
+        )
+
+    def _indices(self, estimator: object, grid: Grid) -> NDArray[np.int64]:
+        return block_indices(self.source, estimator, grid)
+
+    def _tails(self) -> tuple[float, float]:
+        return self.part.tail_low, self.part.tail_high
+
+    def _units(self) -> int:
+        return self.source.units
+
+    def _promise(self, has_bar: bool) -> str:
+        low, high = self._tails()
+        text = f"fresh data give at most this with more than {low:.4g}, at least with {high:.4g}"
+        return f"{text}; the mean lies between low and high" if has_bar else text

@@ -1,0 +1,58 @@
+"""Interval: a low and a high quantile that enclose the estimator's median on fresh data.
+
+Two searches, aimed at c and at m − c. For all questions at once: D[φ < v_low] < 1/2 and
+D[φ > v_high] < 1/2, so that every median of φ lies in [v_low, v_high]; and the interval is no wider
+than qi(tail, 1 − tail). No assumption about the estimator (docs/explanation/theory/budget.md).
+"""
+
+from __future__ import annotations
+
+from holdfast.grids import Grid
+from holdfast.protocols.answers import Answer
+from holdfast.protocols.asking import block_indices, checked_grid
+from holdfast.protocols.estimate import Searching
+
+__all__ = ["Interval"]
+
+
+class Interval(Searching):
+    """Questions answered by an interval."""
+
+    protocol = "interval"
+
+    def ask(self, estimator: object, grid: Grid) -> Answer:
+        """An interval that encloses the median of the estimator; `value` is its middle.
+
+        Values are projected upwards: the low end is the lower edge of its grid cell. An end at an
+        end of the grid is no bound, and None.
+        """
+        grid = checked_grid(grid)
+        part, blocks = self.part, self.source.blocks
+        looks = 2 * grid.looks
+        price = looks * self._no
+        held = self.budget.reserve(part, price, looks)
+        indices = block_indices(self.source, estimator, grid)
+        mirror = 2 * blocks - part.twice_target
+        first = self._search(indices, grid.size, part.twice_target)
+        last = self._search(indices, grid.size, mirror)
+        held.settle(price, looks)
+        # Where all promises hold they are in order; where they are not, both ends are kept.
+        first, last = min(first, last), max(first, last)
+        low, high = grid.cell(first)[0], grid.cell(last)[1]
+        return Answer(
+            protocol=self.protocol,
+            value=(grid.point(first) + grid.point(last)) / 2,
+            low=low,
+            high=high,
+            tail_low=part.tail_low,
+            tail_high=part.tail_low,
+            confidence=self.budget.plan.confidence,
+            promise=(
+                "the median on fresh data lies between low and high, no wider apart than the "
+                f"quantiles {part.tail_low:.4g} and {1 - part.tail_low:.4g}"
+            ),
+            price=float(price),
+            budget_left=self.budget.left,
+            at_grid_end=first == 0 or last == grid.size - 1,
+            certified=self.certified,
+        )

@@ -1,0 +1,123 @@
+"""Effective rounds: estimation sets used exactly until verification fails, then thrown away.
+
+After Dwork et al. (2015), for any estimator. An answer is the exact median of the current set's
+values. Two looks at the verification set confirm it; if they do not, the set has been overused (or
+was unlucky): it is thrown away, and the next one, which no answer has depended on, answers at once.
+Only what is refused is charged in full, so that the number of rounds, not of questions, is what
+counts. With the last set gone the rounds are over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from holdfast.errors import Exhausted, InvalidInput
+from holdfast.planning.rounds import RoundsPlan
+from holdfast.planning.shapes import Shape
+from holdfast.protocols.answers import Answer
+from holdfast.protocols.asking import block_floats
+from holdfast.protocols.budget import Budget
+from holdfast.protocols.source import Source
+from holdfast.protocols.verify import Verify
+from holdfast.randomness import Entropy
+
+__all__ = ["EffectiveRounds"]
+
+
+class EffectiveRounds:
+    """Questions answered from one estimation set after another.
+
+    >>> from holdfast.planning import rounds_plan
+    >>> from holdfast.protocols import BlockArray
+    >>> from holdfast.randomness import SeededEntropy
+    >>> plan = rounds_plan(queries=50, rounds=2)
+    >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)
+    >>> whole = BlockArray(rows, plan.blocks)
+    >>> rounds = EffectiveRounds.of(plan, whole, SeededEntropy(1))
+    >>> round(rounds.ask(np.mean).value, 3), rounds.rounds_left
+    (0.399, 2)
+    """
+
+    protocol = "rounds"
+
+    def __init__(
+        self,
+        plan: RoundsPlan,
+        verification: Source,
+        sets: Sequence[Source],
+        entropy: Entropy | None = None,
+    ) -> None:
+        if not plan.verify():
+            raise InvalidInput("plan", plan.blocks, "a plan that certifies itself")
+        sizes = [source.blocks for source in sets]
+        if sizes != [plan.set_blocks] * plan.sets:
+            allowed = f"{plan.sets} sets of {plan.set_blocks} blocks"
+            raise InvalidInput("sets", sizes, allowed, "No block may be in two sets.")
+        self.plan, self._sets = plan, list(sets)
+        self.verify = Verify(Budget(plan.verification), verification, entropy)
+
+    @classmethod
+    def of(
+        cls, plan: RoundsPlan, source: Source, entropy: Entropy | None = None
+    ) -> EffectiveRounds:
+        """The blocks of one source dealt out: the verification set first, then the others."""
+        if source.blocks != plan.blocks:
+            raise InvalidInput("blocks", source.blocks, f"the plan's {plan.blocks:,}")
+        first = plan.verification.blocks
+        ends = range(first, plan.blocks + 1, plan.set_blocks)
+        sets = [source.part(a, b) for a, b in pairwise(ends)]
+        return cls(plan, source.part(0, first), sets, entropy)
+
+    @property
+    def rounds_left(self) -> int:
+        """Sets that are not thrown away, the current one included."""
+        return len(self._sets)
+
+    def ask(self, estimator: object, *, shape: Shape | None = None) -> Answer:
+        """The current set's median, confirmed; or the next set's; or `Exhausted`."""
+        price = 0.0
+        if self._sets:
+            value = self._median(estimator)
+            # A failed block counts as the lowest value; as a guess it is the lowest number.
+            guess = max(value, -np.finfo(np.float64).max)
+            verdict = self.verify.ask(estimator, guess)
+            price = verdict.price
+            if verdict.verdict == "yes":
+                return self._answer(value, price, shape)
+            if verdict.verdict == "no":
+                del self._sets[0]
+                if self._sets:
+                    return self._answer(self._median(estimator), price, shape)
+        remedy = "All estimation sets are used up, or all planned questions have been asked."
+        raise Exhausted("The budget for rounds", "another round", "none", remedy)
+
+    def _median(self, estimator: object) -> float:
+        values = block_floats(self._sets[0], estimator)
+        lowest = np.where(np.isnan(values), -math.inf, values)
+        middle = (values.size - 1) // 2
+        return float(np.partition(lowest, middle)[middle])
+
+    def _answer(self, value: float, price: float, shape: Shape | None) -> Answer:
+        tail = self.plan.guesses.tail_low
+        low, high = None, None
+        if shape is not None and math.isfinite(value):
+            low, high = shape.bar((value, value), self._sets[0].units, tail, tail)
+        return Answer(
+            protocol=self.protocol,
+            value=value,
+            low=low,
+            high=high,
+            tail_low=tail,
+            tail_high=tail,
+            confidence=self.plan.confidence,
+            promise=f"fresh data lie on either side of it with more than {tail:.4g}",
+            price=price,
+            budget_left=self.verify.budget.left,
+            at_grid_end=False,
+            certified=self.verify.certified,
+            method="rounds",
+        )

@@ -1,0 +1,112 @@
+"""Sources: where a protocol gets one value per block, and nothing else of the data.
+
+An engine is a source: it evaluates an estimator on every block, each by itself, and gives back one
+value for each; what fails on a block is a failure (None or NaN) of that block. No source may raise
+an exception that depends on the data. `BlockArray` is the source for arrays in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.arguments import whole_number
+from holdfast.errors import InvalidInput
+from holdfast.grids.values import floats_up
+
+__all__ = ["WEIGHT_SCALE", "BlockArray", "Source"]
+
+WEIGHT_SCALE = 2**16  # weights in [0, 1] are counted in these parts, so that sums are exact
+
+
+class Source(Protocol):
+    """Blocks of equally many units that can be asked, not read."""
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are."""
+        ...
+
+    @property
+    def units(self) -> int:
+        """How many units each block has."""
+        ...
+
+    def values(self, estimator: Any, /) -> object:
+        """The estimator's value on every block, in a fixed order; failures as None or NaN."""
+        ...
+
+    def sums(self, function: Any, /, where: Any = None) -> NDArray[np.int64]:
+        """For every block the sum over its units of ⌊2¹⁶·function + 1/2⌋, function in [0, 1].
+
+        With `where`, a function that is true or false of a unit, over those units alone.
+        """
+        ...
+
+    def part(self, start: int, stop: int, /) -> Source:
+        """The blocks start, …, stop − 1 alone."""
+        ...
+
+
+class BlockArray:
+    """Rows of an array, in the order in which they come, cut into blocks of t rows.
+
+    The rows must be in random order: shuffle them once, before any question is asked. Rows that do
+    not fill a block are left out. An estimator is called with the rows of one block; a function
+    for `sums` likewise, and gives one number in [0, 1] for each of them.
+
+    >>> source = BlockArray(np.arange(12.0), blocks=3)
+    >>> source.values(lambda rows: float(rows.mean()))
+    [1.5, 5.5, 9.5]
+    >>> source.sums(lambda rows: rows > 4)
+    array([     0, 196608, 262144])
+    """
+
+    def __init__(self, rows: NDArray[Any], blocks: int) -> None:
+        self._rows = np.asarray(rows)
+        if self._rows.ndim < 1:
+            raise InvalidInput("rows", self._rows.shape, "an array with a first axis of rows")
+        self.blocks = whole_number("blocks", blocks, 1, max(1, len(self._rows)))
+        self.units = len(self._rows) // self.blocks
+
+    def values(self, estimator: Callable[[NDArray[Any]], object], /) -> list[object]:
+        t = self.units
+        return [_value(estimator, self._rows[i * t : (i + 1) * t]) for i in range(self.blocks)]
+
+    def sums(
+        self,
+        function: Callable[[NDArray[Any]], object],
+        /,
+        where: Callable[[NDArray[Any]], object] | None = None,
+    ) -> NDArray[np.int64]:
+        terms = [_parts(each, self.units) for each in self.values(function)]
+        if where is not None:
+            kept = [_parts(each, self.units) > 0 for each in self.values(where)]
+            terms = [each * keep for each, keep in zip(terms, kept, strict=True)]
+        return np.array([each.sum() for each in terms], np.int64)
+
+    def part(self, start: int, stop: int, /) -> BlockArray:
+        stop = whole_number("stop", stop, 1, self.blocks)
+        start = whole_number("start", start, 0, stop - 1)
+        return BlockArray(self._rows[start * self.units : stop * self.units], stop - start)
+
+
+def _value(estimator: Callable[[NDArray[Any]], object], rows: NDArray[Any]) -> object:
+    """What the estimator says of a block; an exception may depend on it, and is a failure."""
+    try:
+        return estimator(rows.copy())  # it may write into its argument, not into the data
+    except Exception:
+        return None
+
+
+def _parts(terms: object, units: int) -> NDArray[np.int64]:
+    """One block's terms in parts of 2⁻¹⁶; a failure, of one or of all, counts as 0."""
+    with np.errstate(all="ignore"):
+        numbers = floats_up(terms if isinstance(terms, np.ndarray | list) else [])
+    if numbers.shape != (units,):
+        return np.zeros(units, np.int64)
+    inside = np.clip(np.where(np.isnan(numbers), 0.0, numbers), 0.0, 1.0)
+    return np.floor(inside * WEIGHT_SCALE + 0.5).astype(np.int64)

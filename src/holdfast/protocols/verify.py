@@ -1,0 +1,110 @@
+"""Verify: is this guess right? Yes, No, or exhausted; only a No costs much (thm `sv`, `intro-rh`).
+
+A guess v is checked by at most two looks, #{φ ≤ v} and #{φ ≥ v} against the target, the second
+only if the first says Yes. For all guesses at once: both tails at least tail_high ⇒ Yes; one of
+them at most tail_low ⇒ No; after the planned number of refusals, exhausted. One-sided: "at least v"
+asks only D[φ ≥ v], "at most v" only D[φ ≤ v].
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.arguments import real_number
+from holdfast.errors import Exhausted, InvalidInput
+from holdfast.mechanisms import look
+from holdfast.planning.parts import VerdictPart
+from holdfast.protocols.answers import Verdict, VerdictWord
+from holdfast.protocols.asking import Asking, block_floats
+
+__all__ = ["Claim", "Verify"]
+
+Claim = Literal["equals", "at least", "at most"]
+
+
+class Verify(Asking[VerdictPart]):
+    """Guesses to be confirmed or refused.
+
+    >>> from holdfast.planning import Guesses, joint_plan
+    >>> from holdfast.protocols import BlockArray, Budget
+    >>> from holdfast.randomness import SeededEntropy
+    >>> plan = joint_plan(Guesses(50, refusals=2))
+    >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)
+    >>> verify = Verify(Budget(plan), BlockArray(rows, plan.blocks), SeededEntropy(1))
+    >>> [verify.ask(np.mean, guess).verdict for guess in (0.4, 0.5, 0.3, 0.4)]
+    ['yes', 'no', 'no', 'exhausted']
+    """
+
+    part_type = VerdictPart
+    protocol = "verify"
+
+    def ask(self, estimator: object, guess: float, *, claim: Claim = "equals") -> Verdict:
+        """The verdict on a guess. Exhaustion is a verdict too, free and final."""
+        sides = self._sides(claim)
+        guess = real_number("guess", guess)
+        worst = (sides - 1) * self._yes + max(self._no, self._yes)
+        try:
+            held = self.budget.reserve(self.part, worst, sides, noes=1)
+        except Exhausted:
+            return self.refuse(guess)
+        values = block_floats(self.source, estimator)
+        yes = self._looks(self._counts(values, guess, claim))
+        price = yes * self._yes + (self._no if yes < sides else 0)
+        held.settle(price, yes + (yes < sides), noes=int(yes < sides))
+        return self._verdict("yes" if yes == sides else "no", guess, float(price))
+
+    def refuse(self, guess: float) -> Verdict:
+        """The verdict `exhausted`: nothing is drawn, nothing is charged."""
+        return self._verdict("exhausted", real_number("guess", guess), 0.0)
+
+    @property
+    def refusals_left(self) -> int:
+        """How many more guesses may be refused."""
+        return self.budget.buys()[self.part.name].refusals or 0
+
+    def _sides(self, claim: Claim) -> int:
+        if claim not in ("equals", "at least", "at most"):
+            raise InvalidInput("claim", claim, "'equals', 'at least' or 'at most'")
+        sides = 2 if claim == "equals" else 1
+        if sides > self.part.sides:
+            hint = "This plan covers one-sided guesses: 'at least' or 'at most'."
+            raise InvalidInput("claim", claim, "one-sided", hint)
+        return sides
+
+    @staticmethod
+    def _counts(values: NDArray[np.float64], guess: float, claim: Claim) -> list[int]:
+        """#{φ ≤ v}, #{φ ≥ v}, or the one asked for. A failure counts as the lowest value."""
+        at_most = values.size - int(np.count_nonzero(values > guess))
+        at_least = int(np.count_nonzero(values >= guess))
+        return {"equals": [at_most, at_least], "at most": [at_most], "at least": [at_least]}[claim]
+
+    def _looks(self, counts: list[int]) -> int:
+        """How many looks said Yes before the first No."""
+        coin = self.part.coin(self.budget.plan.order)
+        for done, count in enumerate(counts):
+            offset = 2 * count - self.part.twice_target
+            if not look(offset, coin.side(offset), self.entropy):
+                return done
+        return len(counts)
+
+    def _verdict(self, verdict: VerdictWord, guess: float, price: float) -> Verdict:
+        part = self.part
+        return Verdict(
+            protocol=self.protocol,
+            verdict=verdict,
+            guess=guess,
+            tail_low=part.tail_low,
+            tail_high=part.tail_high,
+            confidence=self.budget.plan.confidence,
+            promise=(
+                f"yes: every tail on fresh data is above {part.tail_low:.4g}; "
+                f"no: one of them is below {part.tail_high:.4g}"
+            ),
+            price=price,
+            budget_left=self.budget.left,
+            refusals_left=self.refusals_left,
+            certified=self.certified,
+        )
