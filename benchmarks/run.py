@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import others
+import weights
 from tables import milliseconds, replace_section, table
 from timing import Timing, in_turns, process
 
@@ -191,7 +192,7 @@ def targets(results: Results) -> list[Results]:
             fastest = min(group["others"], key=lambda name: group["times"][name]["best"])
             note = f"{group['points']:,} candidates"
             rows.append(_target(group["times"], fastest, own, at_least=10, note=note))
-    return rows
+    return [*rows, weights.target(results["weights"])]
 
 
 def _target(
@@ -259,6 +260,11 @@ def details(results: Results) -> str:
             "A plan, in a fresh process with an empty cache",
             _listed("queries", plans) if plans else "This version has no `holdfast.plan`.\n",
         ),
+        ("Multiplicative weights", weights.weights_table(results["weights"])),
+        (
+            "Blocks by multiplicative weights and by a search for every question",
+            weights.crossover_table(results["crossover"]),
+        ),
     ]
     note = "Median times, and in brackets the best; on a busy machine they lie apart.\n\n"
     return note + "\n".join(f"## {title}\n\n{text}" for title, text in sections)
@@ -292,6 +298,8 @@ def main() -> int:
         "kinds_of_data": kinds_of_data,
         "imports": imports,
         "plans": plans,
+        "weights": weights.measure,
+        "crossover": weights.crossover,
     }
     results: Results = {}
     for name, part in parts.items():

@@ -2,9 +2,11 @@
 
     python benchmarks/weights.py [--quick]         this part alone; writes nothing
 
-A question counts a histogram, reads the median off it and, on 3 % of them, is refused once or more
-often and updates the weights. Its time is set beside np.bincount and np.sum over the same arrays,
-taken in turns: the least that any algorithm does that reads every weight once.
+Every question goes through the protocol: its budget, the histogram, two looks at the blocks, and an
+update where they refuse. Its time is set beside np.bincount and np.sum over the same arrays, taken
+in turns: the least that any algorithm does that reads every weight once.
+
+A second table says where the planner finds weights cheaper than a search for every question.
 """
 
 from __future__ import annotations
@@ -19,10 +21,13 @@ from numpy.typing import NDArray
 from tables import milliseconds, table
 from timing import Timing
 
-from holdfast.mechanisms.hypothesis import Hypothesis
-from holdfast.theory.updates import learning_rate
+from holdfast.grids import grid
+from holdfast.mechanisms.universe import Universe
+from holdfast.planning import Estimates, WeightedEstimates, joint_plan
+from holdfast.planning.proposals import propose_weights
+from holdfast.protocols import BlockArray, Budget, Weights
 
-__all__ = ["measure", "target", "weights_table"]
+__all__ = ["crossover", "crossover_table", "measure", "target", "weights_table"]
 
 Results = dict[str, Any]
 Indices = NDArray[np.intp]
@@ -30,17 +35,15 @@ Indices = NDArray[np.intp]
 ELEMENTS = 100_000
 QUESTIONS = 10_000
 POINTS = 32
-REFUSED = 0.03
-MASS = 0.25  # of the sample at most, where the hypothesis holds a half
+TAIL = 0.05
 MOST_PASSES = 5
 POOL = 64  # different questions, more than a cache holds
 TURN = 100  # questions of one measurement
 QUESTION, BINCOUNT, SUM = "one question", "np.bincount", "np.sum"
 
 
-def pool(generator: np.random.Generator) -> list[Indices]:
+def pool(elements: NDArray[np.float64], generator: np.random.Generator) -> list[Indices]:
     """Random thresholds: elements are points in 8 dimensions, a question is a direction."""
-    elements = generator.standard_normal((ELEMENTS, 8))
     cuts = np.linspace(-3, 3, POINTS - 1)
     return [
         np.searchsorted(cuts, elements @ (direction / np.linalg.norm(direction)))
@@ -49,34 +52,33 @@ def pool(generator: np.random.Generator) -> list[Indices]:
 
 
 class Questions:
-    """Questions one after the other on one hypothesis; `passes` has what each took."""
+    """Questions one after the other to one holdout; `passes` has what each took."""
 
-    def __init__(self, indices: list[Indices], generator: np.random.Generator) -> None:
-        self.hypothesis = Hypothesis(ELEMENTS)
+    def __init__(
+        self, elements: NDArray[np.float64], indices: list[Indices], generator: np.random.Generator
+    ) -> None:
+        plan = joint_plan(WeightedEstimates(QUESTIONS, ELEMENTS, TAIL))
+        # A law far from the uniform one that the hypothesis starts with.
+        shifted = np.exp(1.5 * elements.sum(axis=1))
+        rows = generator.choice(ELEMENTS, size=plan.blocks, p=shifted / shifted.sum())
+        universe, source = Universe.points(np.arange(ELEMENTS)), BlockArray(rows, plan.blocks)
+        self.weights = Weights(Budget(plan), source, universe)
         self.passes: list[int] = []
-        self._indices, self._generator = indices, generator
+        self._indices, self._grid = indices, grid(0, POINTS - 1, scale="integer")
 
     def ask(self) -> None:
-        before = self.hypothesis.passes
+        before = self.weights.hypothesis.passes
         number = len(self.passes)
-        histogram = self.hypothesis.histogram(self._indices[number % POOL], POINTS)
-        guess, at_most, at_least = histogram.median()
-        if self._generator.random() < REFUSED:
-            for _ in range(self._generator.geometric(0.5)):  # the same question, refused again
-                if self._generator.random() < 0.5:
-                    histogram.shrink(guess, "at most", learning_rate(MASS, at_most))
-                else:
-                    histogram.shrink(guess, "at least", learning_rate(MASS, at_least))
-                guess, at_most, at_least = histogram.median()
-            histogram.commit()
-        self.passes.append(self.hypothesis.passes - before)
+        self.weights.ask_indices(self._indices[number % POOL], self._grid)
+        self.passes.append(self.weights.hypothesis.passes - before)
 
 
 def measure(quick: bool = False) -> Results:
     """Passes and times of QUESTIONS questions, a tenth of them if quick."""
     generator = np.random.default_rng(20170617)
-    indices = pool(generator)
-    questions = Questions(indices, generator)
+    elements = generator.standard_normal((ELEMENTS, 8))
+    indices = pool(elements, generator)
+    questions = Questions(elements, indices, generator)
     weights = generator.random(ELEMENTS)
     place = 0
 
@@ -103,7 +105,7 @@ def measure(quick: bool = False) -> Results:
         "points": POINTS,
         "questions": len(questions.passes),
         "refused": sum(passes > 1 for passes in questions.passes),
-        "updates": questions.hypothesis.updates,
+        "updates": questions.weights.updates,
         "passes": {
             "most": max(questions.passes),
             "average": sum(questions.passes) / len(questions.passes),
@@ -113,6 +115,33 @@ def measure(quick: bool = False) -> Results:
             for name, t in timings.items()
         },
     }
+
+
+def crossover(quick: bool = False) -> list[Results]:
+    """Blocks by weights and by searches, for the same promise."""
+    rows = []
+    for tail in (0.05, 0.25):
+        for queries in (10**4,) if quick else (10**3, 10**4, 10**5, 10**6):
+            searches = joint_plan(Estimates(queries, POINTS, tail, tail)).blocks
+            sizes = (10**2,) if quick else (10**2, 10**3, 10**4, 10**5, 10**6)
+            blocks = {z: propose_weights(queries, z, tail, POINTS).blocks for z in sizes}
+            rows.append({"tail": tail, "queries": queries, "searches": searches, "weights": blocks})
+    return rows
+
+
+def crossover_table(rows: list[Results]) -> str:
+    """The results as Markdown; bold where weights need fewer blocks."""
+    sizes = [*rows[0]["weights"]]
+    lines = [
+        [
+            f"{row['tail']:g}",
+            f"{row['queries']:,}",
+            f"{row['searches']:,}",
+            *(f"**{m:,}**" if m < row["searches"] else f"{m:,}" for m in row["weights"].values()),
+        ]
+        for row in rows
+    ]
+    return table(["tail", "k", "searches", *(f"∣Z∣ = {size:,}" for size in sizes)], lines)
 
 
 def target(results: Results) -> Results:

@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 
-from tests.mutants import baselines, mechanisms, theory
+from tests.mutants import baselines, mechanisms, protocols, theory
 from tests.mutants.theory import Mutant
 
 
@@ -20,7 +20,11 @@ def passed_by_the_real_code(check: Callable[..., bool]) -> bool:
     return check()
 
 
-@pytest.mark.parametrize("mutant", [*theory.MUTANTS, *mechanisms.MUTANTS, *baselines.MUTANTS], ids=str)
+@pytest.mark.parametrize(
+    "mutant",
+    [*theory.MUTANTS, *mechanisms.MUTANTS, *baselines.MUTANTS, *protocols.MUTANTS],
+    ids=str,
+)
 def test_the_mistake_is_caught(mutant: Mutant) -> None:
     assert passed_by_the_real_code(mutant.check)
     assert not mutant.check(mutant.broken)

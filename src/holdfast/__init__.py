@@ -2,19 +2,44 @@
 
 from __future__ import annotations
 
-from holdfast.errors import HoldfastError, Infeasible, InvalidInput
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import Exhausted, HoldfastError, Infeasible, InvalidInput
 from holdfast.grids import Grid, grid
-from holdfast.planning import Plan, plan
+
+if TYPE_CHECKING:
+    from holdfast.planning import JointPlan, Plan, joint_plan, plan, recommend
 
 __all__ = [
+    "Exhausted",
     "Grid",
     "HoldfastError",
     "Infeasible",
     "InvalidInput",
+    "JointPlan",
     "Plan",
     "__version__",
     "grid",
+    "joint_plan",
     "plan",
+    "recommend",
 ]
 
 __version__ = "0.1.0"
+
+# Loaded when first asked for: the planner is not needed to read a grid or catch an error.
+_PLANNING = ("JointPlan", "Plan", "joint_plan", "plan", "recommend")
+_LATER = dict.fromkeys(_PLANNING, "holdfast.planning")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_LATER[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

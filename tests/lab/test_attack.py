@@ -218,7 +218,7 @@ def test_the_strongest_attack_known_does_not_break_the_planned_size() -> None:
 
 
 def test_the_strongest_attack_known_breaks_seven_tenths_of_it() -> None:
-    """So a failure would be seen: at 0.7 of the blocks three runs in four fail."""
+    """So a failure would be seen: at 0.7 of the blocks almost every other run fails."""
     analyst = PersistentAnalyst(5_000)
     planned = plan_attack(analyst.looks).blocks
     blocks = round(0.7 * planned)

@@ -7,20 +7,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
+from holdfast.theory import paired
 from holdfast.theory.coin import Coin, steepest_coin
 from holdfast.theory.composition import LossDistribution, coin_losses, pair_losses
-from holdfast.theory.curves import Curve
+from holdfast.theory.curves import Curve, RenyiCurve
+from holdfast.theory.paired import paired_mass, paired_tail
 from holdfast.theory.prices import exponential_price
 from holdfast.theory.profile import Profile, coin_profile, exponential_profile
 from holdfast.theory.refusals import refusal_price
 from holdfast.theory.renyi import divergence, largest_probability, smallest_probability
 from holdfast.theory.sizing import Promise, Size, certified
-from holdfast.theory.transfer import decisive_mass, largest_sample_mass
+from holdfast.theory.transfer import (
+    decisive_mass,
+    largest_sample_mass,
+    least_population_mass,
+    meeting_mass,
+)
 from tests.theory import (
     test_coin,
     test_composition,
+    test_paired,
     test_profile,
     test_refusals,
     test_renyi,
@@ -131,6 +140,50 @@ def sides_are_kept(decisive: test_transfer.Decisive = decisive_mass) -> bool:
 
 def shares_are_respected(test: test_transfer.Certified = certified) -> bool:
     return test_sizing.respects_the_shares(test)
+
+
+def laws_keep_the_bound(mass: test_paired.Mass = paired_mass) -> bool:
+    return max(test_paired.nearest_laws(mass)) < SLACK
+
+
+def analysts_keep_the_bound(mass: test_paired.Mass = paired_mass) -> bool:
+    return test_paired.nearest_analyst(mass) < SLACK
+
+
+def bound_is_sharp(mass: test_paired.Mass = paired_mass) -> bool:
+    least, largest = test_paired.sharpness(mass)
+    return least >= 0 and largest < test_paired.SEARCH
+
+
+def bound_is_rounded_up(mass: test_paired.Mass = paired_mass) -> bool:
+    with pytest.MonkeyPatch.context() as patch:
+        return test_paired.rounding(mass, test_paired.one_step(patch))[0] > 0
+
+
+def conjugate_is_right(touch: Callable[[float, float], float] = paired._conjugate) -> bool:
+    return test_paired.formulas(touch=touch) < 2e-13
+
+
+def tail_is_the_inverse(tail: test_paired.Tail = paired_tail) -> bool:
+    return all(
+        test_paired.inverts(tail, order, budget, share, 0.05)
+        for order, budget in ((2.0, 0.05), (25.0, 0.1335))
+        for share in (0.2, 0.4, 0.7)
+    )
+
+
+def mass_is_decisive(decisive: test_transfer.Decisive = decisive_mass) -> bool:
+    return all(test_transfer.is_decisive(decisive, *at) for at in test_transfer.SHARPEST.values())
+
+
+def directions_meet(meeting: test_transfer.Meeting = meeting_mass) -> bool:
+    found = [
+        test_transfer.gaussian_laws(meeting, mu, tail, y)[0]
+        for mu in (0.1, 1.0)
+        for tail in (0.001, 0.25, 0.7)
+        for y in (0.01, 0.3)
+    ]
+    return min(found) > 1 - 1e-12 and max(found) < 1 + 1e-6
 
 
 def exponential_price_holds(price: Callable[[float, float], float] = exponential_price) -> bool:
@@ -319,6 +372,111 @@ def mirror_the_wrong_way(curve: Curve, tail: float, failure: float) -> float:
     return min(direct, failure - curve.largest((1 - tail) * curve.largest(failure)))
 
 
+def rent_without_the_one(order: float, budget: float, tail: float, failure: float) -> float:
+    """K = e^((a−1)R)."""
+
+    def checked(a: float, budget: float, inside: float, failure: float) -> tuple[float, ...]:
+        return a, math.exp((a - 1) * budget) / failure, inside, failure
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paired, "_checked", checked)
+        return paired_mass(order, budget, tail, failure)
+
+
+def rent_of_first_order(order: float, budget: float, tail: float, failure: float) -> float:
+    """K = (a−1)·R."""
+    return test_paired.variant(order, budget, tail, failure, rent=lambda exponent: exponent)
+
+
+def rent_not_shared(order: float, budget: float, tail: float, failure: float) -> float:
+    """(K − ν)·β/λ where (K − ν·β)/λ is meant."""
+    return test_paired.variant(
+        order, budget, tail, failure, rent=lambda exponent: failure * math.expm1(exponent)
+    )
+
+
+def at_the_best_step(
+    order: float, budget: float, tail: float, failure: float, *, nearly: float
+) -> float:
+    """`paired_mass` with the upper slope's logarithm multiplied by `nearly`, and no rounding."""
+    rent, odds = math.expm1((order - 1) * budget) / failure, (1 - tail) / tail
+
+    def share(log_step: float) -> float:
+        below = math.exp(log_step) / order
+        top = paired._root(paired._conjugate, odds * paired._slope(order, below), order) * nearly
+        low = paired._conjugate(order, below)
+        return (rent + low) / (paired._slope(order, top) + low)
+
+    return min(1.0, paired._least(share, -12.0, 5.7)) * failure
+
+
+def slopes_to_nearest(order: float, budget: float, tail: float, failure: float) -> float:
+    return at_the_best_step(order, budget, tail, failure, nearly=1.0)
+
+
+def condition_nearly_holds(order: float, budget: float, tail: float, failure: float) -> float:
+    return at_the_best_step(order, budget, tail, failure, nearly=1 + 1e-11)
+
+
+def coarse_slopes(order: float, budget: float, tail: float, failure: float) -> float:
+    """The scan without the search after it."""
+
+    def scanned(function: Callable[[float], float], low: float, high: float) -> float:
+        return min(function(low + (high - low) * i / 12) for i in range(13))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paired, "_least", scanned)
+        return paired_mass(order, budget, tail, failure)
+
+
+def odds_as_a_tail(order: float, budget: float, share: float, failure: float) -> float:
+    """ρ/(1 − ρ) where ρ is meant."""
+    tail = paired_tail(order, budget, share, failure)
+    return tail / (1 - tail)
+
+
+def weakest_theorem(curve: Curve, tail: float, failure: float) -> float:
+    """The maximum of the bounds."""
+    assert isinstance(curve, RenyiCurve)
+    return max(
+        largest_sample_mass(curve, tail, failure, centred=True),
+        paired_mass(curve.order, curve.budget, tail, failure),
+    )
+
+
+def either_direction(curve: Curve, tail: float, failure: float) -> float:
+    """Both directions together forgotten."""
+    least = least_population_mass(curve, 1 - tail, failure, centred=True)
+    return min(
+        largest_sample_mass(curve, tail, failure, centred=True), failure - curve.smallest(least)
+    )
+
+
+def both_directions_only(curve: Curve, tail: float, failure: float) -> float:
+    assert isinstance(curve, RenyiCurve)
+    return paired_mass(curve.order, curve.budget, tail, failure)
+
+
+def meets(curve: Curve, tail: float, failure: float, met: Callable[[float], float]) -> float:
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if met(middle) > failure else (middle, high)
+    return min(failure, curve.largest(tail * high))
+
+
+def meets_forward_twice(curve: Curve, tail: float, failure: float) -> float:
+    """F where F⁻¹ belongs."""
+    return meets(
+        curve, tail, failure, lambda y: curve.largest(tail * y) + curve.largest((1 - tail) * y)
+    )
+
+
+def meets_without_the_rest(curve: Curve, tail: float, failure: float) -> float:
+    """The tail's own complement forgotten: F(ρ·y) + F⁻¹(y)."""
+    return meets(curve, tail, failure, lambda y: curve.largest(tail * y) + curve.smallest(y))
+
+
 def undivided_failure(promise: Promise, curve: Curve, profile: Profile, size: Size) -> bool:
     """All of β for both sides, whatever the tails."""
     reach = (size.twice_target, 2 * size.blocks - size.twice_target)
@@ -422,6 +580,35 @@ MUTANTS = [
     Mutant("the tails are swapped", classes_are_kept, swaps_the_tails),
     Mutant("the high side is not checked", classes_are_kept, checks_the_low_side),
     Mutant("the mirror goes the wrong way", sides_are_kept, mirror_the_wrong_way),
+    Mutant("K is forgotten", laws_keep_the_bound, test_paired.rent_forgotten),
+    Mutant("K has no −1", bound_is_sharp, rent_without_the_one),
+    Mutant("K is of first order", laws_keep_the_bound, rent_of_first_order),
+    Mutant("K is not divided by β", laws_keep_the_bound, rent_not_shared),
+    Mutant(
+        "one direction has half of K", laws_keep_the_bound, test_paired.one_way_at_half_the_rent
+    ),
+    Mutant("two directions have one K", laws_keep_the_bound, test_paired.both_ways_at_one_rent),
+    Mutant(
+        "two directions have one K, seen by analysts",
+        analysts_keep_the_bound,
+        test_paired.both_ways_at_one_rent,
+    ),
+    Mutant("ρ and 1 − ρ are swapped", laws_keep_the_bound, test_paired.tail_swapped),
+    Mutant(
+        "ρ and 1 − ρ are swapped, seen by analysts",
+        analysts_keep_the_bound,
+        test_paired.tail_swapped,
+    ),
+    Mutant("φ′ is taken for φ*", conjugate_is_right, paired._slope),
+    Mutant("slopes are not rounded", bound_is_rounded_up, slopes_to_nearest),
+    Mutant("the condition nearly holds", bound_is_rounded_up, condition_nearly_holds),
+    Mutant("slopes are only scanned", bound_is_sharp, coarse_slopes),
+    Mutant("odds are taken for a tail", tail_is_the_inverse, odds_as_a_tail),
+    Mutant("the weakest theorem decides", mass_is_decisive, weakest_theorem),
+    Mutant("both directions together are forgotten", mass_is_decisive, either_direction),
+    Mutant("both directions together decide alone", mass_is_decisive, both_directions_only),
+    Mutant("the other direction is F again", directions_meet, meets_forward_twice),
+    Mutant("the other direction has all of bad", directions_meet, meets_without_the_rest),
     Mutant("β is not shared", shares_are_respected, undivided_failure),
     Mutant(
         "the exponential mechanism is too cheap", exponential_price_holds, exponential_without_range

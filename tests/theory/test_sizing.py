@@ -175,10 +175,28 @@ def test_a_target_outside_the_tails_is_refused() -> None:
 
 def test_no_smaller_size_of_unequal_tails_passes() -> None:
     """Rounding the target makes success come and go: the first success is what counts."""
-    for order, budget, fewest in ((4.0, 0.1, 630), (8.0, 0.4, 157)):
-        found = steepest_at(Promise(3, 2, 0.1, 0.05, 0.95), order, budget)
+    promise = Promise(3, 2, 0.1, 0.05, 0.95)
+    for order, budget, fewest in ((3.0, 0.1, 519), (8.0, 0.7, 210), (4.0, 0.1, 52)):
+        found = steepest_at(promise, order, budget)
         assert found is not None
-        assert found.size.blocks == fewest
+        size, profile = found.size, found.profile
+        assert size.blocks == fewest
+        low, high = size.failure_low, size.failure_high
+        needs = [
+            decisive_mass(found.curve, promise.tail_low, low),
+            decisive_mass(found.curve, promise.tail_high, high),
+        ]
+        passing = [
+            m
+            for m in range(1, fewest + 4)
+            if any(
+                needs[0] < profile.mass(low, 2 * count, m)
+                and needs[1] < profile.mass(high, 2 * (m - count), m)
+                for count in range(m // 3, m + 1)
+            )
+        ]
+        assert passing[0] == fewest
+        assert fewest + 1 not in passing
 
 
 @pytest.mark.parametrize(
@@ -292,7 +310,8 @@ def test_a_slow_verifier_agrees_on_unequal_tails() -> None:
 
 def test_the_verifier_is_not_easily_pleased() -> None:
     promise = Promise(30, 8, 0.1, 0.1, 0.95)
-    found = sized(promise)
+    # More budget than is best: then everything that costs more must fail, at this size.
+    found = steepest_at(promise, 12.0, 0.6)
     assert found is not None
     assert found.coin is not None
     order, m, beta = found.parameters[0], found.size.blocks, promise.failure

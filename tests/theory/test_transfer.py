@@ -21,11 +21,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from holdfast.errors import InvalidInput
 from holdfast.theory.coin import Coin, probit_coin, steepest_coin
 from holdfast.theory.composition import coin_losses
-from holdfast.theory.curves import Curve, GaussianCurve, RenyiCurve
+from holdfast.theory.curves import ApproximateCurve, Curve, GaussianCurve, RenyiCurve
+from holdfast.theory.paired import paired_mass
 from holdfast.theory.prices import exponential_price
 from holdfast.theory.profile import Profile, coin_profile, exponential_profile
 from holdfast.theory.sizing import Promise, Size, certified
@@ -34,6 +36,7 @@ from holdfast.theory.transfer import (
     flat_mass,
     largest_sample_mass,
     least_population_mass,
+    meeting_mass,
     mirror_flat_mass,
     mirror_transfers,
     transfers,
@@ -322,6 +325,11 @@ def test_without_the_second_curve_the_centred_form_is_false() -> None:
 # Other curves: Gaussian, and numerically composed.
 
 
+def decided(curve: Curve, tail: float, failure: float, *, centred: bool) -> float:
+    """The sharpest of the bounds."""
+    return decisive_mass(curve, tail, failure, centred=centred)
+
+
 @pytest.mark.parametrize("sigma", [0.4, 1.0, 2.5])
 def test_gaussian_counts_keep_their_gaussian_curve(sigma: float) -> None:
     nearest = 0.0
@@ -335,7 +343,7 @@ def test_gaussian_counts_keep_their_gaussian_curve(sigma: float) -> None:
             for one, two in zip(p, q, strict=True):
                 assert one <= curve.largest(float(two)) * SLACK
                 assert two >= curve.smallest(float(one)) / SLACK
-        nearest = max(nearest, transferred(found, curve, tail, centred=True))
+        nearest = max(nearest, transferred(found, curve, tail, centred=True, limit=decided))
     assert 0.2 < nearest < SLACK
 
 
@@ -345,7 +353,7 @@ def test_a_composed_curve_keeps_the_theorem_and_is_sharper() -> None:
     for case in cases()[:120:13]:
         composed = coin_losses(case.coin, step=4e-3).composed(case.looks).curve()
         found = extremes(case.facts(), 5)
-        assert transferred(found, composed, case.tail, centred=True) < SLACK
+        assert transferred(found, composed, case.tail, centred=True, limit=decided) < SLACK
         moments = [RenyiCurve(a, case.looks * case.coin.price(a)) for a in ORDERS]
         tail, beta = float(case.tail), 0.2
         best = min(largest_sample_mass(curve, tail, beta, centred=True) for curve in moments)
@@ -586,20 +594,122 @@ def test_neighbouring_stability_in_the_form_of_the_theory_note() -> None:
 
 
 @given(st.floats(1.1, 100), st.floats(1e-4, 1), st.floats(0.001, 0.99), st.floats(1e-6, 0.5))
-def test_the_decisive_mass_is_the_better_of_two(
+def test_the_decisive_mass_is_the_best_of_three(
     order: float, budget: float, tail: float, failure: float
 ) -> None:
+    assert is_decisive(decisive_mass, order, budget, tail, failure)
+
+
+def is_decisive(
+    decisive: Decisive, order: float, budget: float, tail: float, failure: float
+) -> bool:
+    """A little more mass is proved by one of the theorems, a little less by none."""
     curve = RenyiCurve(order, budget)
-    needed = decisive_mass(curve, tail, failure)
+    needed = decisive(curve, tail, failure)
     above, below = needed * (1 + 1e-9), needed * (1 - 1e-9)
+    both = paired_mass(order, budget, tail, failure)
 
     def by_mirror(mass: float) -> bool:
         rest = max(0.0, failure - mass)
         return mirror_transfers(curve, 1 - tail, failure, rest, centred=True)
 
-    assert transfers(curve, tail, failure, above, centred=True) or by_mirror(above)
-    assert not transfers(curve, tail, failure, below, centred=True)
-    assert tail < 0.4 or not by_mirror(below * (1 - 1e-6))
+    enough = transfers(curve, tail, failure, above, centred=True) or both < above
+    return (
+        (enough or by_mirror(above))
+        and not transfers(curve, tail, failure, below, centred=True)
+        and not both < below
+        and (tail < 0.4 or not by_mirror(below * (1 - 1e-6)))
+    )
+
+
+# Each theorem is needed: order, budget, tail and failure where it is the sharpest.
+SHARPEST = {
+    "direct": (2.0, 0.5, 0.001, 0.5),
+    "mirror": (8.0, 0.02, 0.99, 0.5),
+    "paired": (25.0, 0.1335, 0.25, 0.05),
+}
+
+
+@pytest.mark.parametrize("theorem", SHARPEST)
+def test_each_of_the_three_is_sometimes_the_sharpest(theorem: str) -> None:
+    order, budget, tail, failure = SHARPEST[theorem]
+    curve = RenyiCurve(order, budget)
+    least = least_population_mass(curve, 1 - tail, failure, centred=True)
+    bounds = {
+        "direct": largest_sample_mass(curve, tail, failure, centred=True),
+        "mirror": failure - curve.smallest(least),
+        "paired": paired_mass(order, budget, tail, failure),
+    }
+    assert min(bounds, key=bounds.__getitem__) == theorem
+    assert decisive_mass(curve, tail, failure) == pytest.approx(bounds[theorem], rel=1e-9)
+    assert is_decisive(decisive_mass, order, budget, tail, failure)
+
+
+def test_both_directions_count_for_centred_stability_only() -> None:
+    order, budget, tail, failure = SHARPEST["paired"]
+    for curve in (RenyiCurve(order, budget), GaussianCurve(0.1)):
+        alone = largest_sample_mass(curve, tail, failure, centred=False)
+        assert decisive_mass(curve, tail, failure, centred=False) == alone
+        either = largest_sample_mass(curve, tail, failure, centred=True)
+        assert decisive_mass(curve, tail, failure) < 0.95 * either
+    assert decisive_mass(GaussianCurve(0.1), tail, failure) == meeting_mass(
+        GaussianCurve(0.1), tail, failure
+    )
+
+
+# Both directions for other curves than Rényi's.
+
+
+Meeting = Callable[[Curve, float, float], float]
+
+
+def gaussian_laws(
+    meeting: Meeting, mu: float, tail: float, bad_without: float
+) -> tuple[float, float]:
+    """The bound over what N(μ, 1) reaches against N(0, 1): below 1 is broken, above not sharp.
+
+    bad and ψ = 1: above some point, of probability ρ·y under Q. bad and ψ = 0: below another, of
+    (1 − ρ)·y. No event grows more than the first, none shrinks more than the second. And by how
+    much the better of the other two theorems is above it.
+    """
+    curve, y = GaussianCurve(mu), bad_without
+    reached = float(ndtr(ndtri(tail * y) + mu))
+    bad = reached + float(ndtr(ndtri((1 - tail) * y) - mu))
+    either = largest_sample_mass(curve, tail, bad, centred=True)
+    least = least_population_mass(curve, 1 - tail, bad, centred=True)
+    return meeting(curve, tail, bad) / reached, min(either, bad - curve.smallest(least)) / reached
+
+
+@given(st.floats(0.01, 2), st.floats(1e-6, 0.99), st.floats(1e-4, 0.9))
+def test_gaussian_laws_reach_the_bound_of_both_directions(
+    mu: float, tail: float, bad_without: float
+) -> None:
+    found, either = gaussian_laws(meeting_mass, mu, tail, bad_without)
+    assert 1 - 1e-12 < found < 1 + 1e-6
+    assert either > 1 - 1e-12
+
+
+CURVES: list[Curve] = [
+    GaussianCurve(0.1),
+    GaussianCurve(1.0),
+    ApproximateCurve(((0.0, 0.1), (0.3, 0.02), (1.0, 1e-4))),
+    RenyiCurve(8.0, 0.1),
+]
+
+
+@pytest.mark.parametrize("curve", CURVES, ids=["gaussian", "far", "pairs", "renyi"])
+def test_the_bound_of_both_directions_is_the_worst_of_all_references(curve: Curve) -> None:
+    """max over y of min(F(ρ·y), β − F⁻¹((1 − ρ)·y)), tried one by one; concave in β."""
+    for tail in (0.001, 0.25, 0.7):
+        found = [meeting_mass(curve, tail, beta) for beta in (0.02, 0.05, 0.08)]
+        for beta, most in zip((0.02, 0.05, 0.08), found, strict=True):
+            tried = max(
+                min(curve.largest(tail * y), beta - curve.smallest((1 - tail) * y))
+                for y in np.geomspace(1e-4, 1, 2000)
+            )
+            assert tried <= most <= max(tried * 1.01, min(beta, curve.largest(tail * 1e-4)))
+        assert found[1] >= (found[0] + found[2]) / 2 * (1 - 1e-9)
+        assert found == sorted(found)
 
 
 @given(

@@ -4,7 +4,6 @@
     noisy_means           means with noise (Dwork et al. 2014, Bassily et al. 2016)
     thresholdout          the reusable holdout (Dwork et al. 2015)
     description_length    few transcripts and a union bound (Dwork et al. 2015)
-    description_blocks    the same for quantiles of estimators: sizes
     subsample_aggregate   the winsorised mean of estimates on blocks (Smith 2011)
     noise, sums           exact noise on exact whole sums
     uncertified           what all their answers are
@@ -14,7 +13,6 @@ Each module says what its theorem promises and what it does not. Every answer is
 
 from __future__ import annotations
 
-from holdfast.baselines.description_blocks import median_blocks, verdict_blocks
 from holdfast.baselines.description_length import (
     Confirmation,
     DescriptionLength,
@@ -44,11 +42,9 @@ __all__ = [
     "Uncertified",
     "description_rows",
     "false_discovery",
-    "median_blocks",
     "rows_by_bassily",
     "rows_by_dwork",
     "subsample_aggregate",
     "sv_emp_blocks",
     "thresholdout_settings",
-    "verdict_blocks",
 ]

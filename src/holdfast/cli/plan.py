@@ -43,8 +43,8 @@ def plan_command(
     protocol: Annotated[
         str,
         typer.Option(
-            help="estimate, interval, mean, verify, correct, rounds, weights, split, amplified, "
-            "simple, or auto for the cheapest."
+            help="estimate, interval, mean, verify, correct, rounds, weights, split, exact, "
+            "amplified, simple, or auto for the cheapest."
         ),
     ] = "estimate",
     refusals: Annotated[
@@ -64,6 +64,9 @@ def plan_command(
     half_width: Annotated[
         float | None, typer.Option(help="Wanted half-width of a bar (mean, interval).")
     ] = None,
+    looks: Annotated[
+        bool, typer.Option("--looks", help="By looks only: blocks that other protocols may share.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     plot: Annotated[
         Path | None,
@@ -90,6 +93,7 @@ def plan_command(
         "tail_high": tail_high,
         "sides": sides,
         "half_width": half_width,
+        "looks": looks or None,
     }
     of_estimates = {
         "rows": rows,

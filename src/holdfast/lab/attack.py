@@ -65,7 +65,7 @@ def plan_attack(looks: int, tail: float = 0.01, confidence: float = 0.95) -> Att
     on r points are covered by a promise for k + ⌈log₂ r⌉ questions on two points.
 
     >>> plan_attack(10_000).blocks
-    485
+    464
     """
     promise = Promise(looks, 2, tail, tail, confidence)
     sized = best_steepest(promise)

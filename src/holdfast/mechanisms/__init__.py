@@ -6,6 +6,8 @@
     counts        exact counts of values and of weights
     ranks         exact counts near the median without a pass over the values
     rejection     exact draws from weights known by bounds
+    universe      every possible block, listed (theory §7)
+    hypothesis    a public law over a universe, and its multiplicative updates
 
 Each takes its randomness as an argument and draws from the stated law exactly: no probability is
 rounded and no real-valued noise is added.

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from holdfast.planning.alternatives import Alternative
+from holdfast.planning.exact import (
+    ExactCorrections,
+    ExactEstimates,
+    ExactVerdicts,
+    ExactWeights,
+    exact_corrections,
+    exact_estimates,
+    exact_verdicts,
+    exact_weights,
+)
 from holdfast.planning.joint import JointPlan, joint_from
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.plan import Plan
 from holdfast.planning.recommend import Recommendation, recommend
 from holdfast.planning.requests import (
     AmplifiedEstimates,
+    DirectMeans,
     Estimates,
     Guesses,
     Intervals,
@@ -23,7 +34,12 @@ from holdfast.planning.splits import SplitPlan, split_plan
 __all__ = [
     "Alternative",
     "AmplifiedEstimates",
+    "DirectMeans",
     "Estimates",
+    "ExactCorrections",
+    "ExactEstimates",
+    "ExactVerdicts",
+    "ExactWeights",
     "Guesses",
     "Intervals",
     "JointPlan",
@@ -34,6 +50,10 @@ __all__ = [
     "SimpleEstimates",
     "SplitPlan",
     "WeightedEstimates",
+    "exact_corrections",
+    "exact_estimates",
+    "exact_verdicts",
+    "exact_weights",
     "joint_from",
     "joint_plan",
     "plan",

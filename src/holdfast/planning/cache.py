@@ -29,7 +29,7 @@ from holdfast.theory.sizing import Promise
 
 __all__ = ["cache_folder", "recall", "remember", "steepest"]
 
-_FORMAT = 1  # raise it whenever the search or the theorem behind it changes
+_FORMAT = 2  # raise it whenever the search or the theorem behind it changes
 _SIZE_MAX = 4096  # bytes; an entry has about 200
 
 

@@ -73,8 +73,10 @@ class JointPlan:
         shares = [share for part in self.parts for share in part.shares(self.blocks)]
         if total_failure(shares) > 1 - Fraction(repr(float(self.confidence))):
             return False
+        if sum(part.planned(self.order) for part in self.parts) > self.budget:
+            return False  # it would not pay for what it says it is for
         return all(
-            part.sound(self.order, self.blocks)
+            part.sound(self.order, self.budget, self.blocks)
             and all_hold(part.classes(self.order, self.blocks), curve, self.blocks)
             for part in self.parts
         )
@@ -126,7 +128,7 @@ def joint_from(plan: Plan, protocol: str = "estimate") -> JointPlan:
 
     >>> from holdfast.planning.solve import plan
     >>> joint_from(plan(queries=100, grid=32, tail=0.25)).blocks
-    1971
+    1413
     """
     # The shares are added up without rounding, and 0.05 is stored as a little more than 1/20.
     part = SearchPart(

@@ -25,7 +25,7 @@ from holdfast.theory.sizing import BLOCKS_MAX, minimise
 
 __all__ = ["joint_plan"]
 
-_FORMAT = "joint 1"  # change it whenever the search or the theorems behind it change
+_FORMAT = "joint 2"  # change it whenever the search or the theorems behind it change
 _NEVER = 700.0
 _WINDOW = 24  # sizes tried below the one that bisection finds: rounding makes single ones fail
 
@@ -83,20 +83,18 @@ class _Search:
 
     def candidates(self) -> list[tuple[float, ...]]:
         """Points of the search, the best first."""
-        found = []
+        rough = []
         for extras in product(*(request.starts() for request in self.requests)):
             start = [*self._middle(), *(x for own in extras for x in own)]
-            x = minimise(self.objective, start, 0.7)
-            found.append(minimise(self.objective, x, 0.15))
-        return sorted(found, key=self.objective)
+            rough.append(minimise(self.objective, start, 0.7))
+        rough.sort(key=self.objective)
+        return [minimise(self.objective, rough[0], 0.15), *rough]
 
     def _middle(self) -> list[float]:
-        """A first guess, from where the settings of single protocols have been found."""
-        width = min(request.width for request in self.requests)
-        nats = max(1.0, -math.log(self.failure) / 3)
-        excess = min(0.5 * ORDER_MAX, (4 + 28 * (1 - width) / max(width, 0.01)) * nats)
-        budget = 0.8 * max(width, 0.02) ** 3
-        return [math.log(min(excess, 60.0)), math.log(budget), *([0.0] * (len(self.requests) - 1))]
+        """A first guess: where the neediest of the requests would be alone."""
+        starts = [request.settings_start(self.failure) for request in self.requests]
+        excess, budget = min(starts, key=lambda start: start[1])
+        return [math.log(excess), math.log(budget), *([0.0] * (len(self.requests) - 1))]
 
     def settings(self, x: Sequence[float]) -> list[tuple[Setting, Sequence[float]]]:
         """Each request's setting and its own parameters at a point of the search."""

@@ -2,7 +2,7 @@
 
 All candidates promise the same: every answer in qi(tail, 1 − tail), for all questions at once. They
 differ in what they need besides blocks: open data to guess from (correct, rounds), a finite
-universe (weights), sub-blocks (amplified).
+universe (weights), sub-blocks (amplified), blocks that serve nothing else (exact, split).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from holdfast.planning.proposals import (
     propose_amplified,
     propose_correct,
     propose_estimate,
+    propose_exact,
     propose_rounds,
     propose_split,
     propose_weights,
@@ -78,7 +79,7 @@ def recommend(
 
     >>> advice = recommend(20, tail=0.25)
     >>> advice.best.protocol, advice.best.blocks
-    ('split', 660)
+    ('exact', 461)
     """
     queries = whole_number("queries", queries, 1, 10**8)
     tail = real_number("tail", tail, 0, 0.5, open_low=True, open_high=True)
@@ -86,6 +87,7 @@ def recommend(
     candidates: dict[str, Callable[[], Proposal]] = {
         "estimate": partial(propose_estimate, queries, grid, tail, confidence),
         "amplified": partial(propose_amplified, queries, grid, tail, confidence),
+        "exact": partial(propose_exact, queries, grid, tail, confidence),
         "split": partial(propose_split, queries, tail, confidence),
     }
     if refusals is not None:

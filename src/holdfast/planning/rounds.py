@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from holdfast.arguments import real_number
+from holdfast.planning.exact import ExactVerdicts, exact_verdicts
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.parts import VerdictPart
@@ -35,14 +36,16 @@ _FRESH, _ROUNDS = 0.05, 0.05  # shares of β: sizes depend on them only through 
 class RoundsPlan:
     """The verification set's plan, and how many estimation sets of how many blocks."""
 
-    verification: JointPlan
+    verification: JointPlan | ExactVerdicts
     sets: int
     set_blocks: int
     confidence: float
 
     @property
-    def guesses(self) -> VerdictPart:
-        """The part of the verification set."""
+    def guesses(self) -> VerdictPart | ExactVerdicts:
+        """What the verification set is planned for."""
+        if isinstance(self.verification, ExactVerdicts):
+            return self.verification
         part = self.verification.part("verify")
         assert isinstance(part, VerdictPart)
         return part
@@ -94,8 +97,13 @@ def rounds_plan(
     tail_low: float = 0.05,
     tail_high: float = 0.25,
     confidence: float = 0.95,
+    *,
+    looks: bool = False,
 ) -> RoundsPlan:
     """Effective rounds with the fewest blocks: `queries` questions, at most `rounds` rounds.
+
+    The verification set answers exactly or by looks, whichever needs fewer blocks; with `looks`
+    always by looks.
 
     >>> made = rounds_plan(queries=100, rounds=3)
     >>> made.sets, made.set_blocks, made.verify()
@@ -105,7 +113,11 @@ def rounds_plan(
     beta = float(1 - Fraction(repr(confidence)))
     rest = 1 - _FRESH - _ROUNDS
     guesses = Guesses(queries, rounds, tail_low, tail_high)
-    verification = joint_plan(guesses, confidence=math.nextafter(1 - rest * beta, 1.0))
+    sure = math.nextafter(1 - rest * beta, 1.0)
+    verification: JointPlan | ExactVerdicts = joint_plan(guesses, confidence=sure)
+    if not looks:
+        exact = exact_verdicts(queries, rounds, tail_low, tail_high, sure)
+        verification = min(verification, exact, key=lambda plan: plan.blocks)
     fresh = median_samples(_FRESH * beta / max(1, rounds - 1), tail_low)
     alone = median_samples(_ROUNDS * beta / (rounds * queries), tail_high)
     return RoundsPlan(verification, rounds, max(fresh, alone), confidence)

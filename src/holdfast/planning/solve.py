@@ -62,7 +62,7 @@ def plan(
 
     >>> made = plan(queries=100, grid=32, tail=0.25)
     >>> made.method, made.blocks, made.verify()
-    ('steepest', 1971, True)
+    ('steepest', 1413, True)
     """
     size, cell = measure_grid(grid)  # first: a shape may take its range from the grid
     study = study_from(

@@ -6,8 +6,10 @@ from holdfast.protocols.answers import Answer, Verdict
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.correct import Correct, Corrected
 from holdfast.protocols.estimate import Estimate
+from holdfast.protocols.exact import ExactCorrect, ExactEstimate, ExactVerify
+from holdfast.protocols.exact_weights import ExactWeighing
 from holdfast.protocols.interval import Interval
-from holdfast.protocols.mean import Mean
+from holdfast.protocols.mean import DirectMean, MedianMean, mean_of
 from holdfast.protocols.rounds import EffectiveRounds
 from holdfast.protocols.simple import Amplified, Simple
 from holdfast.protocols.source import BlockArray, Source
@@ -22,14 +24,20 @@ __all__ = [
     "Budget",
     "Correct",
     "Corrected",
+    "DirectMean",
     "EffectiveRounds",
     "Estimate",
+    "ExactCorrect",
+    "ExactEstimate",
+    "ExactVerify",
+    "ExactWeighing",
     "Interval",
-    "Mean",
+    "MedianMean",
     "Simple",
     "Source",
     "Split",
     "Verdict",
     "Verify",
     "Weights",
+    "mean_of",
 ]

@@ -12,11 +12,12 @@ from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
 from holdfast.grids.values import floats_up
 from holdfast.planning.parts import Part
+from holdfast.planning.shapes import BoundedMean, KnownDeviation, KnownSd
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.source import Source
 from holdfast.randomness import Entropy, system_entropy
 
-__all__ = ["Asking", "block_floats", "block_indices", "checked_grid"]
+__all__ = ["Asking", "block_floats", "block_indices", "checked_grid", "checked_shape"]
 
 P = TypeVar("P", bound=Part)
 
@@ -41,7 +42,7 @@ class Asking(Generic[P]):
         if source.blocks != self._blocks():
             hint = "The plan was made for another split of the data."
             raise InvalidInput("blocks", source.blocks, f"the plan's {self._blocks():,}", hint)
-        self.entropy = system_entropy() if entropy is None else entropy
+        self.entropy = _checked_entropy(entropy)
         prices = part.prices(budget.plan.order)
         self._no, self._yes = Fraction(prices.no), Fraction(prices.yes)
 
@@ -66,12 +67,28 @@ def block_indices(source: Source, estimator: object, grid: Grid) -> NDArray[np.i
     return _one_per_block(source, grid.ceiling(source.values(estimator)))
 
 
+def _checked_entropy(entropy: object) -> Entropy:
+    if entropy is None:
+        return system_entropy()
+    if not isinstance(entropy, Entropy):
+        hint = "Leave it out: then it is the operating system's."
+        raise InvalidInput("entropy", entropy, "an Entropy of holdfast.randomness", hint)
+    return entropy
+
+
 def checked_grid(grid: object) -> Grid:
     """A grid, or an error that says how to make one."""
     if not isinstance(grid, Grid):
         hint = "Make one with holdfast.grid(low, high, step=…)."
         raise InvalidInput("grid", grid, "a grid of possible answers", hint)
     return grid
+
+
+def checked_shape(shape: object) -> None:
+    """A known shape or none, before anything is charged."""
+    if shape is not None and not isinstance(shape, BoundedMean | KnownSd | KnownDeviation):
+        allowed = "BoundedMean, KnownSd, KnownDeviation (holdfast.planning.shapes), or left out"
+        raise InvalidInput("shape", shape, allowed)
 
 
 A = TypeVar("A", NDArray[np.float64], NDArray[np.int64])

@@ -36,17 +36,23 @@ class _Use:
 class Reservation:
     """The worst case of one question, held until it is settled; never settled, it stays spent."""
 
-    def __init__(self, budget: Budget, name: str, price: Fraction, looks: int, noes: int) -> None:
-        self._budget = budget
-        self.name, self.price, self.looks, self.noes = name, price, looks, noes
+    def __init__(self, budget: Budget, part: Part, price: Fraction, looks: int, noes: int) -> None:
+        self._budget, self._part = budget, part
+        self.price, self.looks, self.noes = price, looks, noes
         self._open = True
+
+    def pays_for(self, budget: Budget, part: Part, looks: int) -> None:
+        """Refuse to be used for anything but the question that it was made for."""
+        same = self._budget is budget and self._part == part and self.looks == looks
+        if not same or not self._open:
+            hint = "Reserve again: every question pays for itself, once."
+            raise InvalidInput(
+                "reservation", self._part.name, "an open one for this question", hint
+            )
 
     def settle(self, price: Fraction, looks: int, noes: int = 0) -> None:
         """Charge what the draw did cost, at most what was reserved, and free the rest."""
-        if not self._open or price > self.price or looks > self.looks or noes > self.noes:
-            raise InvalidInput("settlement", float(price), "made once, within what was reserved")
-        self._open = False
-        self._budget._release(self, self.price - price, self.looks - looks, self.noes - noes)
+        self._budget._settle(self, price, looks, noes)
 
     def cancel(self) -> None:
         """Free all of it: nothing was drawn."""
@@ -87,6 +93,9 @@ class Budget:
     def reserve(self, part: Part, price: Fraction, looks: int, noes: int = 0) -> Reservation:
         """Hold the worst case of a question, or raise `Exhausted` and change nothing."""
         looks = whole_number("looks", looks, 0, 2**62)
+        noes = whole_number("noes", noes, 0, looks)
+        if price < 0:
+            raise InvalidInput("price", float(price), "at least 0")
         if self.plan.part(part.name) != part:
             raise InvalidInput("part", part.name, "a part of this budget's plan")
         with self._lock:
@@ -102,7 +111,7 @@ class Budget:
             self._spent += price
             use.looks += looks
             use.refusals += noes
-        return Reservation(self, part.name, price, looks, noes)
+        return Reservation(self, part, price, looks, noes)
 
     def buys(self) -> dict[str, Left]:
         """For every part: what the rest of the budget would still buy, spent on it alone."""
@@ -123,9 +132,14 @@ class Budget:
         remedy = f"Still possible: {', '.join(others)}." if others else "The holdout is used up."
         return Exhausted(f"The budget for {part.name}", needed, left, remedy)
 
-    def _release(self, held: Reservation, price: Fraction, looks: int, noes: int) -> None:
+    def _settle(self, held: Reservation, price: Fraction, looks: int, noes: int) -> None:
         with self._lock:
-            use = self._uses[held.name]
-            self._spent -= price
-            use.looks -= looks
-            use.refusals -= noes
+            fits = 0 <= price <= held.price and 0 <= looks <= held.looks and 0 <= noes <= held.noes
+            if not held._open or not fits:
+                allowed = "made once, within what was reserved"
+                raise InvalidInput("settlement", float(price), allowed)
+            held._open = False
+            use = self._uses[held._part.name]
+            self._spent -= held.price - price
+            use.looks -= held.looks - looks
+            use.refusals -= held.noes - noes

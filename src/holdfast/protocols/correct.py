@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from holdfast.arguments import real_number
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.grids import Grid
 from holdfast.planning.shapes import Shape
 from holdfast.protocols.answers import Answer, Verdict
+from holdfast.protocols.asking import checked_shape
 from holdfast.protocols.estimate import Estimate
 from holdfast.protocols.verify import Verify
 
@@ -52,7 +54,8 @@ class Correct:
     >>> from holdfast.planning import Estimates, Guesses, joint_plan
     >>> from holdfast.protocols import BlockArray, Budget
     >>> from holdfast.randomness import SeededEntropy
-    >>> plan = joint_plan(Guesses(50, refusals=2), Estimates(2, tail_low=0.05, tail_high=0.05))
+    >>> requests = Guesses(50, refusals=2), Estimates(2, tail_low=0.05, tail_high=0.05)
+    >>> plan = joint_plan(*requests, blocks=2000)
     >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)
     >>> source, budget = BlockArray(rows, plan.blocks), Budget(plan)
     >>> correct = Correct(
@@ -79,6 +82,8 @@ class Correct:
         self, estimator: object, guess: float, grid: Grid, *, shape: Shape | None = None
     ) -> Corrected:
         """Confirm the guess or correct it. The correction is paid for before the guess is drawn."""
+        checked_shape(shape)
+        real_number("guess", guess)
         try:
             held = self.estimate.reserve(grid)
         except Exhausted:

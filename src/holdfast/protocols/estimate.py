@@ -14,7 +14,7 @@ from holdfast.mechanisms import search_counts
 from holdfast.planning.parts import SearchPart
 from holdfast.planning.shapes import Shape
 from holdfast.protocols.answers import Answer
-from holdfast.protocols.asking import Asking, block_indices, checked_grid
+from holdfast.protocols.asking import Asking, block_indices, checked_grid, checked_shape
 from holdfast.protocols.budget import Reservation
 
 __all__ = ["Estimate", "Searching"]
@@ -56,6 +56,7 @@ class Estimate(Searching):
 
         A bar needs an estimator that cannot fail on a block, and a fixed number of terms.
         """
+        checked_shape(shape)
         return self.draw(self.reserve(grid), estimator, grid, shape=shape)
 
     def reserve(self, grid: Grid) -> Reservation:
@@ -67,6 +68,7 @@ class Estimate(Searching):
         self, held: Reservation, estimator: object, grid: Grid, *, shape: Shape | None = None
     ) -> Answer:
         """Answer a question whose price is held."""
+        held.pays_for(self.budget, self.part, checked_grid(grid).looks)
         indices = self._indices(estimator, grid)
         index = self._search(indices, grid.size, self.part.twice_target)
         held.settle(held.price, held.looks)

@@ -1,12 +1,16 @@
 """Mean: a bounded function's mean, with an error bar that narrows with the mean (thm `intro-sq`).
 
-Terms in [0, 1] are counted in whole parts of 2⁻¹⁶, and a block's mean is compared with a grid point
-as a whole number of parts: nothing is rounded before the coin. The stable median of the block
-means lies in qi(tail, 1 − tail), and Chernoff's bound turns that into the bar
-{μ : t·kl(v, μ) ≤ ln(1/tail)}, widened by the rounding of grid and terms.
+Terms in [0, 1] are counted in whole parts of 2⁻¹⁶: nothing is rounded before the coin. Two ways:
 
-Under a filter a block's mean is a ratio with a random number of terms: the value is certified as a
-quantile, and there is no bar (`low` and `high` are None).
+MedianMean   the stable median of the block means lies in qi(tail, 1 − tail), and Chernoff's bound
+             makes of that the bar {μ : t·kl(v, μ) ≤ ln(1/tail)}, widened by what grid and terms
+             are rounded: few large blocks
+DirectMean   a search over the sum of all blocks, one look's price a question: many small blocks,
+             down to one row each (docs/explanation/theory/means.md)
+
+The plan says which; `mean_of` opens it. Under a filter a block's mean is a ratio with a random
+number of terms: the median of block means is then certified as a quantile, without a bar (`low` and
+`high` are None), and the direct search is refused.
 """
 
 from __future__ import annotations
@@ -16,22 +20,25 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
 from holdfast.grids import grid as make_grid
-from holdfast.mechanisms import search_counts
-from holdfast.planning.parts import SearchPart
+from holdfast.mechanisms import look, search_counts
+from holdfast.planning.parts import DirectPart, SearchPart
 from holdfast.planning.shapes import BoundedMean
 from holdfast.protocols.answers import Answer
-from holdfast.protocols.asking import checked_grid
+from holdfast.protocols.asking import Asking, checked_grid
+from holdfast.protocols.budget import Budget
 from holdfast.protocols.estimate import Searching
-from holdfast.protocols.source import WEIGHT_SCALE
+from holdfast.protocols.source import WEIGHT_SCALE, Source
+from holdfast.randomness import Entropy
 
-__all__ = ["Mean"]
+__all__ = ["DirectMean", "MedianMean", "mean_of"]
 
 _TERM_ROUNDING = 0.5 / WEIGHT_SCALE
 
 
-class Mean(Searching):
+class MedianMean(Searching):
     """Questions about means of bounded functions, answered by the median of block means.
 
     >>> from holdfast.planning import MedianMeans, joint_plan
@@ -39,7 +46,7 @@ class Mean(Searching):
     >>> from holdfast.randomness import SeededEntropy
     >>> plan = joint_plan(MedianMeans(queries=100, grid=101, tail=0.001))
     >>> rows = np.random.default_rng(1).uniform(size=plan.blocks * 1000)
-    >>> means = Mean(Budget(plan), BlockArray(rows, plan.blocks), SeededEntropy(1))
+    >>> means = MedianMean(Budget(plan), BlockArray(rows, plan.blocks), SeededEntropy(1))
     >>> answer = means.ask(lambda rows: rows < 0.1)
     >>> answer.value, round(answer.low, 3), round(answer.high, 3)
     (0.11, 0.068, 0.15)
@@ -116,3 +123,83 @@ def _unit_grid(part: SearchPart) -> Grid:
 
 def _one(rows: NDArray[np.generic]) -> NDArray[np.float64]:
     return np.ones(len(rows))
+
+
+class DirectMean(Asking[DirectPart]):
+    """Questions about means of bounded functions, answered by a search over their sum.
+
+    >>> from holdfast.planning import DirectMeans, joint_plan
+    >>> from holdfast.protocols import BlockArray, Budget
+    >>> from holdfast.randomness import SeededEntropy
+    >>> plan = joint_plan(DirectMeans(queries=100, half_width=0.1), blocks=10_500)
+    >>> rows = np.random.default_rng(1).uniform(size=plan.blocks)
+    >>> means = DirectMean(Budget(plan), BlockArray(rows, plan.blocks), SeededEntropy(1))
+    >>> answer = means.ask(lambda rows: rows < 0.3)
+    >>> answer.low < 0.3 < answer.high, answer.high - answer.low <= 0.2
+    (True, True)
+    """
+
+    part_type = DirectPart
+    protocol = "mean"
+
+    def ask(self, function: object, *, where: object = None) -> Answer:
+        """The mean of a function of one unit with values in [0, 1]; `value` is the bar's middle."""
+        if where is not None:
+            hint = "Plan for medians of block means, or ask for function·filter and for the filter."
+            raise InvalidInput("where", where, "left out for the direct search", hint)
+        plan, part = self.budget.plan, self.part
+        held = self.budget.reserve(part, self._no, 1)
+        cell = self._search(self._count(function))
+        held.settle(held.price, 1)
+        bars = part.bars(plan.order, plan.budget, plan.blocks)
+        low, high = bars.low[cell], bars.high[cell]
+        return Answer(
+            protocol=self.protocol,
+            value=(low + high) / 2,
+            low=low,
+            high=high,
+            tail_low=0.0,
+            tail_high=0.0,
+            confidence=plan.confidence,
+            promise="the mean on fresh data lies between low and high",
+            price=float(held.price),
+            budget_left=self.budget.left,
+            at_grid_end=cell in (0, len(bars.low) - 1),
+            certified=self.certified,
+            method="direct search",
+        )
+
+    def _blocks(self) -> int:
+        if self.part.exact and self.source.units != 1:
+            hint = "A mean over several units is not 0 or 1: plan with exact=False."
+            raise InvalidInput("units", self.source.units, "1 for an exact plan", hint)
+        return super()._blocks()
+
+    def _count(self, function: object) -> int:
+        """⌊Σ weights⌋: one block moves it by at most 1. In an exact plan a weight is 0 or 1."""
+        sums = self.source.sums(function)
+        if self.part.exact:
+            return int(np.count_nonzero(2 * sums >= WEIGHT_SCALE))
+        return int(sums.sum()) // (self.source.units * WEIGHT_SCALE)
+
+    def _search(self, count: int) -> int:
+        """The cell of the count: every look compares the same count with another threshold."""
+        targets = self.part.targets(self.budget.plan.blocks)
+        coin = self.part.coin(self.budget.plan.order)
+        low, high = 0, len(targets)
+        while low < high:
+            middle = (low + high) // 2
+            if look(2 * count - targets[middle], coin, self.entropy):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+
+def mean_of(
+    budget: Budget, source: Source, entropy: Entropy | None = None, *, name: str = "mean"
+) -> MedianMean | DirectMean:
+    """The way that the plan's part for means has chosen."""
+    if isinstance(budget.plan.part(name), DirectPart):
+        return DirectMean(budget, source, entropy, name=name)
+    return MedianMean(budget, source, entropy, name=name)

@@ -1,10 +1,10 @@
 """Effective rounds: estimation sets used exactly until verification fails, then thrown away.
 
 After Dwork et al. (2015), for any estimator. An answer is the exact median of the current set's
-values. Two looks at the verification set confirm it; if they do not, the set has been overused (or
-was unlucky): it is thrown away, and the next one, which no answer has depended on, answers at once.
-Only what is refused is charged in full, so that the number of rounds, not of questions, is what
-counts. With the last set gone the rounds are over.
+values. The verification set, asked exactly or by two looks, confirms it. If it does not, the set
+has been overused (or was unlucky): it is thrown away, and the next one, which no answer depended
+on, answers at once. Only refusals are scarce, so that the number of rounds, not of questions, is
+what counts. With the last set gone the rounds are over.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from itertools import pairwise
 import numpy as np
 
 from holdfast.errors import Exhausted, InvalidInput
+from holdfast.planning.exact import ExactVerdicts
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.shapes import Shape
 from holdfast.protocols.answers import Answer
-from holdfast.protocols.asking import block_floats
+from holdfast.protocols.asking import block_floats, checked_shape
 from holdfast.protocols.budget import Budget
+from holdfast.protocols.exact import ExactVerify
 from holdfast.protocols.source import Source
 from holdfast.protocols.verify import Verify
 from holdfast.randomness import Entropy
@@ -39,7 +41,7 @@ class EffectiveRounds:
     >>> whole = BlockArray(rows, plan.blocks)
     >>> rounds = EffectiveRounds.of(plan, whole, SeededEntropy(1))
     >>> round(rounds.ask(np.mean).value, 3), rounds.rounds_left
-    (0.399, 2)
+    (0.401, 2)
     """
 
     protocol = "rounds"
@@ -58,7 +60,11 @@ class EffectiveRounds:
             allowed = f"{plan.sets} sets of {plan.set_blocks} blocks"
             raise InvalidInput("sets", sizes, allowed, "No block may be in two sets.")
         self.plan, self._sets = plan, list(sets)
-        self.verify = Verify(Budget(plan.verification), verification, entropy)
+        self.verify: Verify | ExactVerify
+        if isinstance(plan.verification, ExactVerdicts):
+            self.verify = ExactVerify(plan.verification, verification)
+        else:
+            self.verify = Verify(Budget(plan.verification), verification, entropy)
 
     @classmethod
     def of(
@@ -79,6 +85,7 @@ class EffectiveRounds:
 
     def ask(self, estimator: object, *, shape: Shape | None = None) -> Answer:
         """The current set's median, confirmed; or the next set's; or `Exhausted`."""
+        checked_shape(shape)
         price = 0.0
         if self._sets:
             value = self._median(estimator)
@@ -116,8 +123,8 @@ class EffectiveRounds:
             confidence=self.plan.confidence,
             promise=f"fresh data lie on either side of it with more than {tail:.4g}",
             price=price,
-            budget_left=self.verify.budget.left,
+            budget_left=float(self.rounds_left),
             at_grid_end=False,
-            certified=self.verify.certified,
+            certified=isinstance(self.verify, ExactVerify) or self.verify.certified,
             method="rounds",
         )

@@ -7,6 +7,8 @@ an exception that depends on the data. `BlockArray` is the source for arrays in 
 
 from __future__ import annotations
 
+import copy
+import warnings
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -74,7 +76,9 @@ class BlockArray:
 
     def values(self, estimator: Callable[[NDArray[Any]], object], /) -> list[object]:
         t = self.units
-        return [_value(estimator, self._rows[i * t : (i + 1) * t]) for i in range(self.blocks)]
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning too may depend on the data
+            return [_value(estimator, self._rows[i * t : (i + 1) * t]) for i in range(self.blocks)]
 
     def sums(
         self,
@@ -96,9 +100,11 @@ class BlockArray:
 
 def _value(estimator: Callable[[NDArray[Any]], object], rows: NDArray[Any]) -> object:
     """What the estimator says of a block; an exception may depend on it, and is a failure."""
+    # It may write into its argument, not into the data; an array of objects shares them.
+    block = copy.deepcopy(rows) if rows.dtype.hasobject else rows.copy()
     try:
-        return estimator(rows.copy())  # it may write into its argument, not into the data
-    except Exception:
+        return estimator(block)
+    except (Exception, SystemExit):
         return None
 
 

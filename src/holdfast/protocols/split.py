@@ -16,7 +16,7 @@ from holdfast.errors import Exhausted, InvalidInput
 from holdfast.planning.shapes import Shape
 from holdfast.planning.splits import SplitPlan
 from holdfast.protocols.answers import Answer
-from holdfast.protocols.asking import block_floats
+from holdfast.protocols.asking import block_floats, checked_shape
 from holdfast.protocols.source import Source
 
 __all__ = ["Split"]
@@ -52,6 +52,7 @@ class Split:
 
     def ask(self, estimator: object, *, shape: Shape | None = None) -> Answer:
         """The value of the planned rank on the next fresh blocks; −∞ if that block failed."""
+        checked_shape(shape)
         plan, each = self.plan, self.plan.blocks_per_question
         with self._lock:
             if self._asked == plan.queries:

@@ -37,13 +37,13 @@ class Weights(Asking[WeightsPart]):
     >>> from holdfast.planning import WeightedEstimates, joint_plan
     >>> from holdfast.protocols import BlockArray, Budget
     >>> from holdfast.randomness import SeededEntropy
-    >>> plan = joint_plan(WeightedEstimates(queries=200, universe=101, tail=0.05))
+    >>> plan = joint_plan(WeightedEstimates(queries=200, universe=101, tail=0.05), blocks=1000)
     >>> rows = np.random.default_rng(1).binomial(100, 0.3, size=plan.blocks) / 100
     >>> universe = Universe.points(np.arange(101) / 100)
     >>> weights = Weights(Budget(plan), BlockArray(rows, plan.blocks), universe, SeededEntropy(1))
     >>> answer = weights.ask(lambda blocks: blocks.mean(axis=1), grid(0, 1, step=0.01))
     >>> answer.value, weights.updates > 0
-    (0.32, True)
+    (0.27, True)
     """
 
     part_type = WeightsPart
@@ -101,20 +101,23 @@ class Weights(Asking[WeightsPart]):
 
     def ask_values(self, values: object, grid: Grid) -> Answer:
         """The answer for an estimator given by its value on every element of the universe."""
-        indices = checked_grid(grid).ceiling(values)
+        return self.ask_indices(checked_grid(grid).ceiling(values), grid)
+
+    def ask_indices(self, indices: NDArray[np.integer], grid: Grid) -> Answer:
+        """The answer for an estimator given by its grid index on every element."""
         if indices.shape != (self.universe.size,):
             allowed = f"one for each of {self.universe.size:,} elements"
             raise InvalidInput("values", indices.shape, allowed)
         histogram = self.hypothesis.histogram(indices, grid.size)
         sample = indices[self._places]
-        price, confirmed = 0.0, False
+        price, confirmed = 0.0, None
         try:
-            while not confirmed:
+            while confirmed is None:
                 paid, confirmed = self._guess(histogram, sample)
                 price += paid
         finally:
             histogram.commit()  # what was learnt and paid for is kept, whatever comes next
-        guess = histogram.median().guess
+        guess = confirmed  # not the median now: rounding may have moved it since
         return Answer(
             protocol=self.protocol,
             value=grid.point(guess),
@@ -131,8 +134,8 @@ class Weights(Asking[WeightsPart]):
             method="weights",
         )
 
-    def _guess(self, histogram: Histogram, sample: NDArray[np.int64]) -> tuple[float, bool]:
-        """Check the hypothesis' guess; learn from a refusal. What was paid, and whether Yes."""
+    def _guess(self, histogram: Histogram, sample: NDArray[np.integer]) -> tuple[float, int | None]:
+        """Check the hypothesis' guess; learn from a refusal. What was paid, and what confirmed."""
         part, blocks = self.part, self.budget.plan.blocks
         median = histogram.median()
         held = self.budget.reserve(part, self._yes + max(self._no, self._yes), 2, noes=1)
@@ -147,10 +150,10 @@ class Weights(Asking[WeightsPart]):
                 price = done * self._yes + self._no
                 held.settle(price, done + 1, noes=1)
                 histogram.shrink(median.guess, side, learning_rate(part.mass(blocks), mass))
-                return float(price), False
+                return float(price), None
         price = 2 * self._yes
         held.settle(price, 2)
-        return float(price), True
+        return float(price), median.guess
 
 
 def _itself(block: NDArray[Any]) -> object:

@@ -14,7 +14,9 @@ from dataclasses import replace
 from functools import partial
 
 from holdfast.errors import InvalidInput
+from holdfast.theory.curves import RenyiCurve
 from holdfast.theory.drafts import reach, rough_blocks, start_parameters, steepest_draft
+from holdfast.theory.paired import paired_tail
 from holdfast.theory.sizing import Promise, minimise
 
 __all__ = ["TAIL_MAX", "TAIL_MIN", "best_tail", "largest_tail"]
@@ -49,8 +51,8 @@ def best_tail(promise: Promise, score: Callable[[float, float], float]) -> float
 def largest_tail(promise: Promise, blocks: int) -> float | None:
     """The largest tail, on both sides, that `blocks` blocks can promise; None if there is none.
 
-    At given order and budget the profile leaves a sample mass q = 1/2 − reach/m, and
-    F(ρ·F(β)) = q·β solves to ρ = F⁻¹(q·β)/F(β).
+    At given order and budget the profile leaves a sample mass q = 1/2 − reach/m. Then F(ρ·F(β)) =
+    q·β solves to ρ = F⁻¹(q·β)/F(β), and the paired theorem has its own inverse: the larger counts.
     """
 
     def shortfall(x: Sequence[float], half_steps: int) -> float:
@@ -62,7 +64,10 @@ def largest_tail(promise: Promise, blocks: int) -> float | None:
         quantile = 0.5 - reach(draft, beta) / blocks
         if quantile <= 0:
             return -quantile
-        return -draft.curve.smallest(quantile * beta) / draft.curve.largest(beta)
+        one_direction = draft.curve.smallest(quantile * beta) / draft.curve.largest(beta)
+        assert isinstance(draft.curve, RenyiCurve)
+        both = paired_tail(draft.curve.order, draft.curve.budget, quantile, beta)
+        return -max(one_direction, both)
 
     (rough, first), (fine, second) = _STAGES
     starts = [replace(promise, tail_low=t, tail_high=t) for t in (0.25, 0.05, 0.005)]

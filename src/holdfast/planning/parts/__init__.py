@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from holdfast.planning.parts.base import Left, Part, VerdictPrices
+from holdfast.planning.parts.direct import DirectPart
 from holdfast.planning.parts.searches import SearchPart
 from holdfast.planning.parts.verdicts import VerdictPart
 from holdfast.planning.parts.weights import WeightsPart
 
 __all__ = [
     "PART_KINDS",
+    "DirectPart",
     "Left",
     "Part",
     "SearchPart",
@@ -18,5 +20,5 @@ __all__ = [
 ]
 
 PART_KINDS: dict[str, type[Part]] = {
-    part.kind: part for part in (SearchPart, VerdictPart, WeightsPart)
+    part.kind: part for part in (SearchPart, DirectPart, VerdictPart, WeightsPart)
 }

@@ -73,9 +73,9 @@ class Part(ABC):
         """How many looks may say No; None if that does not matter."""
         return None
 
-    def sound(self, order: float, blocks: int) -> bool:
+    @abstractmethod
+    def sound(self, order: float, budget: float, blocks: int) -> bool:
         """Whether what stands beside the classes fits; the classes are checked by the plan."""
-        return order > 1 and blocks >= 1
 
     def to_dict(self) -> dict[str, object]:
         """Plain numbers and text."""

@@ -13,7 +13,7 @@ from holdfast.theory.classes import FailureClass
 from holdfast.theory.coin import Coin, steepest_coin
 from holdfast.theory.profile import coin_profile
 
-__all__ = ["SearchPart"]
+__all__ = ["SearchPart", "stored_flat_coin", "stored_flat_price"]
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class SearchPart(Part):
 
     def coin(self, order: float) -> Coin:
         """The coin of every look."""
-        return _steepest(order, self.look_price, self.floor)
+        return stored_flat_coin(order, self.look_price, self.floor)
 
     def prices(self, order: float) -> VerdictPrices:
-        price = _flat_price(order, self.look_price, self.floor)
+        price = stored_flat_price(order, self.look_price, self.floor)
         return VerdictPrices(price, price)
 
     def planned(self, order: float) -> float:
@@ -93,20 +93,27 @@ class SearchPart(Part):
         )
         return (low, high)
 
-    def sound(self, order: float, blocks: int) -> bool:
-        if self.subblocks > 1:
-            # The median of sub-blocks leaves qi(tail, 1 − tail) with less than the part's own tail.
-            reached = binomial_tail(self.subblocks, self.subblock_tail, (self.subblocks + 1) // 2)
-            if reached > min(self.tail_low, self.tail_high):
-                return False
-        return super().sound(order, blocks)
+    def sound(self, _order: float, _budget: float, _blocks: int) -> bool:
+        if (self.protocol == "interval") != self.mirrored or self.grid < 2 or self.queries < 1:
+            return False
+        if self.looks < self.queries * self.looks_per_query:
+            return False
+        if self.mirrored and self.tail_high != 0.5:  # it would not enclose the median
+            return False
+        if self.protocol != "amplified":
+            return self.subblocks == 1 and self.subblock_tail == 0
+        # The median of sub-blocks leaves qi(tail, 1 − tail) with less than the part's own tail.
+        reached = binomial_tail(self.subblocks, self.subblock_tail, (self.subblocks + 1) // 2)
+        return reached <= min(self.tail_low, self.tail_high)
 
 
 @lru_cache(maxsize=32)
-def _steepest(order: float, price: float, floor: float) -> Coin:
+def stored_flat_coin(order: float, price: float, floor: float) -> Coin:
+    """The steepest coin of these numbers, remembered."""
     return steepest_coin(order, price, floor)
 
 
 @lru_cache(maxsize=32)
-def _flat_price(order: float, price: float, floor: float) -> float:
-    return _steepest(order, price, floor).price(order)
+def stored_flat_price(order: float, price: float, floor: float) -> float:
+    """What one look of it costs, measured."""
+    return stored_flat_coin(order, price, floor).price(order)

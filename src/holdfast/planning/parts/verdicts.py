@@ -81,9 +81,9 @@ class VerdictPart(Part):
         )
         return (false_yes, false_no)
 
-    def sound(self, order: float, blocks: int) -> bool:
+    def sound(self, _order: float, _budget: float, _blocks: int) -> bool:
         counted = self.looks == self.sides * self.queries and self.sides in (1, 2)
-        return super().sound(order, blocks) and counted and 1 <= self.refusals <= self.queries
+        return counted and 1 <= self.refusals <= self.queries
 
 
 def verdict_left(
@@ -97,7 +97,7 @@ def verdict_left(
         return Left(0, 0, 0)
     affordable = 1 + int((rest - in_hand) // ((sides - 1) * yes + no))
     bought = min(looks, sides + int((rest - in_hand) // yes))
-    return Left(bought // sides, bought, min(refusals, affordable))
+    return Left(bought // sides, bought, min(refusals, affordable, looks - sides + 1))
 
 
 @lru_cache(maxsize=32)

@@ -79,11 +79,12 @@ class WeightsPart(Part):
         name = f"{self.name}, outside"
         return (FailureClass(name, self.tail, self.twice_target, self.failure_low, profile),)
 
-    def sound(self, order: float, blocks: int) -> bool:
-        if self.looks < 2 * (self.queries + self.updates) or self.twice_slack < 0:
+    def sound(self, order: float, _budget: float, blocks: int) -> bool:
+        counted = self.looks >= 2 * (self.queries + self.updates)
+        if not counted or self.twice_slack < 0 or min(self.queries, self.updates) < 1:
             return False
         wrong_no = float(self.coin(order).above.error(np.array([self.twice_slack]))[0])
         mass = self.mass(blocks)
         if wrong_no * self.looks > self.failure_updates or not LOWEST_MASS <= mass <= HIGHEST_MASS:
             return False
-        return super().sound(order, blocks) and most_updates(self.universe, mass) <= self.updates
+        return most_updates(self.universe, mass) <= self.updates

@@ -17,6 +17,7 @@ from holdfast.planning.proposals.means import propose_mean
 from holdfast.planning.proposals.searches import (
     propose_amplified,
     propose_estimate,
+    propose_exact,
     propose_simple,
     propose_split,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "propose_amplified",
     "propose_correct",
     "propose_estimate",
+    "propose_exact",
     "propose_interval",
     "propose_mean",
     "propose_rounds",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from holdfast.errors import HoldfastError, InvalidInput
@@ -13,7 +13,17 @@ from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.requests import Request
 from holdfast.theory.paper import adaptive_iqr, adaptive_tails
 
-__all__ = ["Certified", "Proposal", "blocks_of", "inside", "paper_estimation"]
+__all__ = [
+    "ALONE",
+    "Certified",
+    "Proposal",
+    "blocks_of",
+    "cheaper",
+    "inside",
+    "paper_estimation",
+]
+
+ALONE = "exact answers: these blocks may serve no other protocol"
 
 
 class Certified(Protocol):
@@ -84,3 +94,13 @@ def inside(queries: int, tail: float, confidence: float) -> str:
         f"every answer lies in qi({tail:g}, {1 - tail:g}) of its estimator on fresh data, all "
         f"{queries:,} at once with probability at least {confidence:g}"
     )
+
+
+def cheaper(looks: Proposal, exact: Proposal | None) -> Proposal:
+    """The proposal with fewer blocks, the other one among its alternatives."""
+    if exact is None:
+        return looks
+    best, other = (looks, exact) if looks.blocks <= exact.blocks else (exact, looks)
+    note = ALONE if other is exact else "may share its blocks with other protocols"
+    entry = Alternative(other.method, other.blocks, note)
+    return replace(best, alternatives=(*looks.alternatives, entry))

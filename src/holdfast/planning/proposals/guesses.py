@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.planning.alternatives import Alternative
+from holdfast.planning.exact import ExactVerdicts, exact_corrections, exact_verdicts
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.proposals.base import Proposal, blocks_of, inside
+from holdfast.planning.parts import VerdictPart
+from holdfast.planning.proposals.base import Proposal, blocks_of, cheaper, inside
 from holdfast.planning.requests import Estimates, Guesses
 from holdfast.planning.rounds import rounds_plan
 from holdfast.theory.paper import sv
@@ -21,13 +23,17 @@ def propose_verify(
     confidence: float = 0.95,
     *,
     sides: int = 2,
+    looks: bool = False,
 ) -> Proposal:
-    """Guesses confirmed or refused, at two prices or at a flat one, whichever is cheaper."""
+    """Guesses confirmed or refused: by looks at two prices or a flat one, or exactly.
+
+    The cheapest is taken; with `looks`, one that can share its blocks with other protocols.
+    """
     request = Guesses(queries, refusals, tail_low, tail_high, sides)
     made = joint_plan(request, confidence=confidence)
-    part = made.parts[0]
-    prices = part.prices(made.order)
-    flat = abs(prices.no / prices.yes - 1) < 1e-6
+    part = made.part("verify")
+    assert isinstance(part, VerdictPart)
+    prices, flat = part.prices(made.order), part.no_price == part.yes_price
     predicted = {
         "queries": queries,
         "refusals": refusals,
@@ -47,7 +53,12 @@ def propose_verify(
         f"after {refusals:,} refusals"
     )
     method = "flat price" if flat else "two prices"
-    return Proposal("verify", method, made.blocks, promise, made, predicted, others)
+    proposal = Proposal("verify", method, made.blocks, promise, made, predicted, others)
+    if looks:
+        return proposal
+    told = {name: predicted[name] for name in ("queries", "refusals", "tail_low", "tail_high")}
+    exact = exact_verdicts(queries, refusals, tail_low, tail_high, confidence, sides=sides)
+    return cheaper(proposal, Proposal("verify", "exact", exact.blocks, promise, exact, told))
 
 
 def propose_correct(
@@ -57,8 +68,10 @@ def propose_correct(
     tail_low: float = 0.05,
     tail_high: float = 0.25,
     confidence: float = 0.95,
+    *,
+    looks: bool = False,
 ) -> Proposal:
-    """Guesses from open data, confirmed or corrected by a search, on one budget."""
+    """Guesses from open data, confirmed or corrected: by looks on one budget, or exactly."""
     guesses = Guesses(queries, refusals, tail_low, tail_high)
     corrections = Estimates(refusals, grid, tail_low, tail_low)
     made = joint_plan(guesses, corrections, confidence=confidence)
@@ -69,7 +82,11 @@ def propose_correct(
         Alternative("paper", _paper_verification(guesses, confidence), "verification alone"),
         Alternative("estimate", searches),
     )
-    return Proposal("correct", "one budget", made.blocks, promise, made, predicted, others)
+    proposal = Proposal("correct", "one budget", made.blocks, promise, made, predicted, others)
+    if looks:
+        return proposal
+    exact = exact_corrections(queries, refusals, grid, tail_low, tail_high, confidence)
+    return cheaper(proposal, Proposal("correct", "exact", exact.blocks, promise, exact, predicted))
 
 
 def propose_rounds(
@@ -78,9 +95,11 @@ def propose_rounds(
     tail_low: float = 0.05,
     tail_high: float = 0.25,
     confidence: float = 0.95,
+    *,
+    looks: bool = False,
 ) -> Proposal:
     """Estimation sets used exactly until verification fails."""
-    made = rounds_plan(queries, rounds, tail_low, tail_high, confidence)
+    made = rounds_plan(queries, rounds, tail_low, tail_high, confidence, looks=looks)
     predicted = {
         "queries": queries,
         "rounds": made.sets,
@@ -96,7 +115,8 @@ def propose_rounds(
         Alternative("estimate", searches),
     )
     promise = inside(queries, tail_low, confidence)
-    return Proposal("rounds", "rounds", made.blocks, promise, made, predicted, others)
+    method = "exact" if isinstance(made.verification, ExactVerdicts) else "two prices"
+    return Proposal("rounds", method, made.blocks, promise, made, predicted, others)
 
 
 def _paper_verification(request: Guesses, confidence: float) -> int | None:

@@ -13,7 +13,9 @@ from fractions import Fraction
 from holdfast.arguments import real_number
 from holdfast.planning.alternatives import Alternative
 from holdfast.planning.joint import joint_from
+from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.proposals.base import Certified, Proposal, paper_estimation
+from holdfast.planning.requests import DirectMeans
 from holdfast.planning.solve import plan
 from holdfast.planning.splits import split_plan
 from holdfast.theory.bars import units_for_half_width
@@ -26,30 +28,25 @@ def propose_mean(queries: int, half_width: float = 0.1, confidence: float = 0.95
 
     >>> made = propose_mean(100, half_width=0.1)
     >>> made.method, made.predicted["rows"] < 29_204
-    ('median of block means', True)
+    ('direct search', True)
     """
     half_width = real_number("half_width", half_width, 0, 0.5, open_low=True, open_high=True)
     core = plan(queries=queries, error=half_width, confidence=confidence)
     assert core.block_size is not None
-    tail, units = min(core.tail_low, core.tail_high), core.block_size
-    median = joint_from(core, "mean")
+    direct = joint_plan(DirectMeans(queries, half_width), confidence=confidence)
     split = split_plan(queries, *_split_tails(queries, confidence), confidence)
-    fresh = units_for_half_width(half_width, split.tail_low)
-    made: Certified = median
-    method = "median of block means"
-    if split.blocks * fresh < median.blocks * units:
-        made, method, units, tail = split, "split", fresh, split.tail_low
-    predicted = {
-        "rows": made.blocks * units,
-        "block_size": units,
-        "half_width": half_width if made is split else core.error or half_width,
-        "grid": core.grid,
-        "tail": tail,
+    ways: dict[str, tuple[Certified, int]] = {
+        "direct search": (direct, 1),
+        "median of block means": (joint_from(core, "mean"), core.block_size),
+        "split": (split, units_for_half_width(half_width, split.tail_low)),
     }
+    rows = {method: made.blocks * units for method, (made, units) in ways.items()}
+    method = min(rows, key=rows.__getitem__)
+    made, units = ways[method]
+    predicted = {"rows": rows[method], "block_size": units, "half_width": half_width}
     others = (
         Alternative("paper", _paper_rows(queries, core.grid, half_width, confidence)),
-        Alternative("median of block means", median.blocks * core.block_size),
-        Alternative("split", split.blocks * fresh),
+        *(Alternative(name, count) for name, count in rows.items()),
     )
     promise = (
         f"every mean lies within {half_width:g} of the middle of its bar, all {queries:,} at once "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.errors import InvalidInput
 from holdfast.planning.alternatives import Alternative
+from holdfast.planning.exact import exact_estimates
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.proposals.base import Proposal, inside
@@ -11,7 +12,13 @@ from holdfast.planning.requests import AmplifiedEstimates, Estimates, SimpleEsti
 from holdfast.planning.splits import split_plan
 from holdfast.theory.paper import adaptive_simple
 
-__all__ = ["propose_amplified", "propose_estimate", "propose_simple", "propose_split"]
+__all__ = [
+    "propose_amplified",
+    "propose_estimate",
+    "propose_exact",
+    "propose_simple",
+    "propose_split",
+]
 
 
 def propose_estimate(
@@ -20,6 +27,14 @@ def propose_estimate(
     """A search for every question."""
     made = joint_plan(Estimates(queries, grid, tail, tail), confidence=confidence)
     return Proposal("estimate", "search", made.blocks, inside(queries, tail, confidence), made)
+
+
+def propose_exact(
+    queries: int, grid: int = 32, tail: float = 0.25, confidence: float = 0.95
+) -> Proposal:
+    """Exact quantiles, every history counted: for a few dozen questions."""
+    made = exact_estimates(queries, grid, tail, tail, confidence)
+    return Proposal("exact", "exact", made.blocks, inside(queries, tail, confidence), made)
 
 
 def propose_split(queries: int, tail: float = 0.25, confidence: float = 0.95) -> Proposal:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.planning.requests.base import Request, Setting
 from holdfast.planning.requests.guesses import Guesses
+from holdfast.planning.requests.means import DirectMeans
 from holdfast.planning.requests.searches import (
     AmplifiedEstimates,
     Estimates,
@@ -15,6 +16,7 @@ from holdfast.planning.requests.weights import WeightedEstimates
 
 __all__ = [
     "AmplifiedEstimates",
+    "DirectMeans",
     "Estimates",
     "Guesses",
     "Intervals",

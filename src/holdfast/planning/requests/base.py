@@ -60,6 +60,12 @@ class Request(ABC):
     def width(self) -> float:
         """How far apart the tails are: the size of the promise, for first guesses of settings."""
 
+    def settings_start(self, failure: float) -> tuple[float, float]:
+        """Order − 1 and budget near which good plans of this width have been found."""
+        width, nats = max(self.width, 0.02), max(1.0, -math.log(failure) / 3)
+        excess = (4 + 28 * (1 - width) / width) * nats
+        return min(excess, 60.0), 0.8 * width**3
+
     @abstractmethod
     def rough_blocks(self, setting: Setting, own: Sequence[float]) -> float:
         """The blocks that the setting needs, as a real number; infinite if none is enough."""

@@ -1,0 +1,158 @@
+"""Very many questions without noise: the hypothesis of `weights`, corrected by exact verdicts.
+
+A guess, the hypothesis' median, is confirmed if both its sides have the planned count of blocks.
+Otherwise one side is told to have fewer, the hypothesis learns, and the question is guessed again.
+A refused guess has less than that count on its side, exactly, so the plan's bound on the updates
+holds for all data and never ends an interaction (docs/explanation/theory/transcripts.md).
+
+As for `holdfast.protocols.exact`: nothing else about these blocks may be seen by anybody.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import Exhausted, InvalidInput
+from holdfast.grids import Grid
+from holdfast.mechanisms.hypothesis import Histogram, Hypothesis, Side
+from holdfast.mechanisms.universe import Progress, Universe
+from holdfast.planning.exact import ExactWeights
+from holdfast.protocols.answers import Answer
+from holdfast.protocols.asking import checked_grid
+from holdfast.protocols.source import Source
+from holdfast.theory.updates import learning_rate
+
+__all__ = ["ExactWeighing"]
+
+
+class ExactWeighing:
+    """Questions answered by a hypothesis that exact verdicts correct. Charged in questions.
+
+    >>> from holdfast.grids import grid
+    >>> from holdfast.planning.exact import exact_weights
+    >>> from holdfast.protocols import BlockArray
+    >>> plan = exact_weights(queries=200, universe=101, tail=0.05)
+    >>> rows = np.random.default_rng(1).binomial(100, 0.3, size=plan.blocks) / 100
+    >>> universe = Universe.points(np.arange(101) / 100)
+    >>> weighing = ExactWeighing(plan, BlockArray(rows, plan.blocks), universe)
+    >>> answer = weighing.ask(lambda blocks: blocks.mean(axis=1), grid(0, 1, step=0.01))
+    >>> answer.value, answer.certified, 0 < weighing.updates <= plan.updates
+    (0.32, True, True)
+    """
+
+    protocol = "weights"
+    certified = True  # no randomness is drawn: there is nothing to foresee
+
+    def __init__(self, plan: ExactWeights, source: Source, universe: Universe) -> None:
+        if not plan.verify():
+            raise InvalidInput("plan", plan.blocks, "a plan that certifies itself")
+        if source.blocks != plan.blocks:
+            hint = "The plan was made for another split of the data."
+            raise InvalidInput("blocks", source.blocks, f"the plan's {plan.blocks:,}", hint)
+        if universe.size != plan.universe:
+            allowed = f"the plan's universe of {plan.universe:,} elements"
+            raise InvalidInput("universe", universe.size, allowed)
+        if universe.block_size != source.units:
+            raise InvalidInput("block_size", universe.block_size, f"the source's {source.units:,}")
+        self.plan, self.source, self.universe = plan, source, universe
+        self.hypothesis = Hypothesis(universe.size)
+        self._places = universe.locate(source.values(_itself))
+        self._asked = 0
+        self._lock = threading.RLock()
+
+    @property
+    def updates(self) -> int:
+        """How often the hypothesis was corrected."""
+        return self.hypothesis.updates
+
+    @property
+    def questions_left(self) -> int:
+        """How many more questions there can be."""
+        return self.plan.queries - self._asked
+
+    def ask(
+        self,
+        estimator: Callable[[NDArray[Any]], object],
+        grid: Grid,
+        *,
+        progress: Progress | None = None,
+    ) -> Answer:
+        """The answer for a symmetric estimator, which gets many blocks at once, one in each row."""
+        return self.ask_values(self.universe.evaluate(estimator, progress=progress), grid)
+
+    def ask_all(
+        self,
+        estimators: Iterable[Callable[[NDArray[Any]], object]],
+        grid: Grid,
+        *,
+        progress: Progress | None = None,
+    ) -> list[Answer]:
+        """Answers for a list of estimators; `progress(done, total)` after each of them."""
+        questions = list(estimators)
+        answers = []
+        for done, estimator in enumerate(questions, start=1):
+            answers.append(self.ask(estimator, grid))
+            if progress is not None:
+                progress(done, len(questions))
+        return answers
+
+    def ask_values(self, values: object, grid: Grid) -> Answer:
+        """The answer for an estimator given by its value on every element of the universe."""
+        indices = checked_grid(grid).ceiling(values)
+        if indices.shape != (self.universe.size,):
+            allowed = f"one for each of {self.universe.size:,} elements"
+            raise InvalidInput("values", indices.shape, allowed)
+        with self._lock:
+            if not self.questions_left:
+                remedy = "All planned questions have been asked."
+                raise Exhausted("The budget for weights", "another question", "none", remedy)
+            self._asked += 1
+            histogram = self.hypothesis.histogram(indices, grid.size)
+            sample = indices[self._places]
+            guess = None
+            try:
+                while guess is None:  # at most `updates` times in all, whatever the data are
+                    guess = self._confirmed(histogram, sample)
+            finally:
+                histogram.commit()  # what was learnt is kept, whatever comes next
+            return self._answer(grid, guess)
+
+    def _confirmed(self, histogram: Histogram, sample: NDArray[np.int64]) -> int | None:
+        """The hypothesis' guess if it is confirmed; otherwise learn from the refusal."""
+        guess, at_most, at_least = histogram.median()
+        sides: tuple[tuple[Side, int, float], ...] = (
+            ("at most", int(np.count_nonzero(sample <= guess)), at_most),
+            ("at least", int(np.count_nonzero(sample >= guess)), at_least),
+        )
+        for side, count, mass in sides:
+            if count < self.plan.least:
+                histogram.shrink(guess, side, learning_rate(self.plan.mass, mass))
+                return None
+        return guess
+
+    def _answer(self, grid: Grid, guess: int) -> Answer:
+        tail = self.plan.tail
+        return Answer(
+            protocol=self.protocol,
+            value=grid.point(guess),
+            low=None,
+            high=None,
+            tail_low=tail,
+            tail_high=tail,
+            confidence=self.plan.confidence,
+            promise=f"fresh data lie on either side of it with more than {tail:.4g}",
+            price=1.0,
+            budget_left=float(self.questions_left),
+            at_grid_end=guess in (0, grid.size - 1),
+            certified=self.certified,
+            method="exact",
+        )
+
+
+def _itself(block: NDArray[Any]) -> object:
+    return block

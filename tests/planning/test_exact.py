@@ -1,0 +1,182 @@
+"""Plans without noise: they prove themselves, and nothing smaller or altered does."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.errors import HoldfastError, Infeasible, InvalidInput
+from holdfast.planning.exact import (
+    ExactCorrections,
+    ExactEstimates,
+    ExactPlan,
+    ExactVerdicts,
+    ExactWeights,
+    exact_corrections,
+    exact_estimates,
+    exact_verdicts,
+    exact_weights,
+)
+
+PLANS: dict[str, ExactPlan] = {
+    "verdicts": exact_verdicts(200, 3),
+    "one-sided": exact_verdicts(200, 3, sides=1),
+    "corrections": exact_corrections(200, 3, grid=50),
+    "estimates": exact_estimates(12, grid=64, tail_low=0.1, tail_high=0.3),
+    "weights": exact_weights(5_000, 60, tail=0.1),
+}
+SHARES: dict[str, dict[str, Any]] = {
+    "verdicts": {"queries": 2_000, "refusals": 4, "tail_low": 0.06, "tail_high": 0.24},
+    "one-sided": {"queries": 2_000, "refusals": 4, "sides": 2},
+    "corrections": {"grid": 5_000, "refusals": 4, "tail_low": 0.06, "least": 30},
+    "estimates": {"queries": 13, "grid": 128, "tail_low": 0.11, "rank": 20},
+    "weights": {"queries": 10**6, "universe": 10**4, "tail": 0.12, "updates": 3, "least": 20},
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_plan_proves_itself(name: str) -> None:
+    plan = PLANS[name]
+    assert plan.verify()
+    assert plan.failure == 0.05
+    assert 0.5 * plan.failure < plan.bound <= plan.failure
+    assert math.log(plan.bound) == pytest.approx(plan.log_bound)
+
+
+@pytest.mark.parametrize(
+    ("name", "field"), [(name, field) for name, fields in SHARES.items() for field in fields]
+)
+def test_a_promise_beyond_the_plan_is_not_proved(name: str, field: str) -> None:
+    altered = replace(PLANS[name], **{field: SHARES[name][field]})  # type: ignore[type-var]
+    assert not altered.verify()
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_fewer_blocks_and_more_confidence_are_not_proved(name: str) -> None:
+    plan: Any = PLANS[name]
+    assert not replace(plan, blocks=math.floor(0.97 * plan.blocks)).verify()
+    assert not replace(plan, confidence=0.99).verify()
+    assert replace(plan, confidence=0.9).verify()
+
+
+def test_one_block_less_is_not_enough_for_any_count() -> None:
+    plan = PLANS["verdicts"]
+    assert isinstance(plan, ExactVerdicts)
+    fewer = plan.blocks - 1
+    assert not any(replace(plan, blocks=fewer, least=c).verify() for c in range(1, fewer + 1))
+
+
+def test_the_share_is_exact_to_the_last_digits() -> None:
+    """N·q, in fractions, against β as written."""
+    plan = exact_verdicts(3, 1, 0.125, 0.5 - 0.125, confidence=0.5)
+    low, high = Fraction(1, 8), Fraction(3, 8)
+
+    def law(p: Fraction, i: int) -> Fraction:
+        m = plan.blocks
+        return math.comb(m, i) * p**i * (1 - p) ** (m - i)
+
+    yes = sum((law(low, i) for i in range(plan.least, plan.blocks + 1)), Fraction(0))
+    no = 2 * sum((law(high, i) for i in range(plan.least)), Fraction(0))
+    exact = 2 * no + max(no, yes)
+    assert exact <= Fraction(1, 2)
+    assert exact <= plan.bound <= exact * Fraction(1_000_001, 1_000_000)
+
+
+def test_the_figures() -> None:
+    assert [exact_verdicts(k, n).blocks for k, n in ((1_000, 10), (1_000, 1), (10_000, 1))] == [
+        1_153,
+        113,
+        133,
+    ]
+    assert exact_corrections(1_000, 10).blocks == 1_830
+    assert [exact_estimates(k).blocks for k in (20, 50, 100)] == [461, 1_181, 2_383]
+    assert exact_weights(10**6, 100, tail=0.05).blocks == 1_230
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.integers(1, 10**5),
+    st.integers(1, 30),
+    st.sampled_from([(0.05, 0.25), (0.001, 0.01), (0.3, 0.45)]),
+    st.floats(0.5, 0.9999),
+    st.integers(2, 10**6),
+)
+def test_what_is_made_is_proved(
+    queries: int, refusals: int, tails: tuple[float, float], confidence: float, grid: int
+) -> None:
+    refusals = min(refusals, queries)
+    few = min(queries, 50)
+    assert exact_verdicts(queries, refusals, *tails, confidence).verify()
+    assert exact_corrections(queries, refusals, grid, *tails, confidence).verify()
+    assert exact_estimates(few, grid, *tails, confidence).verify()
+    assert exact_weights(queries, grid, tails[0], confidence).verify()
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_plan_is_plain_numbers(name: str) -> None:
+    plan: Any = PLANS[name]
+    data = json.loads(json.dumps(plan.to_dict()))
+    assert data.pop("protocol") == plan.protocol
+    assert data.pop("method") == "exact"
+    assert type(plan)(**data) == plan
+
+
+def test_whole_floats_are_welcome() -> None:
+    plan = exact_verdicts(1e3, 10.0)  # type: ignore[arg-type]
+    assert plan == exact_verdicts(1_000, 10)
+    assert type(plan.queries) is int
+    assert type(replace(plan, confidence=Fraction(1, 2)).confidence) is float  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: exact_verdicts(0, 1),
+        lambda: exact_verdicts(10, 11),
+        lambda: exact_verdicts(10, 1, 0.25, 0.05),
+        lambda: exact_verdicts(10, 1, confidence=1.0),
+        lambda: exact_verdicts(10, 1, sides=0),
+        lambda: exact_corrections(10, 1, grid=1),
+        lambda: exact_corrections(10, 0),
+        lambda: exact_estimates(10, grid=1),
+        lambda: exact_estimates(10, tail_low=0.5, tail_high=0.5),
+        lambda: exact_estimates(10, tail_low=0.0),
+        lambda: exact_weights(10, 0),
+        lambda: exact_weights(10, 100, tail=0.5),
+        lambda: ExactVerdicts(10, 1, 2, 0.05, 0.25, 0.95, 100, 101),
+        lambda: ExactVerdicts(10, 1, 2, 0.05, 0.25, 0.95, 0, 1),
+        lambda: ExactVerdicts(10, 1, 2, 0.05, 0.25, math.nan, 100, 10),
+        lambda: ExactCorrections(10, 1, 32, 0.05, 0.25, 0.95, 100, 10, 0),
+        lambda: ExactEstimates(10, 32, 0.25, 0.25, 0.95, 100, 101),
+        lambda: ExactEstimates(10, 32, 0.6, 0.6, 0.95, 100, 50),
+        lambda: ExactWeights(10, 100, 0.05, 0.95, 100, 0, 5),
+        lambda: ExactWeights(10, 100, 0.05, 0.95, 100, 10, -1),
+    ],
+    ids=range(20),
+)
+def test_what_makes_no_sense_is_refused(call: Any) -> None:
+    with pytest.raises(InvalidInput):
+        call()
+
+
+def test_a_mass_beyond_what_is_proved_is_not_certified() -> None:
+    plan = exact_weights(10, 4, tail=0.05, confidence=0.5)
+    assert not replace(plan, least=plan.blocks).verify()
+
+
+def test_hopeless_plans_are_refused_politely() -> None:
+    for call in (
+        lambda: exact_estimates(10**8),
+        lambda: exact_verdicts(10**8, 10**6, 0.2499999, 0.25),
+    ):
+        with pytest.raises(Infeasible) as refused:
+            call()
+        assert isinstance(refused.value, HoldfastError)
+        assert refused.value.remedy

@@ -1,0 +1,523 @@
+"""Direct search for means: each step by enumeration of tiny worlds, then figures and formulas.
+
+A world has two atoms and a few blocks. Every dataset, every verdict and every analyst of up to two
+questions is written out; the best analyst never reaches the β that the bars promise.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache, cached_property
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mp, mpf, workdps
+from numpy.typing import NDArray
+
+from holdfast.errors import Infeasible, InvalidInput
+from holdfast.theory.coin import Coin, steepest_coin
+from holdfast.theory.curves import RenyiCurve
+from holdfast.theory.means import (
+    DirectBars,
+    DirectMean,
+    best_direct,
+    direct_bars,
+    level_tail,
+    narrowest_direct,
+    search_profile,
+    separated,
+)
+from holdfast.theory.paired import conjugate
+from tests.theory import checker
+
+Array = NDArray[np.float64]
+SLACK = 1 + 1e-9
+ORDERS = (1.5, 4.0, 15.0, 80.0)
+COINS = [
+    (3.0, 2e-3, 5e-4),
+    (15.0, 0.02, 1e-4),
+    (4.0, 0.1, 1e-4),
+    (40.0, 0.01, 1e-3),
+    (4.0, 1.0, 1e-6),
+    (2.0, 0.5, 1e-3),
+    (8.0, 0.5, 1e-4),
+]
+
+
+def cell_law(coin: Coin, targets: tuple[int, ...], twice_count: int) -> Array:
+    """The law of the answer at one count, or at the centre between two of them."""
+    law = np.zeros(len(targets) + 1)
+
+    def descend(low: int, high: int, reached: float) -> None:
+        if low == high:
+            law[low] = reached
+            return
+        middle = (low + high) // 2
+        yes = coin.yes(twice_count - targets[middle])
+        descend(low, middle, reached * (1 - yes))
+        descend(middle + 1, high, reached * yes)
+
+    descend(0, len(targets), 1.0)
+    return law
+
+
+def evenly(blocks: int, coin: Coin, distance: float = 1.0) -> tuple[int, ...]:
+    """As many thresholds as fit, 2τ apart (or closer, for a search that is charged too little)."""
+    apart = max(1, math.floor((coin.halfsteps.size - 1) * distance))
+    count = max(1, blocks // apart)
+    return tuple(blocks + apart * j for j in range(1 - count, count, 2))
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """Atoms with probabilities, m blocks, and a search that all questions use."""
+
+    atoms: tuple[Fraction, ...]
+    blocks: int
+    coin: Coin
+    targets: tuple[int, ...]
+    values: tuple[float, ...] = (0.0, 1.0)
+
+    @cached_property
+    def others(self) -> list[tuple[int, ...]]:
+        ranges = itertools.product(range(self.blocks), repeat=len(self.atoms))
+        return [u for u in ranges if sum(u) == self.blocks - 1]
+
+    @cached_property
+    def weights(self) -> Array:
+        """P[S₋ᵢ = u, S_i = x]."""
+        rows = []
+        for u in self.others:
+            ways = math.factorial(self.blocks - 1) // math.prod(math.factorial(c) for c in u)
+            chance = ways * math.prod(p**c for p, c in zip(self.atoms, u, strict=True))
+            rows.append([float(chance * p) for p in self.atoms])
+        return np.array(rows)
+
+    @cached_property
+    def questions(self) -> list[tuple[float, ...]]:
+        """Every ψ: a value for each atom."""
+        return list(itertools.product(self.values, repeat=len(self.atoms)))
+
+    def channel(self, question: tuple[float, ...]) -> tuple[Array, Array]:
+        """The law of the answer, (cells, u, x) on the data and (cells, u, 1) without block i."""
+        sums = [sum(c * v for c, v in zip(u, question, strict=True)) for u in self.others]
+        law = cache(lambda twice: cell_law(self.coin, self.targets, twice))
+        real = [[law(2 * math.floor(total + v)) for v in question] for total in sums]
+        centre = [[law(2 * math.floor(total) + 1)] for total in sums]
+        return np.moveaxis(np.array(real), 2, 0), np.moveaxis(np.array(centre), 2, 0)
+
+    def mean(self, question: tuple[float, ...]) -> Fraction:
+        pairs = zip(self.atoms, question, strict=True)
+        return sum((p * Fraction(v) for p, v in pairs), Fraction(0))
+
+    def worst(self, queries: int, bars: DirectBars) -> float:
+        """P[some bar misses its mean] for the best analyst, by dynamic programming.
+
+        A bar is open: a mean at its end is missed, unless the end is that of the range.
+        """
+        channels = [self.channel(question)[0] for question in self.questions]
+        misses = [
+            [
+                (low > 0 and self.mean(q) <= Fraction(low))
+                or (high < 1 and self.mean(q) >= Fraction(high))
+                for low, high in zip(bars.low, bars.high, strict=True)
+            ]
+            for q in self.questions
+        ]
+
+        def value(reached: Array, left: int) -> float:
+            if left == 0:
+                return 0.0
+            totals = []
+            for real, missed in zip(channels, misses, strict=True):
+                now = [reached * law for law in real]
+                totals.append(
+                    sum(
+                        float(part.sum()) if miss else value(part, left - 1)
+                        for part, miss in zip(now, missed, strict=True)
+                    )
+                )
+            return max(totals)
+
+        return value(self.weights, queries)
+
+
+# Step 1: a question costs one look.
+
+
+def search_cost(coin: Coin, targets: tuple[int, ...], blocks: int, order: float) -> float:
+    """The largest divergence of a whole search from its centre, either way, over all counts."""
+    worst = 0.0
+    for twice in range(2 * blocks):
+        p, q = cell_law(coin, targets, twice), cell_law(coin, targets, twice + 1)
+        for one, two in ((p, q), (q, p)):
+            moment = float(np.sum(one * (one / two) ** (order - 1)))
+            worst = max(worst, math.log(moment) / (order - 1))
+    return worst
+
+
+def search_costs(distance: float) -> list[float]:
+    """As shares of the price of one look."""
+    shares = []
+    for parameters, order in itertools.product(COINS, (1.5, 4.0, 15.0)):
+        coin = steepest_coin(*parameters)
+        apart = coin.halfsteps.size - 1
+        for blocks in (3 * apart, 5 * apart + 1):
+            targets = evenly(blocks, coin, distance)
+            assert separated(coin, targets) is (distance == 1)
+            shares.append(search_cost(coin, targets, blocks, order) / coin.price(order))
+    return shares
+
+
+def test_a_question_with_separated_thresholds_costs_one_look() -> None:
+    shares = search_costs(1.0)
+    assert min(shares) > 0.999
+    assert max(shares) < SLACK
+
+
+def test_closer_thresholds_cost_more_than_one_look() -> None:
+    assert max(search_costs(0.7)) > 1.5
+
+
+# Step 2: how often a search errs by how much.
+
+
+def slip_excess(build: Callable[[Coin, int, int], Array]) -> float:
+    """P[error ≥ e] over its bound, the largest over coins, counts and e."""
+    worst = 0.0
+    for parameters in COINS:
+        coin = steepest_coin(*parameters)
+        blocks = 4 * (coin.halfsteps.size - 1) + 1
+        targets = evenly(blocks, coin)
+        slips = build(coin, 1, len(targets).bit_length())
+        lows, highs = (-1, *targets), (*targets, 2 * blocks + 1)
+        for count in range(0, blocks + 1, max(1, blocks // 150)):
+            law = cell_law(coin, targets, 2 * count)
+            errors = [
+                max(low - 2 * count if low >= 0 else -1, 2 * count - high, -1)
+                for low, high in zip(lows, highs, strict=True)
+            ]
+            for error in set(errors) - {-1, 0}:
+                chance = sum(p for p, e in zip(law, errors, strict=True) if e >= error)
+                worst = max(worst, chance / slips[min(error, slips.size - 1)])
+    return worst
+
+
+def test_a_search_slips_as_rarely_as_its_profile_says() -> None:
+    assert 0.99 < slip_excess(lambda *args: search_profile(*args).slips) < SLACK
+    assert slip_excess(lambda coin, k, _: k * coin.halfsteps) > 1.05  # the far looks count too
+
+
+# Step 3: the change of measure, E₁[1(bad)·(ν + λ·ψ)] ≤ K.
+
+
+def fenchel(budget_share: float) -> float:
+    """The largest left side, as a share of K, over random worlds, slopes and intercepts."""
+    rng, worst = random.Random(3), 0.0
+    for _ in range(800):
+        parameters = rng.choice([(3.0, 2e-2, 5e-3), (15.0, 0.02, 1e-2), (4.0, 0.1, 1e-2)])
+        coin, order = steepest_coin(*parameters), rng.choice([1.5, 3.0, parameters[0], 15.0])
+        blocks = rng.choice([1, 2, 3])
+        gain = math.expm1((order - 1) * coin.price(order) * budget_share)
+        up, down = rng.uniform(0.01, 2) / order, -rng.uniform(0.01, 2) / order
+        factor = order * (order - 1) / (2 * order - 1)
+        whole, none = (
+            factor * (math.exp((order - 1) * x) - math.exp(-order * x)) for x in (up, down)
+        )
+        tail = level_tail(order, whole - none, none, 0.0)
+        target = rng.choice(range(1, 2 * blocks))
+        world = World((Fraction(tail), 1 - Fraction(tail)), blocks, coin, (target,))
+        real = world.channel((1.0, 0.0))[0]
+        total = float((world.weights * real[1] * np.array([whole, none])).sum())
+        if tail >= 0.5:  # then 1 − ψ is as rare: No is bad as well
+            total += max(0.0, float((world.weights * real[0] * np.array([none, whole])).sum()))
+        worst = max(worst, total / gain)
+    return worst
+
+
+def test_the_change_of_measure_holds_and_is_nearly_sharp() -> None:
+    assert 0.75 < fenchel(1.0) < SLACK
+    assert fenchel(0.5) > 1  # half the budget would not be enough
+
+
+# The conclusion.
+
+Bars = Callable[[RenyiCurve, Coin, int, int, tuple[int, ...], float, float, bool], DirectBars]
+
+
+def honest(
+    curve: RenyiCurve,
+    coin: Coin,
+    queries: int,
+    blocks: int,
+    targets: tuple[int, ...],
+    beta: float,
+    share: float,
+    exact: bool,
+) -> DirectBars:
+    slope = math.expm1((curve.order - 1) * curve.budget) / beta / share
+    profile = search_profile(coin, queries, len(targets).bit_length())
+    return direct_bars(curve, profile, blocks, targets, beta, exact=exact, slope=slope)
+
+
+def unshifted(
+    curve: RenyiCurve,
+    coin: Coin,
+    queries: int,
+    blocks: int,
+    targets: tuple[int, ...],
+    beta: float,
+    share: float,
+    exact: bool,
+) -> DirectBars:
+    """A mutant: the cell itself as the bar (tail = θ)."""
+    low = tuple(t / 2 / blocks for t in targets)
+    return DirectBars(1.0, (0.0, *low), (*low, 1.0))
+
+
+def unslipped(
+    curve: RenyiCurve,
+    coin: Coin,
+    queries: int,
+    blocks: int,
+    targets: tuple[int, ...],
+    beta: float,
+    share: float,
+    exact: bool,
+) -> DirectBars:
+    """A mutant: as if no look ever erred."""
+    never = Coin("never", np.array([0.5, 1e-30]))
+    return honest(curve, never, queries, blocks, targets, beta, share, exact)
+
+
+def attacks(bars_of: Bars, values: tuple[float, ...]) -> Iterator[float]:
+    """P[some bar misses] of the best analyst, over β."""
+    exact = set(values) == {0.0, 1.0}
+    for parameters, blocks, queries in itertools.product(COINS, (3, 5, 8), (1, 2)):
+        coin = steepest_coin(*parameters)
+        targets = evenly(blocks, coin)
+        for order, beta, share in itertools.product((1.5, 4.0, 15.0), (0.9, 0.3), (0.02, 0.2)):
+            curve = RenyiCurve(order, queries * coin.price(order))
+            bars = bars_of(curve, coin, queries, blocks, targets, beta, share, exact)
+            for end in {low for low in bars.low if low > 0}:
+                tail = Fraction(end)
+                world = World((tail, 1 - tail), blocks, coin, targets, values)
+                yield world.worst(queries, bars) / beta
+
+
+def test_no_analyst_breaks_the_bars() -> None:
+    shares = list(attacks(honest, (0.0, 1.0)))
+    assert len(shares) > 150
+    assert 0.55 < max(shares) < 1
+
+
+def test_nor_with_weights_between_0_and_1() -> None:
+    shares = list(attacks(honest, (0.0, 0.5, 1.0)))
+    assert len(shares) > 60
+    assert 0.1 < max(shares) < 1
+
+
+@pytest.mark.parametrize("mutant", [unshifted, unslipped])
+def test_bars_that_leave_something_out_are_broken(mutant: Bars) -> None:
+    assert any(share > 1.05 for share in attacks(mutant, (0.0, 1.0)))
+
+
+def test_quantised_counts_cost_one_count_above_and_next_to_nothing_below() -> None:
+    """⌊Σ w⌋ is below Σ w by less than a count and m·2⁻¹⁷, and above it by m·2⁻¹⁷ at the most."""
+    coin = steepest_coin(10.0, 0.01, 1e-6)
+    curve, profile = RenyiCurve(10.0, coin.price(10.0)), search_profile(coin, 1, 2)
+    m, targets = 400, (300, 500)
+    shifted = tuple(t + 2 for t in targets)
+    real = direct_bars(curve, profile, m, targets, 0.1, exact=False, slope=300.0)
+    low = direct_bars(curve, profile, m, targets, 0.1, slope=300.0).low
+    high = direct_bars(curve, profile, m, shifted, 0.1, slope=300.0).high
+    for mine, other in zip(real.low[1:], low[1:], strict=True):
+        assert 0.5 * 2**-17 < other - mine < 1.5 * 2**-17
+    for mine, other in zip(real.high[:-1], high[:-1], strict=True):
+        assert 0.5 * 2**-17 < mine - other < 1.5 * 2**-17
+
+
+# A second opinion, in 40 digits.
+
+
+def exact_conjugate(order: float, s: float) -> mpf:
+    """φ*(s) by its definition: the maximum of s·x − φ(x)."""
+    a, s = mpf(order), mpf(s)
+    low, high = mpf(-1400), mpf(1400)
+    for _ in range(160):
+        x = (low + high) / 2
+        slope = (a * mp.expm1((a - 1) * x) - (a - 1) * mp.expm1(-a * x)) / 2
+        low, high = (x, high) if slope < s else (low, x)
+    x = mp.exp(low)
+    there, back = x**a - 1 - a * (x - 1), x ** (1 - a) - 1 + (a - 1) * (x - 1)
+    return s * x - (there + back) / 2
+
+
+@given(st.floats(1.02, 500), st.floats(-12, 12), st.booleans())
+def test_the_conjugate_is_rounded_up_and_accurate(
+    order: float, log_size: float, positive: bool
+) -> None:
+    s = math.exp(log_size) * (1 if positive else -1)
+    with workdps(40):
+        found, exact = conjugate(order, s), exact_conjugate(order, s)
+        if math.isinf(found):
+            assert exact > mpf("1e250")
+        else:
+            assert exact <= found <= exact + abs(exact) * 1e-9
+
+
+def test_a_plan_is_confirmed_by_slow_arithmetic() -> None:
+    """From the stored coin on, nothing but the theorem as it is written."""
+    plan = best_direct(20, 0.15, 0.9)
+    assert plan.slope is not None
+    with workdps(40):
+        a, m, beta, lam = mpf(plan.order), plan.blocks, mpf("0.1"), mpf(plan.slope)
+        table = [mpf(float(h)) for h in plan.coin.halfsteps]
+        price = max(
+            max(checker.divergence(a, p, q, 40), checker.divergence(a, q, p, 40))
+            for p, q in itertools.pairwise(table)
+            if p != q
+        )
+        gain = mp.expm1((a - 1) * plan.queries * price)
+        first = 1 if plan.twice_targets[0] % 2 else 2
+        short = mpf(0)
+        for twice in range(first, 2 * m + 1, 2):
+            error = table[min(twice, len(table) - 1)] + (plan.looks - 1) * table[-1]
+            short += min(mpf(1), plan.queries * error / beta)
+        toll = gain / beta + lam * short / m
+        for j, target in enumerate(plan.twice_targets):
+            up = mpf(target + target % 2) / 2 / m
+            down = mpf(m) / m - mpf(target - target % 2) / 2 / m
+            for level, tail in ((up, plan.bars.low[j + 1]), (down, 1 - plan.bars.high[j])):
+                nu = toll - lam * level
+                if nu >= 0:
+                    assert tail <= 0
+                    continue
+                none, whole = exact_conjugate(plan.order, nu), exact_conjugate(plan.order, nu + lam)
+                most = -none / (whole - none)
+                assert tail <= most
+                assert float(most) == pytest.approx(tail, abs=1e-8)
+
+
+# Figures.
+
+
+@pytest.mark.parametrize(
+    ("queries", "confidence", "most", "note"),
+    [
+        (100, 0.95, 10_300, 29_204),
+        (1_000, 0.95, 29_000, 87_503),
+        (100, 0.999, 17_000, 43_088),
+        (1_000, 0.999, 44_500, 123_913),
+    ],
+)
+def test_rows_for_half_width_one_tenth(
+    queries: int, confidence: float, most: int, note: int
+) -> None:
+    """A third of what theory.md §9 asks for, and next to nothing more for real-valued ψ."""
+    plan = best_direct(queries, 0.1, confidence)
+    assert plan.verify()
+    assert plan.bars.half_width <= 0.1
+    assert plan.blocks <= most < 0.42 * note
+    real = best_direct(queries, 0.1, confidence, exact=False)
+    assert real.verify()
+    assert plan.blocks * 0.999 <= real.blocks <= plan.blocks * 1.003
+
+
+@cache
+def thousand() -> DirectMean:
+    return best_direct(1_000, 0.1, 0.95)
+
+
+def test_the_bars_narrow_with_the_mean() -> None:
+    bars = thousand().bars
+    widths = [high - low for low, high in zip(bars.low, bars.high, strict=True)]
+    half = len(widths) // 2
+    assert widths[:half] == sorted(widths[:half])
+    assert widths[half + 1 :] == sorted(widths[half + 1 :], reverse=True)
+    assert widths[1] < 0.72 * widths[half]
+    assert bars.low == tuple(sorted(bars.low))
+    assert bars.high == tuple(sorted(bars.high))
+    assert bars.low[0] == 0
+    assert bars.high[-1] == 1
+
+
+def test_a_plan_that_claims_too_much_is_not_verified() -> None:
+    plan = thousand()
+    assert plan.verify()
+    assert plan.budget == pytest.approx(1000 * plan.price, rel=1e-9)
+    assert not replace(plan, half_width=plan.half_width * 0.9999).verify()
+    assert not replace(plan, queries=1_010).verify()
+    assert not replace(plan, blocks=plan.blocks - 200).verify()
+    assert not replace(plan, confidence=0.951).verify()
+    assert not replace(plan, price=plan.price * 1.02).verify()
+    assert not replace(plan, slope=float(plan.slope or 0) * 2).verify()
+    closer = tuple(t - j for j, t in enumerate(plan.twice_targets))
+    assert not replace(plan, twice_targets=closer, half_width=0.2).verify()
+
+
+def test_more_is_asked_more_is_needed() -> None:
+    base = best_direct(30, 0.2, 0.9).blocks
+    assert best_direct(60, 0.2, 0.9).blocks > base
+    assert best_direct(30, 0.15, 0.9).blocks > base
+    assert best_direct(30, 0.2, 0.99).blocks > base
+    assert best_direct(1, 0.2, 0.9).blocks < base
+
+
+def test_the_narrowest_bars_agree_with_the_fewest_blocks() -> None:
+    plan = narrowest_direct(1_000, thousand().blocks, 0.95)
+    assert plan.verify()
+    assert plan.half_width == pytest.approx(0.1, rel=0.01)
+    assert narrowest_direct(1_000, 10 * thousand().blocks, 0.95).half_width < 0.04
+    assert narrowest_direct(10, 20, 0.95).half_width == 0.5  # too few blocks: nothing is promised
+
+
+@given(st.floats(1.1, 200), st.floats(1e-4, 0.05), st.floats(0.001, 0.5), st.floats(1, 3))
+def test_bars_widen_with_the_budget_and_narrow_with_the_failure(
+    order: float, budget: float, failure: float, more: float
+) -> None:
+    coin = steepest_coin(10.0, 0.01, 1e-6)
+    targets = evenly(300, coin)
+    profile = search_profile(coin, 1, 3)
+
+    def width(budget: float, failure: float) -> float:
+        return direct_bars(RenyiCurve(order, budget), profile, 300, targets, failure).half_width
+
+    base = width(budget, failure)
+    assert width(budget * more, failure) >= base - 1e-5  # the slope is found numerically
+    assert width(budget, min(0.99, failure * more)) <= base + 1e-5
+
+
+def test_levels_prove_less_than_they_are() -> None:
+    tails = [level_tail(60.0, 24_400.0, 801.7, j / 50) for j in range(51)]
+    assert tails == sorted(tails)
+    assert all(tail < j / 50 for j, tail in enumerate(tails) if j)
+    assert tails[1] == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(0, 0.1, 0.95), (10, 0.0, 0.95), (10, 0.5, 0.95), (10, 0.1, 1.0), (1.5, 0.1, 0.9)],
+)
+def test_bad_questions_are_refused(arguments: tuple[int, float, float]) -> None:
+    with pytest.raises(InvalidInput):
+        best_direct(*arguments)
+
+
+def test_what_cannot_be_computed_is_refused() -> None:
+    with pytest.raises(Infeasible, match="wider bars"):
+        best_direct(10**8, 1e-6, 0.95)
+
+
+@pytest.mark.parametrize("targets", [(), (4, 4), (6, 4), (-1, 4), (4, 21)])
+def test_bad_targets_are_refused(targets: tuple[int, ...]) -> None:
+    coin = steepest_coin(4.0, 1.0, 1e-3)
+    with pytest.raises(InvalidInput, match="targets"):
+        direct_bars(RenyiCurve(4.0, 0.1), search_profile(coin, 1, 1), 10, targets, 0.1)

@@ -1,0 +1,547 @@
+"""Exact answers by counting: the counts by brute force, the bounds against the best analyst."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+from holdfast.errors import Infeasible, InvalidInput
+from holdfast.theory.binomial import binomial_tail
+from holdfast.theory.log_tails import log_add, log_binomial_tail, log_products, log_sum, log_up
+from holdfast.theory.splitting import fresh_blocks, fresh_split, split_failure
+from holdfast.theory.transcripts import (
+    REFUSALS_MAX,
+    Guessing,
+    answer_blocks,
+    best_least,
+    guess_blocks,
+    guess_counts,
+    log_answer_count,
+    log_answer_failure,
+    log_guess_failure,
+    log_share,
+)
+from holdfast.theory.updates import HIGHEST_MASS, LOWEST_MASS, most_updates
+from holdfast.theory.weighing import log_weighing_count, log_weighing_failure, weighing_blocks
+from tests.theory.transcript_worlds import World, best_correction, best_estimate, best_verdict
+
+# Logarithms.
+
+
+def exact_log_tail(n: int, p: float, c: int) -> mpf:
+    """Σ_{i≥c} P[Bin = i], term by term, in 30 digits."""
+    with mp.workdps(30):
+        odds = mpf(p) / (1 - mpf(p))
+        term = mp.binomial(n, c) * mpf(p) ** c * (1 - mpf(p)) ** (n - c)
+        total = mpf(0)
+        for i in range(c, n + 1):
+            total += term
+            term *= (n - i) * odds / (i + 1)
+        return mp.log(total)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 1_500), st.floats(1e-6, 0.95), st.floats(0, 1))
+def test_the_log_tail_is_just_above_the_truth(n: int, p: float, where: float) -> None:
+    c = min(n, math.ceil(n * (p + where * (1 - p))))
+    truth = exact_log_tail(n, p, c)
+    ours = log_binomial_tail(n, p, c)
+    # Stirling's formula is taken for n − c = 1 too, where it is off by 1/12 − 1/13.
+    assert truth <= ours <= truth + mpf(1e-9) * (1 - truth) + (7e-3 if ours < -640 else 0)
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "c"), [(2_000, 0.25, 1_000), (5_000, 0.5, 4_999), (900, 0.01, 898), (700, 0.3, 700)]
+)
+def test_far_outside_the_floats(n: int, p: float, c: int) -> None:
+    truth = exact_log_tail(n, p, c)
+    assert truth <= log_binomial_tail(n, p, c) <= truth + 1e-2
+
+
+def test_the_two_ways_to_the_log_tail_agree_where_they_meet() -> None:
+    """One count more, and the bound takes over: no jump, and still falling."""
+    n, p = 10**6, 0.25
+    tails = [log_binomial_tail(n, p, c) for c in range(264_000, 266_500, 5)]
+    steps = -np.diff(tails)
+    assert tails[0] > math.log(1e-280) > tails[-1]
+    assert np.all(steps > 0)
+    assert np.max(np.abs(np.diff(steps))) < 2e-3
+
+
+def test_tails_at_their_ends() -> None:
+    assert log_binomial_tail(10, 0.3, 0) == pytest.approx(0, abs=1e-9)
+    assert log_binomial_tail(10, 0.3, 11) == -math.inf
+    assert log_binomial_tail(10, 0.0, 1) == -math.inf
+    assert log_binomial_tail(10**4, 1.0, 10**4) >= 0
+
+
+@given(st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=60))
+def test_products_and_sums_are_rounded_up(ratios: list[float]) -> None:
+    logs = log_products(np.array(ratios))
+    products = [Fraction(1)]
+    for ratio in ratios:
+        products.append(products[-1] * Fraction(ratio))
+    with mp.workdps(50):
+        for ours, exact in zip(logs, products, strict=True):
+            truth = mp.log(mpf(exact.numerator) / exact.denominator)
+            assert truth <= ours <= truth + 1e-9
+        total = sum(products)
+        truth = mp.log(mpf(total.numerator) / total.denominator)
+        assert truth <= log_sum(logs) <= truth + 1e-8
+        both = products[0] + products[-1]
+        truth = mp.log(mpf(both.numerator) / both.denominator)
+        assert truth <= log_add(float(logs[0]), float(logs[-1])) <= truth + 1e-9
+
+
+# Counts, by trying all strategies.
+
+
+@cache
+def best_guesses(k: int, noes: int, points: int, a: Fraction, b: Fraction, c: Fraction) -> Fraction:
+    """The most that first failures can add up to: a guess is good, bad or neither.
+
+    A good one fails by a No (a), a bad one by a Yes (b), the others cannot. A correction fails with
+    c, and then at least one of its values is not harmless; or it cannot fail.
+    """
+    if k == 0 or noes == 0:
+        return Fraction(0)
+
+    def rest(noes: int) -> Fraction:
+        return best_guesses(k - 1, noes, points, a, b, c)
+
+    told = max(points * rest(noes - 1), c + (points - 1) * rest(noes - 1))
+    return max(a + rest(noes), b + told, rest(noes) + told)
+
+
+chances = st.fractions(0, 1, max_denominator=50)
+
+
+@given(st.integers(1, 7), st.integers(1, 7), st.integers(2, 4), chances, chances, chances)
+def test_guesses_are_counted_without_a_gap(
+    k: int, noes: int, points: int, a: Fraction, b: Fraction, c: Fraction
+) -> None:
+    noes = min(k, noes)
+    for r, wrong in ((1, Fraction(0)), (points, c)):
+        early = math.comb(k - 1, noes) * r ** (noes - 1)
+        last = sum(math.comb(k - 1, j) * r**j for j in range(noes))
+        counted = early * max(a, wrong) + last * max(a, b + wrong)
+        assert counted == best_guesses(k, noes, r, a, b, wrong)
+        # All nodes of the tree, as the plain union bound counts them, are more.
+        assert early + last <= sum(math.comb(k, j) * r ** (j - 1) for j in range(1, noes + 1))
+
+
+@given(st.integers(1, 400), st.integers(1, 60), st.integers(1, 1_000))
+def test_logarithms_of_counts_are_rounded_up(k: int, noes: int, r: int) -> None:
+    noes = min(k, noes)
+    early, last = guess_counts(k, noes, r)
+    exact = math.comb(k - 1, noes) * r ** (noes - 1)
+    assert (early == -math.inf) == (exact == 0)
+    if exact:
+        assert math.log(exact) <= early <= math.log(exact) + 1e-8
+    exact = sum(math.comb(k - 1, j) * r**j for j in range(noes))
+    assert math.log(exact) <= last <= math.log(exact) + 1e-8
+    exact = sum(2**j * math.comb(k - 1 + j, j) for j in range(noes + 1))
+    assert math.log(exact) <= log_weighing_count(k, noes) <= math.log(exact) + 1e-8
+    exact = r ** (k - 1)
+    assert math.log(exact) <= log_answer_count(k, r) <= math.log(exact) + 1e-8
+
+
+def test_histories_of_weights_are_counted_one_by_one() -> None:
+    """The last question comes after k − 1 Yeses, with Noes of two kinds in between."""
+    for k, most in product(range(1, 5), range(5)):
+        lists = [
+            answers
+            for length in range(k - 1, k + most)
+            for answers in product("ylr", repeat=length)
+            if answers.count("y") == k - 1 and length - answers.count("y") <= most
+        ]
+        assert round(math.exp(log_weighing_count(k, most))) == len(lists)
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (2, 3, 4), (3, 7)])
+def test_grids_of_different_sizes_pay_for_what_they_can_say(sizes: tuple[int, ...]) -> None:
+    """Answers: question j is admitted while the product of the sizes before it is within N."""
+
+    @cache
+    def best(room: int) -> Fraction:
+        if not room:
+            return Fraction(0)
+        return max(max(r * best(room // r), 1 + (r - 1) * best(room // r)) for r in sizes)
+
+    for planned, k in ((2, 5), (3, 4), (4, 4)):
+        assert best(planned ** (k - 1)) <= planned ** (k - 1)
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (2, 3, 4, 9)])
+def test_corrections_on_grids_of_different_sizes(sizes: tuple[int, ...]) -> None:
+    """Corrections: after i of them the product of their sizes is at most r^i; the last is free."""
+    a, b, c = Fraction(1, 7), Fraction(2, 5), Fraction(1, 11)
+
+    def worst(planned: int, k: int, noes: int) -> Fraction:
+        @cache
+        def best(k: int, refused: int, told: int) -> Fraction:
+            if k == 0 or refused == noes:
+                return Fraction(0)
+            found = Fraction(0)
+            for r in sizes:
+                if refused < noes - 1 and told * r > planned ** (refused + 1):
+                    continue
+                after = best(k - 1, refused + 1, told * r)
+                correction = max(r * after, c + (r - 1) * after)
+                rest = best(k - 1, refused, told)
+                found = max(found, a + rest, b + correction, rest + correction)
+            return found
+
+        return best(k, 0, 1)
+
+    for planned, k, noes in product((2, 3), (2, 3, 4, 5), (1, 2, 3)):
+        noes = min(k, noes)
+        assert worst(planned, k, noes) <= best_guesses(k, noes, planned, a, b, c)
+
+
+# Bounds, against the best analyst on tiny worlds.
+
+
+def tenths(*masses: int) -> tuple[Fraction, ...]:
+    assert sum(masses) == 10
+    return tuple(Fraction(mass, 10) for mass in masses)
+
+
+VERDICT_WORLDS = [
+    # masses, blocks, least, guesses, refusals, tails, sides
+    (tenths(1, 4, 4, 1), 6, 3, 3, 1, (1, 9), 1),
+    (tenths(1, 4, 4, 1), 6, 2, 3, 1, (1, 9), 1),
+    (tenths(1, 1, 1, 7), 6, 4, 3, 1, (1, 9), 1),
+    (tenths(1, 1, 1, 7), 6, 3, 4, 2, (1, 9), 1),
+    (tenths(1, 4, 4, 1), 8, 4, 4, 2, (1, 9), 1),
+    (tenths(1, 3, 3, 3), 8, 2, 3, 2, (1, 4), 2),
+    (tenths(2, 2, 3, 3), 7, 4, 3, 3, (2, 8), 1),
+]
+
+Bound = Callable[[Guessing, int, int], float]
+
+
+def bound_of(guessing: Guessing, blocks: int, least: int) -> float:
+    return math.exp(log_guess_failure(guessing, blocks, least, None))
+
+
+def verdicts_hold(bound: Bound = bound_of, shift: int = 0) -> bool:
+    """Whether the bound is above what the best analyst reaches, with verdicts at least + shift."""
+    for masses, blocks, least, k, noes, (low, high), sides in VERDICT_WORLDS:
+        tails = Fraction(low, 10), Fraction(high, 10)
+        world = World(masses, blocks)
+        reached = best_verdict(world, least + shift, k, noes, tails, sides=sides)
+        guessing = Guessing(k, noes, float(tails[0]), float(tails[1]), sides)
+        if reached > bound(guessing, blocks, least):
+            return False
+    return True
+
+
+def test_no_analyst_breaks_verdicts_more_often_than_counted() -> None:
+    assert verdicts_hold()
+
+
+def test_the_bound_on_verdicts_is_nearly_reached() -> None:
+    ratios = []
+    for masses, blocks, least, k, noes, (low, high), sides in VERDICT_WORLDS:
+        tails = Fraction(low, 10), Fraction(high, 10)
+        reached = best_verdict(World(masses, blocks), least, k, noes, tails, sides=sides)
+        guessing = Guessing(k, noes, float(tails[0]), float(tails[1]), sides)
+        ratios.append(float(reached) / bound_of(guessing, blocks, least))
+    assert max(ratios) > 0.999  # three disjoint sets of blocks, one refusal
+    assert min(ratios) > 0.2
+
+
+def one_history(guessing: Guessing, blocks: int, least: int) -> float:
+    """A mistake: as if nothing depended on the answers."""
+    no, yes, _ = guessing.chances(blocks, least, None)
+    return math.exp(max(no, yes))
+
+
+def no_early_failures(guessing: Guessing, blocks: int, least: int) -> float:
+    """A mistake: only the last guess counted."""
+    no, yes, _ = guessing.chances(blocks, least, None)
+    return math.exp(guessing.counts.last + max(no, yes))
+
+
+def one_refusal_less(guessing: Guessing, blocks: int, least: int) -> float:
+    """A mistake: Σ_{j<ℓ−1}."""
+    no, yes, _ = guessing.chances(blocks, least, None)
+    k, noes = guessing.queries, guessing.refusals
+    last = sum(math.comb(k - 1, j) for j in range(noes - 1))
+    return math.exp(no) * math.comb(k - 1, noes - 1) + last * math.exp(max(no, yes))
+
+
+def only_false_noes(guessing: Guessing, blocks: int, least: int) -> float:
+    """A mistake: a false Yes forgotten."""
+    early, last = guessing.counts
+    no = guessing.chances(blocks, least, None)[0]
+    return math.exp(early + no) + math.exp(last + no)
+
+
+@pytest.mark.parametrize(
+    "mistake", [one_history, no_early_failures, one_refusal_less, only_false_noes]
+)
+def test_a_wrong_count_is_caught(mistake: Bound) -> None:
+    assert not verdicts_hold(mistake)
+
+
+@pytest.mark.parametrize("shift", [-1, 1])
+def test_a_count_that_is_off_by_one_is_caught(shift: int) -> None:
+    assert not verdicts_hold(shift=shift)
+
+
+CORRECTION_WORLDS = [
+    # masses, blocks, least, rank, points, guesses, refusals
+    (tenths(1, 1, 8), 9, 2, 4, 3, 1, 1),
+    (tenths(1, 1, 8), 9, 2, 2, 3, 2, 1),
+    (tenths(1, 1, 1, 7), 7, 1, 2, 3, 2, 1),
+    (tenths(1, 4, 4, 1), 7, 2, 3, 2, 3, 2),
+    (tenths(1, 1, 4, 4), 7, 2, 4, 3, 2, 2),
+]
+
+
+def corrections_hold(*, forgotten: bool = False) -> bool:
+    """Whether the bound is above what the best analyst reaches, wrong corrections included."""
+    for masses, blocks, least, rank, points, k, noes in CORRECTION_WORLDS:
+        tails = Fraction(1, 10), Fraction(4, 10)
+        reached = best_correction(World(masses, blocks), least, rank, points, k, noes, tails)
+        guessing = Guessing(k, noes, 0.1, 0.4, points=points)
+        counted = None if forgotten else rank
+        if reached > math.exp(log_guess_failure(guessing, blocks, least, counted)):
+            return False
+    return True
+
+
+def test_no_analyst_breaks_corrections_more_often_than_counted() -> None:
+    assert corrections_hold()
+
+
+def test_forgotten_corrections_are_caught() -> None:
+    assert not corrections_hold(forgotten=True)
+
+
+def estimates_hold(count: Callable[[int, int], int]) -> bool:
+    for masses, blocks, rank, points, k, (low, high) in (
+        (tenths(1, 4, 4, 1), 5, 3, 2, 1, (1, 1)),
+        (tenths(1, 4, 4, 1), 5, 3, 3, 2, (1, 1)),
+        (tenths(1, 1, 3, 3, 1, 1), 3, 2, 2, 2, (1, 1)),
+        (tenths(3, 4, 2, 1), 7, 5, 2, 3, (3, 1)),
+    ):
+        tails = Fraction(low, 10), Fraction(high, 10)
+        reached = best_estimate(World(masses, blocks), rank, points, k, tails)
+        one = split_failure(blocks, rank, float(tails[0]), float(tails[1]))
+        if reached > count(k, points) * one:
+            return False
+    return True
+
+
+def test_no_analyst_breaks_estimates_more_often_than_counted() -> None:
+    assert estimates_hold(lambda k, points: points ** (k - 1))
+
+
+def test_a_missing_count_of_answers_is_caught() -> None:
+    assert not estimates_hold(lambda k, points: 1)
+
+
+def test_a_log_failure_of_answers_is_the_count_times_the_failure_of_one() -> None:
+    one = split_failure(41, 21, 0.25, 0.2)
+    ours = math.exp(log_answer_failure(41, 21, 3, 7, 0.25, 0.2))
+    assert 49 * one <= ours * (1 + 1e-12) <= 49 * one * (1 + 1e-9)
+
+
+# Sizes.
+
+
+def test_the_figures() -> None:
+    """The plain union bound needs 1,186, 178 and 225 blocks for the first three."""
+    sizes = [
+        guess_blocks(Guessing(k, noes, 0.05, 0.25), 0.05)[:2]
+        for k, noes in ((1_000, 10), (1_000, 1), (10_000, 1), (1_000, 100))
+    ]
+    assert sizes == [(1_153, 145), (113, 11), (133, 12), (7_023, 898)]
+    assert guess_blocks(Guessing(1_000, 10, 0.05, 0.25, points=32), 0.05) == (1_830, 232, 915)
+    assert guess_blocks(Guessing(1_000, 10, 0.05, 0.25, sides=1), 0.05)[:2] == (1_145, 145)
+    assert [answer_blocks(k, 32, 0.25, 0.25, 0.05).blocks for k in (20, 50, 100)] == [
+        461,
+        1_181,
+        2_383,
+    ]
+    assert weighing_blocks(10**6, 100, 0.05, 0.05).blocks == 1_230
+
+
+def plain_union_bound(k: int, noes: int, low: float, high: float, failure: float) -> int:
+    """Every verdict of the tree counted, both failures at once."""
+    share = failure / sum(math.comb(k, j) for j in range(1, noes + 1))
+    blocks = 1
+    while True:
+        least = next(c for c in range(blocks + 2) if binomial_tail(blocks, low, c) <= share)
+        if 2 * binomial_tail(blocks, 1 - high, blocks - least + 1) <= share:
+            return blocks
+        blocks += 1
+
+
+@pytest.mark.parametrize(("k", "noes"), [(1, 1), (20, 1), (6, 3), (5, 5), (200, 2)])
+def test_first_failures_need_no_more_blocks_than_the_plain_union_bound(k: int, noes: int) -> None:
+    ours = guess_blocks(Guessing(k, noes, 0.05, 0.25), 0.05).blocks
+    assert ours <= plain_union_bound(k, noes, 0.05, 0.25, 0.05)
+
+
+@given(
+    st.integers(1, 2_000),
+    st.integers(1, 20),
+    st.sampled_from([(0.05, 0.25), (0.01, 0.1), (0.2, 0.4)]),
+    st.sampled_from([1, 7]),
+    st.integers(5, 400),
+)
+def test_the_best_count_is_the_best(
+    k: int, noes: int, tails: tuple[float, float], points: int, blocks: int
+) -> None:
+    guessing = Guessing(k, min(k, noes), *tails, points=points)
+    rank = guessing.rank(blocks)
+    found = log_guess_failure(guessing, blocks, best_least(guessing, blocks), rank)
+    assert found <= 1e-9 + min(
+        log_guess_failure(guessing, blocks, c, rank) for c in range(1, blocks + 1)
+    )
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.integers(1, 60),
+    st.integers(1, 60),
+    st.sampled_from([(0.05, 0.25), (0.1, 0.3), (0.2, 0.45)]),
+    st.sampled_from([1, 7]),
+    st.floats(1e-4, 0.5),
+)
+def test_the_fewest_blocks_are_enough_and_no_fewer(
+    k: int, noes: int, tails: tuple[float, float], points: int, failure: float
+) -> None:
+    guessing = Guessing(k, min(k, noes), *tails, points=points)
+    size = guess_blocks(guessing, failure)
+    share = math.log(failure)
+    assert log_guess_failure(guessing, *size) <= share
+    for fewer in range(max(1, size.blocks - 25), size.blocks):
+        least = best_least(guessing, fewer)
+        assert log_guess_failure(guessing, fewer, least, guessing.rank(fewer)) > share - 1e-9
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.integers(1, 60),
+    st.integers(2, 200),
+    st.sampled_from([(0.01, 0.01), (0.25, 0.25), (0.4, 0.1), (0.85, 0.05)]),
+    st.floats(1e-6, 0.5),
+)
+def test_answers_meet_the_union_bound(
+    k: int, points: int, tails: tuple[float, float], failure: float
+) -> None:
+    size = answer_blocks(k, points, *tails, failure)
+    count = points ** (k - 1)
+    assert count * split_failure(size.blocks, size.rank, *tails) <= failure * (1 + 1e-6)
+    if size.blocks > 1:
+        fewer = [
+            log_answer_failure(size.blocks - 1, rank, k, points, *tails)
+            for rank in range(1, size.blocks)
+        ]
+        assert min(fewer) > math.log(failure) - 1e-9
+
+
+def test_one_question_is_the_fresh_split() -> None:
+    assert answer_blocks(1, 32, 0.25, 0.2, 0.05) == fresh_split(1, 0.05, 0.25, 0.2)
+
+
+def test_few_questions_need_fewer_blocks_than_fresh_splitting() -> None:
+    for k, tail in product((5, 20, 80), (0.25, 0.05)):
+        assert answer_blocks(k, 32, tail, tail, 0.05).blocks < fresh_blocks(k, 0.05, tail)
+
+
+def test_many_nats_are_no_obstacle() -> None:
+    """In nats 3,465 and 34,657, far below the smallest float; Chernoff says about as much."""
+    for k in (1_000, 10_000):
+        size = answer_blocks(k, 32, 0.25, 0.25, 0.05)
+        divergence = math.log(4 / 3) / 2  # kl(1/2, 1/4)
+        assert size.blocks == pytest.approx((k - 1) * math.log(32) / divergence, rel=2e-3)
+
+
+@settings(deadline=None, max_examples=12)
+@given(
+    st.integers(1, 10**6),
+    st.integers(1, 10**9),
+    st.sampled_from([0.001, 0.05, 0.25, 0.4]),
+    st.floats(1e-6, 0.5),
+)
+def test_weights_are_certain_of_their_updates(
+    k: int, universe: int, tail: float, failure: float
+) -> None:
+    blocks, least, updates = weighing_blocks(k, universe, tail, failure)
+    mass = max((least - 1) / blocks, LOWEST_MASS)
+    assert mass <= HIGHEST_MASS
+    assert most_updates(universe, mass) <= updates
+    assert log_weighing_failure(blocks, least, k, updates, tail) <= math.log(failure)
+
+
+def test_no_other_number_of_updates_would_do_with_much_less() -> None:
+    blocks = weighing_blocks(1_000, 50, 0.05, 0.05).blocks
+    fewer = math.floor(0.99 * blocks)
+    for least in range(2, fewer // 2):
+        mass = (least - 1) / fewer
+        if LOWEST_MASS <= mass <= HIGHEST_MASS:
+            updates = most_updates(50, mass)
+            assert log_weighing_failure(fewer, least, 1_000, updates, 0.05) > math.log(0.05)
+
+
+def test_shares_are_rounded_down_and_bounds_up() -> None:
+    assert log_share(0.05) < math.log(0.05) < log_share(0.05) + 1e-10
+    assert log_up(-3.0) > -3.0
+    assert log_up(-math.inf) == -math.inf
+
+
+# What makes no sense.
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: guess_counts(0, 1),
+        lambda: guess_counts(3, 4),
+        lambda: guess_counts(10**8, REFUSALS_MAX + 1),
+        lambda: guess_counts(3, 1, points=0),
+        lambda: guess_counts(True, 1),
+        lambda: Guessing(10, 1, 0.25, 0.05),
+        lambda: Guessing(10, 1, 0.05, 0.5),
+        lambda: Guessing(10, 1, 0.0, 0.2),
+        lambda: Guessing(10, 1, 0.05, 1.0, sides=1),
+        lambda: Guessing(10, 1, 0.05, 0.25, sides=3),
+        lambda: Guessing(10, 11, 0.05, 0.25),
+        lambda: guess_blocks(Guessing(10, 1, 0.05, 0.25), 0.0),
+        lambda: answer_blocks(0, 32, 0.25, 0.25, 0.05),
+        lambda: answer_blocks(1, 0, 0.25, 0.25, 0.05),
+        lambda: answer_blocks(1, 32, 0.6, 0.5, 0.05),
+        lambda: answer_blocks(1, 32, 0.25, 0.25, 1.0),
+        lambda: weighing_blocks(1, 100, 0.495, 0.05),
+        lambda: weighing_blocks(1, 0, 0.25, 0.05),
+        lambda: log_weighing_count(1, -1),
+        lambda: log_share(math.nan),
+    ],
+    ids=range(20),
+)
+def test_what_makes_no_sense_is_refused(call: Any) -> None:
+    with pytest.raises(InvalidInput):
+        call()
+
+
+def test_too_much_to_count_is_refused_politely() -> None:
+    with pytest.raises(Infeasible, match="bits"):
+        answer_blocks(10**8, 32, 0.25, 0.25, 0.05)
+    with pytest.raises(Infeasible, match="stable looks"):
+        Guessing(10**7, 10**6, 0.05, 0.25, points=2**40)
