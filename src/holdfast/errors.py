@@ -3,7 +3,7 @@
     HoldfastError
     ├── InvalidInput     one argument is wrong (also a ValueError)
     ├── Infeasible       each argument is fine, together they cannot be met
-    └── Exhausted        the budget cannot pay for the question: nothing was drawn or charged
+    └── Exhausted        what is left of the budget does not pay for the question
 
 An error carries its facts as attributes; the message is built from them and says
 what was wrong, what is allowed, what was received and what to do.
@@ -52,7 +52,10 @@ class Infeasible(HoldfastError):
 
 
 class Exhausted(HoldfastError):
-    """What is left does not pay for the question. It was not drawn, and costs nothing."""
+    """What is left does not pay for the question: nothing is drawn or charged for it.
+
+    A question of several steps (rounds, weights) may have paid for the steps before.
+    """
 
     def __init__(self, what: str, needed: str, left: str, remedy: str) -> None:
         self.what = what

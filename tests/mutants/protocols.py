@@ -21,7 +21,7 @@ from holdfast.planning.parts import Part, SearchPart, VerdictPart
 from holdfast.protocols import Answer, Budget, Estimate, Interval, Verdict, Verify
 from holdfast.protocols.asking import block_floats
 from holdfast.protocols.budget import Reservation
-from holdfast.protocols.verify import Claim
+from holdfast.protocols.verify import Claim, claim_counts
 from holdfast.theory.classes import FailureClass, all_hold
 from holdfast.theory.coin import Coin
 from holdfast.theory.curves import Curve, RenyiCurve
@@ -221,10 +221,13 @@ class Broken(Verify):
         except Exhausted:
             return self.exhausted(guess, estimator)
         values = block_floats(self.source, estimator)
-        yes = self._looks(self._counts(values, guess, claim))
+        yes = self._looks(self.counts(values, guess, claim))
         price = self.charge(yes, sides)
         held.settle(price, yes + (yes < sides), noes=min(held.noes, int(yes < sides)))
         return self._verdict("yes" if yes == sides else "no", guess, float(price))
+
+    def counts(self, values: NDArray[np.float64], guess: float, claim: Claim) -> list[int]:
+        return claim_counts(values, guess, claim)
 
     def hold(self, worst: Fraction, sides: int) -> Reservation:
         return self.budget.reserve(self.part, worst, sides, noes=1)
@@ -298,7 +301,7 @@ class ExhaustedButCurious(Broken):
     """Exhausted, it still looks at the data."""
 
     def exhausted(self, guess: float, estimator: object) -> Verdict:
-        at_most = self._counts(block_floats(self.source, estimator), guess, "at most")[0]
+        at_most = claim_counts(block_floats(self.source, estimator), guess, "at most")[0]
         word = "exhausted" if at_most else "no"
         return self._verdict(word, guess, 0.0)  # type: ignore[arg-type]
 
@@ -335,8 +338,7 @@ class AimedAtTheMedian(Broken):
 class WithoutTies(Broken):
     """#{φ < v} and #{φ > v}: blocks on the guess speak against it."""
 
-    @staticmethod
-    def _counts(values: NDArray[np.float64], guess: float, claim: Claim) -> list[int]:
+    def counts(self, values: NDArray[np.float64], guess: float, claim: Claim) -> list[int]:
         less, more = int(np.count_nonzero(values < guess)), int(np.count_nonzero(values > guess))
         return {"equals": [less, more], "at most": [less], "at least": [more]}[claim]
 

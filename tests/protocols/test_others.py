@@ -193,6 +193,14 @@ def test_a_set_whose_median_block_failed_is_handled(rounds: RoundsPlan) -> None:
     answer = asked.ask(fails)
     assert answer.value == -math.inf
     assert answer.to_dict()["value"] is None
+    assert asked.rounds_left == 3  # a failure on every block is no surprise
+
+
+def test_infinite_values_are_answers_like_others(rounds: RoundsPlan) -> None:
+    asked = EffectiveRounds.of(rounds, normal(rounds.blocks), SeededEntropy(1))
+    assert asked.ask(lambda _: math.inf).value == math.inf
+    assert asked.ask(lambda _: -math.inf).value == -math.inf
+    assert asked.rounds_left == 3
 
 
 # Weights.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Generic, TypeVar
 
@@ -17,7 +18,15 @@ from holdfast.protocols.budget import Budget
 from holdfast.protocols.source import Source
 from holdfast.randomness import Entropy, system_entropy
 
-__all__ = ["Asking", "block_floats", "block_indices", "checked_grid", "checked_shape"]
+__all__ = [
+    "_LARGEST",
+    "Asking",
+    "block_floats",
+    "block_indices",
+    "checked_grid",
+    "checked_shape",
+    "shown",
+]
 
 P = TypeVar("P", bound=Part)
 
@@ -56,10 +65,22 @@ class Asking(Generic[P]):
         return self.entropy.certifiable
 
 
+_LARGEST = float(np.finfo(np.float64).max)
+
+
 def block_floats(source: Source, estimator: object) -> NDArray[np.float64]:
-    """One float per block, NaN for a failure."""
+    """One finite float per block: a failure is the lowest of all, and infinities are the ends.
+
+    So every value can be a guess, and comparing it with the others needs no exceptions.
+    """
     with np.errstate(all="ignore"):
-        return _one_per_block(source, floats_up(source.values(estimator)))
+        values = _one_per_block(source, floats_up(source.values(estimator)))
+        return np.clip(np.where(np.isnan(values), -_LARGEST, values), -_LARGEST, _LARGEST)
+
+
+def shown(value: float) -> float:
+    """A value as people read it: the ends stand for failures and infinities."""
+    return math.copysign(math.inf, value) if abs(value) == _LARGEST else value
 
 
 def block_indices(source: Source, estimator: object, grid: Grid) -> NDArray[np.int64]:

@@ -25,10 +25,15 @@ from holdfast.grids import Grid
 from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactPlan, ExactVerdicts
 from holdfast.planning.shapes import Shape
 from holdfast.protocols.answers import Answer, Verdict, VerdictWord
-from holdfast.protocols.asking import block_floats, block_indices, checked_grid
+from holdfast.protocols.asking import (
+    block_floats,
+    block_indices,
+    checked_grid,
+    checked_shape,
+)
 from holdfast.protocols.correct import Corrected
 from holdfast.protocols.source import Source
-from holdfast.protocols.verify import Claim, Verify
+from holdfast.protocols.verify import Claim, claim_counts
 
 __all__ = ["ExactCorrect", "ExactEstimate", "ExactVerify"]
 
@@ -119,7 +124,7 @@ class _Guesses(_Exact[G]):
 
     def _confirmed(self, estimator: object, guess: float, claim: Claim) -> bool:
         """Whether every side has enough blocks. The refusal was reserved before."""
-        counts = Verify._counts(block_floats(self.source, estimator), guess, claim)
+        counts = claim_counts(block_floats(self.source, estimator), guess, claim)
         return min(counts) >= self.plan.least
 
     def _verdict(self, verdict: VerdictWord, guess: float) -> Verdict:
@@ -212,6 +217,7 @@ class ExactCorrect(_Guesses[ExactCorrections]):
         self, estimator: object, guess: float, grid: Grid, *, shape: Shape | None = None
     ) -> Corrected:
         """Confirm the guess or correct it."""
+        checked_shape(shape)
         guess, size = real_number("guess", guess), checked_grid(grid).size
         with self._lock:
             if not self.questions_left:
@@ -272,6 +278,7 @@ class ExactEstimate(_Exact[ExactEstimates]):
 
         A bar needs an estimator that cannot fail on a block, and a fixed number of terms.
         """
+        checked_shape(shape)
         plan, size = self.plan, checked_grid(grid).size
         with self._lock:
             if not self._room:

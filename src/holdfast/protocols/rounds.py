@@ -10,6 +10,7 @@ what counts. With the last set gone the rounds are over.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -20,7 +21,7 @@ from holdfast.planning.exact import ExactVerdicts
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.shapes import Shape
 from holdfast.protocols.answers import Answer
-from holdfast.protocols.asking import block_floats, checked_shape
+from holdfast.protocols.asking import block_floats, checked_shape, shown
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.exact import ExactVerify
 from holdfast.protocols.source import Source
@@ -60,6 +61,7 @@ class EffectiveRounds:
             allowed = f"{plan.sets} sets of {plan.set_blocks} blocks"
             raise InvalidInput("sets", sizes, allowed, "No block may be in two sets.")
         self.plan, self._sets = plan, list(sets)
+        self._lock = threading.Lock()
         self.verify: Verify | ExactVerify
         if isinstance(plan.verification, ExactVerdicts):
             self.verify = ExactVerify(plan.verification, verification)
@@ -86,30 +88,29 @@ class EffectiveRounds:
     def ask(self, estimator: object, *, shape: Shape | None = None) -> Answer:
         """The current set's median, confirmed; or the next set's; or `Exhausted`."""
         checked_shape(shape)
-        price = 0.0
+        with self._lock:
+            return self._ask(estimator, shape)
+
+    def _ask(self, estimator: object, shape: Shape | None) -> Answer:
         if self._sets:
             value = self._median(estimator)
-            # A failed block counts as the lowest value; as a guess it is the lowest number.
-            guess = max(value, -np.finfo(np.float64).max)
-            verdict = self.verify.ask(estimator, guess)
-            price = verdict.price
+            verdict = self.verify.ask(estimator, value)
             if verdict.verdict == "yes":
-                return self._answer(value, price, shape)
+                return self._answer(value, verdict.price, shape)
             if verdict.verdict == "no":
                 del self._sets[0]
                 if self._sets:
-                    return self._answer(self._median(estimator), price, shape)
+                    return self._answer(self._median(estimator), verdict.price, shape)
         remedy = "All estimation sets are used up, or all planned questions have been asked."
         raise Exhausted("The budget for rounds", "another round", "none", remedy)
 
     def _median(self, estimator: object) -> float:
         values = block_floats(self._sets[0], estimator)
-        lowest = np.where(np.isnan(values), -math.inf, values)
         middle = (values.size - 1) // 2
-        return float(np.partition(lowest, middle)[middle])
+        return float(np.partition(values, middle)[middle])
 
     def _answer(self, value: float, price: float, shape: Shape | None) -> Answer:
-        tail = self.plan.guesses.tail_low
+        tail, value = self.plan.guesses.tail_low, shown(value)
         low, high = None, None
         if shape is not None and math.isfinite(value):
             low, high = shape.bar((value, value), self._sets[0].units, tail, tail)

@@ -16,7 +16,7 @@ from holdfast.errors import Exhausted, InvalidInput
 from holdfast.planning.shapes import Shape
 from holdfast.planning.splits import SplitPlan
 from holdfast.protocols.answers import Answer
-from holdfast.protocols.asking import block_floats, checked_shape
+from holdfast.protocols.asking import block_floats, checked_shape, shown
 from holdfast.protocols.source import Source
 
 __all__ = ["Split"]
@@ -61,8 +61,7 @@ class Split:
             first = self._asked * each
             self._asked += 1  # charged before anything is evaluated
         values = block_floats(self.source.part(first, first + each), estimator)
-        lowest = np.where(np.isnan(values), -math.inf, values)
-        value = float(np.partition(lowest, plan.rank - 1)[plan.rank - 1])
+        value = shown(float(np.partition(values, plan.rank - 1)[plan.rank - 1]))
         low, high = None, None
         if shape is not None and math.isfinite(value):
             low, high = shape.bar((value, value), self.source.units, plan.tail_low, plan.tail_high)

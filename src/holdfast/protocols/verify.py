@@ -20,7 +20,7 @@ from holdfast.planning.parts import VerdictPart
 from holdfast.protocols.answers import Verdict, VerdictWord
 from holdfast.protocols.asking import Asking, block_floats
 
-__all__ = ["Claim", "Verify"]
+__all__ = ["Claim", "Verify", "claim_counts"]
 
 Claim = Literal["equals", "at least", "at most"]
 
@@ -51,7 +51,7 @@ class Verify(Asking[VerdictPart]):
         except Exhausted:
             return self.refuse(guess)
         values = block_floats(self.source, estimator)
-        yes = self._looks(self._counts(values, guess, claim))
+        yes = self._looks(claim_counts(values, guess, claim))
         price = yes * self._yes + (self._no if yes < sides else 0)
         held.settle(price, yes + (yes < sides), noes=int(yes < sides))
         return self._verdict("yes" if yes == sides else "no", guess, float(price))
@@ -73,13 +73,6 @@ class Verify(Asking[VerdictPart]):
             hint = "This plan covers one-sided guesses: 'at least' or 'at most'."
             raise InvalidInput("claim", claim, "one-sided", hint)
         return sides
-
-    @staticmethod
-    def _counts(values: NDArray[np.float64], guess: float, claim: Claim) -> list[int]:
-        """#{φ ≤ v}, #{φ ≥ v}, or the one asked for. A failure counts as the lowest value."""
-        at_most = values.size - int(np.count_nonzero(values > guess))
-        at_least = int(np.count_nonzero(values >= guess))
-        return {"equals": [at_most, at_least], "at most": [at_most], "at least": [at_least]}[claim]
 
     def _looks(self, counts: list[int]) -> int:
         """How many looks said Yes before the first No."""
@@ -108,3 +101,10 @@ class Verify(Asking[VerdictPart]):
             refusals_left=self.refusals_left,
             certified=self.certified,
         )
+
+
+def claim_counts(values: NDArray[np.float64], guess: float, claim: Claim) -> list[int]:
+    """#{φ ≤ v} and #{φ ≥ v}, or the one that the claim is about."""
+    at_most = int(np.count_nonzero(values <= guess))
+    at_least = int(np.count_nonzero(values >= guess))
+    return {"equals": [at_most, at_least], "at most": [at_most], "at least": [at_least]}[claim]
