@@ -185,3 +185,10 @@ def test_the_direct_bar_holds_the_mean(direct_plan: JointPlan, truth: float) -> 
         assert answer.high is not None
         assert answer.low <= truth <= answer.high
         assert (answer.high - answer.low) / 2 <= 0.15
+
+
+def test_any_sequence_of_terms_will_do(direct_plan: JointPlan) -> None:
+    means = direct(direct_plan, np.ones(direct_plan.blocks))
+    assert means._count(tuple) == direct_plan.blocks
+    assert means._count(iter) == direct_plan.blocks
+    assert "failure counts as 0" in means.ask(tuple).promise

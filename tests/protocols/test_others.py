@@ -110,6 +110,25 @@ def test_one_sided_guesses_cannot_be_corrected() -> None:
         Correct(verify, estimate)
 
 
+def test_a_budget_pays_for_one_split_of_the_data(correcting: JointPlan) -> None:
+    budget = Budget(correcting)
+    Verify(budget, normal(correcting.blocks))
+    other = normal(correcting.blocks, seed=2)
+    with pytest.raises(InvalidInput, match="one split"):
+        Estimate(budget, other)
+
+
+def test_two_budgets_want_disjoint_blocks_of_one_size(correcting: JointPlan) -> None:
+    source = normal(correcting.blocks)
+    verify = Verify(Budget(correcting), source)
+    estimate = Estimate(Budget(correcting), source)
+    with pytest.raises(InvalidInput, match="disjoint"):
+        Correct(verify, estimate)
+    larger = Estimate(Budget(correcting), normal(correcting.blocks, units=50))
+    with pytest.raises(InvalidInput, match="units"):
+        Correct(verify, larger)
+
+
 # Effective rounds.
 
 
@@ -182,6 +201,19 @@ def test_rounds_need_the_planned_sets(rounds: RoundsPlan) -> None:
     verification = normal(rounds.verification.blocks)
     with pytest.raises(InvalidInput, match="sets"):
         EffectiveRounds(rounds, verification, [normal(rounds.set_blocks)])
+
+
+def test_all_sets_have_blocks_of_one_size(rounds: RoundsPlan) -> None:
+    """A bar for large blocks would otherwise rest on a confirmation by small ones."""
+    sets = [normal(rounds.set_blocks, units=100, seed=seed) for seed in range(3)]
+    with pytest.raises(InvalidInput, match="units"):
+        EffectiveRounds(rounds, normal(rounds.verification.blocks, units=5), sets)
+
+
+def test_an_estimator_may_ask_again(rounds: RoundsPlan) -> None:
+    asked = EffectiveRounds.of(rounds, normal(rounds.blocks), SeededEntropy(1))
+    inside = asked.ask(lambda block: asked.ask(np.mean).value if block[0] > 1.2 else block.mean())
+    assert math.isfinite(inside.value)
 
 
 def test_a_set_whose_median_block_failed_is_handled(rounds: RoundsPlan) -> None:
@@ -266,15 +298,15 @@ def test_no_data_makes_more_updates_than_planned(weighing: tuple[JointPlan, Univ
 
 def test_weights_refuse_what_does_not_fit(weighing: tuple[JointPlan, Universe]) -> None:
     plan, universe = weighing
-    budget = Budget(plan)
+    budget, data = Budget(plan), dice(plan)
     with pytest.raises(InvalidInput, match="universe"):
-        Weights(budget, dice(plan), Universe.multisets(range(3), block_size=3))
+        Weights(budget, data, Universe.multisets(range(3), block_size=3))
     single = Universe.points(range(universe.size))
     with pytest.raises(InvalidInput, match="block_size"):
-        Weights(budget, dice(plan), single)
+        Weights(budget, data, single)
     with pytest.raises(Infeasible, match=r"elements.*GB"):
         Universe.multisets(range(1000), block_size=6)
-    weights = Weights(budget, dice(plan), universe)
+    weights = Weights(budget, data, universe)
     with pytest.raises(InvalidInput, match="elements"):
         weights.ask_values(np.zeros(3), grid(0, 1, step=0.5))
     assert budget.spent == 0

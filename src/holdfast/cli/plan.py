@@ -116,7 +116,7 @@ def plan_command(
     for name, value in of_protocols.items():
         if value is not None:
             flag = "--" + name.replace("_", "-")
-            raise InvalidInput(flag, value, "given together with --protocol")
+            raise InvalidInput(flag, value, "left out for estimates", "Name another --protocol.")
     if plot is not None:
         from holdfast.planning.figure import check_plot_file
 

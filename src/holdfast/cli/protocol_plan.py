@@ -79,6 +79,9 @@ def _interval(queries: int, confidence: float, told: dict[str, Any]) -> Proposal
     from holdfast.planning.shapes import shape_from
 
     shape = shape_from(told.pop("shape", "mean"), None, None, told.pop("sd", None), None)
+    if shape is None and ("half_width" in told or ("rows" in told and "tail" not in told)):
+        hint = "Without a shape nothing is known of widths: give --tail."
+        raise InvalidInput("--shape", "none", "'mean' or 'sd' where a width is wanted", hint)
     if "half_width" in told and "tail" not in told and "rows" not in told:
         return smallest_interval(queries, confidence=confidence, shape=shape, **told)
     if "half_width" in told:

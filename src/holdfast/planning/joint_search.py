@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
-from holdfast.arguments import real_number
+from holdfast.arguments import real_number, whole_number
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.planning.cache import recall, remember
 from holdfast.planning.joint import JointPlan
@@ -48,6 +48,8 @@ def joint_plan(
     if not names or len(set(names)) != len(names):
         hint = "Give the requests of one protocol different names."
         raise InvalidInput("requests", names, "at least one, each under its own name", hint)
+    if blocks is not None:
+        blocks = whole_number("blocks", blocks, 1, BLOCKS_MAX)
     # Rounded down twice: the shares, added up without rounding, must not exceed β.
     beta = math.nextafter(float(1 - Fraction(repr(confidence))), 0.0)
     search = _Search(requests, math.nextafter(beta / len(requests), 0.0))

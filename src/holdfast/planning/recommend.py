@@ -1,8 +1,9 @@
 """Which protocol: k questions, at most ℓ surprises, over such data, and the cheapest way to ask.
 
-All candidates promise the same: every answer in qi(tail, 1 − tail), for all questions at once. They
-differ in what they need besides blocks: open data to guess from (correct, rounds), a finite
-universe (weights), sub-blocks (amplified), blocks that serve nothing else (exact, split).
+All candidates promise the same of their answers: in qi(tail, 1 − tail), for all questions at once.
+Those with guesses end after their refusals. They differ in what they need besides blocks: open data
+to guess from (correct, rounds), a finite universe (weights), sub-blocks (amplified), blocks that
+serve nothing else (exact, split).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from holdfast.arguments import real_number, whole_number
-from holdfast.errors import HoldfastError, Infeasible
+from holdfast.errors import HoldfastError, Infeasible, InvalidInput
 from holdfast.planning.proposals import (
     Proposal,
     propose_amplified,
@@ -101,7 +102,7 @@ def recommend(
     for name, propose in candidates.items():
         try:
             found.append(propose())
-        except Infeasible as why:
+        except (Infeasible, InvalidInput) as why:
             refused.append((name, str(why)))
     if not found:
         raise HoldfastError(f"No protocol can be planned: {refused[0][1]}")

@@ -19,7 +19,7 @@ from holdfast.protocols.source import Source
 from holdfast.randomness import Entropy, system_entropy
 
 __all__ = [
-    "_LARGEST",
+    "BAR_MAX",
     "Asking",
     "block_floats",
     "block_indices",
@@ -51,6 +51,7 @@ class Asking(Generic[P]):
         if source.blocks != self._blocks():
             hint = "The plan was made for another split of the data."
             raise InvalidInput("blocks", source.blocks, f"the plan's {self._blocks():,}", hint)
+        budget.bind(source, source.blocks)
         self.entropy = _checked_entropy(entropy)
         prices = part.prices(budget.plan.order)
         self._no, self._yes = Fraction(prices.no), Fraction(prices.yes)
@@ -66,12 +67,14 @@ class Asking(Generic[P]):
 
 
 _LARGEST = float(np.finfo(np.float64).max)
+BAR_MAX = 1e300  # beyond, a value has no error bar
 
 
 def block_floats(source: Source, estimator: object) -> NDArray[np.float64]:
     """One finite float per block: a failure is the lowest of all, and infinities are the ends.
 
-    So every value can be a guess, and comparing it with the others needs no exceptions.
+    So every value can be a guess, and comparing it with the others needs no exceptions. Promises
+    are about the estimator as a float: an integer above 2⁵³ is first rounded up to one.
     """
     with np.errstate(all="ignore"):
         values = _one_per_block(source, floats_up(source.values(estimator)))

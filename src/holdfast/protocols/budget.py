@@ -77,6 +77,14 @@ class Budget:
         self._spent = Fraction(0)
         self._uses = {name: _Use() for name in plan.names}
         self._lock = threading.Lock()
+        self._sources: dict[int, object] = {}
+
+    def bind(self, source: object, blocks: int) -> None:
+        """Tie the budget to its blocks: to one source for blocks, and one for sub-blocks."""
+        with self._lock:
+            if self._sources.setdefault(blocks, source) is not source:
+                hint = "A budget pays for one split of the data. Use its own source, or a new plan."
+                raise InvalidInput("source", "another one", "the one that the budget is for", hint)
 
     @property
     def spent(self) -> float:

@@ -68,6 +68,12 @@ class Correct:
     def __init__(self, verify: Verify, estimate: Estimate) -> None:
         if verify.part.sides != 2:
             raise InvalidInput("verify", verify.part.name, "a part with two-sided guesses")
+        if verify.budget is not estimate.budget and verify.source is estimate.source:
+            hint = "Make one plan for both requests, or give each its own blocks."
+            raise InvalidInput("source", "one for two budgets", "disjoint for two budgets", hint)
+        if verify.source.units != estimate.source.units:
+            units = verify.source.units, estimate.source.units
+            raise InvalidInput("units", units, "the same for guesses and corrections")
         self.verify, self.estimate = verify, estimate
 
     @property

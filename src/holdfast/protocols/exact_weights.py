@@ -60,7 +60,8 @@ class ExactWeighing:
         if universe.block_size != source.units:
             raise InvalidInput("block_size", universe.block_size, f"the source's {source.units:,}")
         self.plan, self.source, self.universe = plan, source, universe
-        self.hypothesis = Hypothesis(universe.size)
+        self._hypothesis = Hypothesis(universe.size)
+        self._refused = 0
         self._places = universe.locate(source.values(_itself))
         self._asked = 0
         self._lock = threading.RLock()
@@ -68,7 +69,7 @@ class ExactWeighing:
     @property
     def updates(self) -> int:
         """How often the hypothesis was corrected."""
-        return self.hypothesis.updates
+        return self._refused
 
     @property
     def questions_left(self) -> int:
@@ -112,11 +113,14 @@ class ExactWeighing:
                 remedy = "All planned questions have been asked."
                 raise Exhausted("The budget for weights", "another question", "none", remedy)
             self._asked += 1
-            histogram = self.hypothesis.histogram(indices, grid.size)
+            histogram = self._hypothesis.histogram(indices, grid.size)
             sample = indices[self._places]
             guess = None
             try:
-                while guess is None:  # at most `updates` times in all, whatever the data are
+                while guess is None:
+                    if self._refused > self.plan.updates:  # impossible, and so the proof's concern
+                        remedy = "The hypothesis was refused more often than can be."
+                        raise Exhausted("The budget for weights", "an update", "none", remedy)
                     guess = self._confirmed(histogram, sample)
             finally:
                 histogram.commit()  # what was learnt is kept, whatever comes next
@@ -131,6 +135,7 @@ class ExactWeighing:
         )
         for side, count, mass in sides:
             if count < self.plan.least:
+                self._refused += 1
                 histogram.shrink(guess, side, learning_rate(self.plan.mass, mass))
                 return None
         return guess

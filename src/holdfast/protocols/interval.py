@@ -1,8 +1,9 @@
 """Interval: a low and a high quantile that enclose the estimator's median on fresh data.
 
 Two searches, aimed at c and at m − c. For all questions at once: D[φ < v_low] < 1/2 and
-D[φ > v_high] < 1/2, so that every median of φ lies in [v_low, v_high]; and the interval is no wider
-than qi(tail, 1 − tail). No assumption about the estimator (docs/explanation/theory/budget.md).
+D[φ > v_high] < 1/2, so that every median of φ lies in [v_low, v_high]; and both ends lie in
+qi(tail, 1 − tail), φ projected onto the grid. No assumption about the estimator. Proof:
+docs/explanation/theory/budget.md.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class Interval(Searching):
             tail_high=part.tail_low,
             confidence=self.budget.plan.confidence,
             promise=(
-                "the median on fresh data lies between low and high, no wider apart than the "
-                f"quantiles {part.tail_low:.4g} and {1 - part.tail_low:.4g}"
+                "the median on fresh data lies between low and high, which are, but for the grid's "
+                f"cells, inside the quantiles {part.tail_low:.4g} and {1 - part.tail_low:.4g}"
             ),
             price=float(price),
             budget_left=self.budget.left,

@@ -36,6 +36,8 @@ from holdfast.randomness import Entropy
 __all__ = ["DirectMean", "MedianMean", "mean_of"]
 
 _TERM_ROUNDING = 0.5 / WEIGHT_SCALE
+_COUNT_MAX = 2**62  # beyond every sum of a block
+_FAILURES = "; a failure counts as 0"
 
 
 class MedianMean(Searching):
@@ -83,7 +85,7 @@ class MedianMean(Searching):
             tail_high=tails[1],
             confidence=self.budget.plan.confidence,
             promise=(
-                "the mean on fresh data lies between low and high"
+                "the mean on fresh data lies between low and high" + _FAILURES
                 if where is None
                 else "fresh blocks have such means with more than tail on either side"
             ),
@@ -102,7 +104,8 @@ class MedianMean(Searching):
 
         def at_most(index: int) -> int:
             limit = Fraction(points.point(index))
-            most = np.array([int(limit * int(size) // 1) for size in sizes], np.int64)
+            exact = [int(limit * int(size) // 1) for size in sizes]
+            most = np.array([min(max(x, -1), _COUNT_MAX) for x in exact], np.int64)
             return int(np.count_nonzero(total <= most[inverse]))
 
         coin, target = self.part.coin(self.budget.plan.order), self.part.twice_target
@@ -161,7 +164,11 @@ class DirectMean(Asking[DirectPart]):
             tail_low=0.0,
             tail_high=0.0,
             confidence=plan.confidence,
-            promise="the mean on fresh data lies between low and high",
+            promise=(
+                "the mean on fresh data lies between low and high"
+                + ("; a value counts as 0 below 1/2, as 1 above" if part.exact else "")
+                + _FAILURES
+            ),
             price=float(held.price),
             budget_left=self.budget.left,
             at_grid_end=cell in (0, len(bars.low) - 1),

@@ -9,7 +9,6 @@ what counts. With the last set gone the rounds are over.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Sequence
 from itertools import pairwise
@@ -21,7 +20,7 @@ from holdfast.planning.exact import ExactVerdicts
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.shapes import Shape
 from holdfast.protocols.answers import Answer
-from holdfast.protocols.asking import block_floats, checked_shape, shown
+from holdfast.protocols.asking import BAR_MAX, block_floats, checked_shape, shown
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.exact import ExactVerify
 from holdfast.protocols.source import Source
@@ -60,8 +59,11 @@ class EffectiveRounds:
         if sizes != [plan.set_blocks] * plan.sets:
             allowed = f"{plan.sets} sets of {plan.set_blocks} blocks"
             raise InvalidInput("sets", sizes, allowed, "No block may be in two sets.")
+        units = {source.units for source in (verification, *sets)}
+        if len(units) != 1:  # an answer would be confirmed for blocks of another size
+            raise InvalidInput("units", sorted(units), "the same in all sets")
         self.plan, self._sets = plan, list(sets)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # an estimator that asks again must not wait for itself
         self.verify: Verify | ExactVerify
         if isinstance(plan.verification, ExactVerdicts):
             self.verify = ExactVerify(plan.verification, verification)
@@ -112,7 +114,7 @@ class EffectiveRounds:
     def _answer(self, value: float, price: float, shape: Shape | None) -> Answer:
         tail, value = self.plan.guesses.tail_low, shown(value)
         low, high = None, None
-        if shape is not None and math.isfinite(value):
+        if shape is not None and abs(value) < BAR_MAX:
             low, high = shape.bar((value, value), self._sets[0].units, tail, tail)
         return Answer(
             protocol=self.protocol,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,8 +71,15 @@ class BlockArray:
         self._rows = np.asarray(rows)
         if self._rows.ndim < 1:
             raise InvalidInput("rows", self._rows.shape, "an array with a first axis of rows")
-        self.blocks = whole_number("blocks", blocks, 1, max(1, len(self._rows)))
-        self.units = len(self._rows) // self.blocks
+        self._blocks = whole_number("blocks", blocks, 1, max(1, len(self._rows)))
+
+    @property
+    def blocks(self) -> int:
+        return self._blocks
+
+    @property
+    def units(self) -> int:
+        return len(self._rows) // self._blocks
 
     def values(self, estimator: Callable[[NDArray[Any]], object], /) -> list[object]:
         t = self.units
@@ -100,19 +107,27 @@ class BlockArray:
 
 def _value(estimator: Callable[[NDArray[Any]], object], rows: NDArray[Any]) -> object:
     """What the estimator says of a block; an exception may depend on it, and is a failure."""
-    # It may write into its argument, not into the data; an array of objects shares them.
-    block = copy.deepcopy(rows) if rows.dtype.hasobject else rows.copy()
     try:
+        # It may write into its argument, not into the data; an array of objects shares them.
+        block = copy.deepcopy(rows) if rows.dtype.hasobject else rows.copy()
         return estimator(block)
-    except (Exception, SystemExit):
+    except (Exception, SystemExit, GeneratorExit):
         return None
 
 
 def _parts(terms: object, units: int) -> NDArray[np.int64]:
     """One block's terms in parts of 2⁻¹⁶; a failure, of one or of all, counts as 0."""
     with np.errstate(all="ignore"):
-        numbers = floats_up(terms if isinstance(terms, np.ndarray | list) else [])
+        numbers = floats_up(terms if isinstance(terms, np.ndarray) else _items(terms))
     if numbers.shape != (units,):
         return np.zeros(units, np.int64)
     inside = np.clip(np.where(np.isnan(numbers), 0.0, numbers), 0.0, 1.0)
     return np.floor(inside * WEIGHT_SCALE + 0.5).astype(np.int64)
+
+
+def _items(terms: object) -> list[object]:
+    """A sequence, a Series or an iterator as a list; empty if it is none, or fails."""
+    try:
+        return [] if isinstance(terms, str | bytes) else list(cast(Iterable[object], terms))
+    except Exception:
+        return []

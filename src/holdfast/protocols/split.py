@@ -7,7 +7,6 @@ protocol for a few dozen questions; the planner says when.
 
 from __future__ import annotations
 
-import math
 import threading
 
 import numpy as np
@@ -16,7 +15,7 @@ from holdfast.errors import Exhausted, InvalidInput
 from holdfast.planning.shapes import Shape
 from holdfast.planning.splits import SplitPlan
 from holdfast.protocols.answers import Answer
-from holdfast.protocols.asking import block_floats, checked_shape, shown
+from holdfast.protocols.asking import BAR_MAX, block_floats, checked_shape, shown
 from holdfast.protocols.source import Source
 
 __all__ = ["Split"]
@@ -24,6 +23,8 @@ __all__ = ["Split"]
 
 class Split:
     """Questions answered from fresh blocks. Prices and what is left are counted in blocks.
+
+    Blocks are fresh once: one such object, and nothing else, for one source.
 
     >>> from holdfast.planning import split_plan
     >>> from holdfast.protocols import BlockArray
@@ -63,7 +64,7 @@ class Split:
         values = block_floats(self.source.part(first, first + each), estimator)
         value = shown(float(np.partition(values, plan.rank - 1)[plan.rank - 1]))
         low, high = None, None
-        if shape is not None and math.isfinite(value):
+        if shape is not None and abs(value) < BAR_MAX:
             low, high = shape.bar((value, value), self.source.units, plan.tail_low, plan.tail_high)
         return Answer(
             protocol=self.protocol,

@@ -8,6 +8,7 @@ surprise: the hypothesis learns from it and guesses again. Surprises are few, wh
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -67,6 +68,7 @@ class Weights(Asking[WeightsPart]):
         self.universe = universe
         self.hypothesis = Hypothesis(universe.size)
         self._places = universe.locate(source.values(_itself))
+        self._lock = threading.RLock()
 
     @property
     def updates(self) -> int:
@@ -108,6 +110,10 @@ class Weights(Asking[WeightsPart]):
         if indices.shape != (self.universe.size,):
             allowed = f"one for each of {self.universe.size:,} elements"
             raise InvalidInput("values", indices.shape, allowed)
+        with self._lock:
+            return self._answer(indices, grid)
+
+    def _answer(self, indices: NDArray[np.integer], grid: Grid) -> Answer:
         histogram = self.hypothesis.histogram(indices, grid.size)
         sample = indices[self._places]
         price, confirmed = 0.0, None

@@ -15,8 +15,6 @@ needs no second form (`decisive_mass` uses whichever of the two proves more).
     interval, no wider than       φ ≤ v_low, φ ≥ v_high    ρ               target
     verify, false Yes             φ ≤ v, or φ ≥ v          ρ_low           target
     verify, false No              φ > v, or φ < v          1 − ρ_high      m − target
-    mean, too high                ψ itself                 θ − δ           m·θ
-    mean, too low                 1 − ψ                    1 − θ − δ       m·(1 − θ)
 
 A class that holds has probability below its own share of β: shares that add up to β certify all
 promises at once, whatever mixture of protocols the analyst uses, for the curve is that of the

@@ -83,14 +83,17 @@ def paired_tail(order: float, budget: float, share: float, failure: float) -> fl
     def minus_tail(log_step: float) -> float:
         below = math.exp(log_step) / a
         low = -_conjugate(a, below)
-        wanted = low + (rent - low) / share
+        wanted = low + (rent - low) / (share * (1 - 1e-5))  # room for the search of paired_mass
         if wanted <= 0 or math.isinf(wanted):
             return 0.0
-        ratio = _slope(a, below) / _conjugate(a, _root(_slope, wanted, a))
+        above = _root(_slope, wanted, a)
+        if a * above >= _LARGEST:  # beyond what floats can say
+            return 0.0
+        ratio = _slope(a, below) / _conjugate(a, above)
         return -ratio / (1 + ratio)
 
     best = -_least(minus_tail, -12.0, math.log(_LARGEST / 2))
-    return max(0.0, best * (1 - 1e-9))  # the share is met with room to spare
+    return max(0.0, best * (1 - 1e-9))
 
 
 def _checked(

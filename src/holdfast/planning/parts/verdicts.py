@@ -50,7 +50,7 @@ class VerdictPart(Part):
     def planned(self, order: float) -> float:
         # k guesses and ℓ refusals: ℓ looks say No, and at most sides·k − ℓ say Yes.
         prices = self.prices(order)
-        return self.refusals * prices.no + (self.looks - self.refusals) * prices.yes
+        return self.refusals * prices.worst + (self.looks - self.refusals) * prices.yes
 
     @property
     def most_refusals(self) -> int | None:

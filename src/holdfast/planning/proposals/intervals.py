@@ -33,11 +33,12 @@ def propose_interval(
     predicted: dict[str, float] = {"tail": tail, "grid": grid, "quantile_width": 1 - 2 * tail}
     if shape is not None and block_size is not None:
         cell = 0.0 if shape.span is None else shape.span / (grid - 1)
-        predicted["width"] = 2 * shape.error(block_size, tail) + cell
+        # Either end may lie a cell beyond its quantile.
+        predicted["width"] = 2 * (shape.error(block_size, tail) + cell)
         predicted["block_size"], predicted["rows"] = block_size, block_size * made.blocks
     estimate = joint_plan(Estimates(queries, grid, tail, tail), confidence=confidence)
     promise = (
-        f"every interval encloses its estimator's median and lies in qi({tail:g}, {1 - tail:g}), "
+        f"every interval encloses its estimator's median, its ends in qi({tail:g}, {1 - tail:g}), "
         f"all {queries:,} at once with probability at least {confidence:g}"
     )
     others = (
@@ -87,8 +88,8 @@ def smallest_interval(
     span = shape.span
     points = grid if grid is not None else 64
     if grid is None and span is not None:
-        points = max(16, 2 ** math.ceil(math.log2(10 * span / (2 * half_width) + 1)))
-    room = half_width - (0.0 if span is None else span / (2 * (points - 1)))
+        points = max(16, 2 ** math.ceil(math.log2(10 * span / half_width + 1)))
+    room = half_width - (0.0 if span is None else span / (points - 1))
     if room <= 0:
         needed = f"cells narrower than {2 * half_width:g}"
         remedy = "Use a finer grid, or ask for a wider interval."
