@@ -324,6 +324,20 @@ def test_progress_is_reported(weighing: tuple[JointPlan, Universe]) -> None:
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
+def test_a_bar_shows_progress_and_leaves_standard_output_alone(
+    weighing: tuple[JointPlan, Universe],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    plan, universe = weighing
+    weights = Weights(Budget(plan), dice(plan), universe, SeededEntropy(1))
+    weights.ask_all([lambda blocks: blocks.max(axis=1)] * 2, grid(0, 3, step=1), progress=True)
+    shown = capsys.readouterr()
+    assert "asking" in shown.err
+    assert shown.out == ""
+
+
 def test_exhausted_weights_keep_what_they_learnt(weighing: tuple[JointPlan, Universe]) -> None:
     plan, universe = weighing
     budget = Budget(plan)

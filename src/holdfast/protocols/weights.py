@@ -9,7 +9,8 @@ surprise: the hypothesis learns from it and guesses again. Surprises are few, wh
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -90,15 +91,18 @@ class Weights(Asking[WeightsPart]):
         estimators: Iterable[Callable[[NDArray[Any]], object]],
         grid: Grid,
         *,
-        progress: Progress | None = None,
+        progress: Progress | bool = False,
     ) -> list[Answer]:
-        """Answers for a list of estimators; `progress(done, total)` after each of them."""
+        """Answers for a list of estimators; `progress(done, total)` after each of them.
+
+        With True a bar on standard error says how far it is.
+        """
         questions = list(estimators)
         answers = []
-        for done, estimator in enumerate(questions, start=1):
-            answers.append(self.ask(estimator, grid))
-            if progress is not None:
-                progress(done, len(questions))
+        with _display(progress, len(questions)) as report:
+            for done, estimator in enumerate(questions, start=1):
+                answers.append(self.ask(estimator, grid))
+                report(done, len(questions))
         return answers
 
     def ask_values(self, values: object, grid: Grid) -> Answer:
@@ -164,3 +168,19 @@ class Weights(Asking[WeightsPart]):
 
 def _itself(block: NDArray[Any]) -> object:
     return block
+
+
+@contextmanager
+def _display(progress: Progress | bool, total: int) -> Iterator[Progress]:
+    """Whoever wants to hear of progress: a function, a bar, or nobody."""
+    if callable(progress):
+        yield progress
+    elif not progress:
+        yield lambda _done, _total: None
+    else:
+        from rich.console import Console
+        from rich.progress import Progress as Bar
+
+        with Bar(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("asking", total=total)
+            yield lambda done, _total: bar.update(task, completed=done)
