@@ -10,27 +10,23 @@ As for `holdfast.protocols.exact`: nothing else about these blocks may be seen b
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.grids import Grid
 from holdfast.mechanisms.hypothesis import Histogram, Hypothesis, Side
-from holdfast.mechanisms.universe import Progress, Universe
+from holdfast.mechanisms.universe import Universe
 from holdfast.planning.exact import ExactWeights
 from holdfast.protocols.answers import Answer
-from holdfast.protocols.asking import checked_grid
 from holdfast.protocols.source import Source
+from holdfast.protocols.weighing import Weighing
 from holdfast.theory.updates import learning_rate
 
 __all__ = ["ExactWeighing"]
 
 
-class ExactWeighing:
+class ExactWeighing(Weighing):
     """Questions answered by a hypothesis that exact verdicts correct. Charged in questions.
 
     >>> from holdfast.grids import grid
@@ -54,17 +50,11 @@ class ExactWeighing:
         if source.blocks != plan.blocks:
             hint = "The plan was made for another split of the data."
             raise InvalidInput("blocks", source.blocks, f"the plan's {plan.blocks:,}", hint)
-        if universe.size != plan.universe:
-            allowed = f"the plan's universe of {plan.universe:,} elements"
-            raise InvalidInput("universe", universe.size, allowed)
-        if universe.block_size != source.units:
-            raise InvalidInput("block_size", universe.block_size, f"the source's {source.units:,}")
-        self.plan, self.source, self.universe = plan, source, universe
+        self._place(source, universe, plan.universe)
+        self.plan, self.source = plan, source
         self._hypothesis = Hypothesis(universe.size)
         self._refused = 0
-        self._places = universe.locate(source.values(_itself))
         self._asked = 0
-        self._lock = threading.RLock()
 
     @property
     def updates(self) -> int:
@@ -76,57 +66,25 @@ class ExactWeighing:
         """How many more questions there can be."""
         return self.plan.queries - self._asked
 
-    def ask(
-        self,
-        estimator: Callable[[NDArray[Any]], object],
-        grid: Grid,
-        *,
-        progress: Progress | None = None,
-    ) -> Answer:
-        """The answer for a symmetric estimator, which gets many blocks at once, one in each row."""
-        return self.ask_values(self.universe.evaluate(estimator, progress=progress), grid)
+    def _weigh(self, indices: NDArray[np.integer], grid: Grid) -> Answer:
+        if not self.questions_left:
+            remedy = "All planned questions have been asked."
+            raise Exhausted("The budget for weights", "another question", "none", remedy)
+        self._asked += 1
+        histogram = self._hypothesis.histogram(indices, grid.size)
+        sample = indices[self._places]
+        guess = None
+        try:
+            while guess is None:
+                if self._refused > self.plan.updates:  # impossible, and so the proof's concern
+                    remedy = "The hypothesis was refused more often than can be."
+                    raise Exhausted("The budget for weights", "an update", "none", remedy)
+                guess = self._confirmed(histogram, sample)
+        finally:
+            histogram.commit()  # what was learnt is kept, whatever comes next
+        return self._answer(grid, guess)
 
-    def ask_all(
-        self,
-        estimators: Iterable[Callable[[NDArray[Any]], object]],
-        grid: Grid,
-        *,
-        progress: Progress | None = None,
-    ) -> list[Answer]:
-        """Answers for a list of estimators; `progress(done, total)` after each of them."""
-        questions = list(estimators)
-        answers = []
-        for done, estimator in enumerate(questions, start=1):
-            answers.append(self.ask(estimator, grid))
-            if progress is not None:
-                progress(done, len(questions))
-        return answers
-
-    def ask_values(self, values: object, grid: Grid) -> Answer:
-        """The answer for an estimator given by its value on every element of the universe."""
-        indices = checked_grid(grid).ceiling(values)
-        if indices.shape != (self.universe.size,):
-            allowed = f"one for each of {self.universe.size:,} elements"
-            raise InvalidInput("values", indices.shape, allowed)
-        with self._lock:
-            if not self.questions_left:
-                remedy = "All planned questions have been asked."
-                raise Exhausted("The budget for weights", "another question", "none", remedy)
-            self._asked += 1
-            histogram = self._hypothesis.histogram(indices, grid.size)
-            sample = indices[self._places]
-            guess = None
-            try:
-                while guess is None:
-                    if self._refused > self.plan.updates:  # impossible, and so the proof's concern
-                        remedy = "The hypothesis was refused more often than can be."
-                        raise Exhausted("The budget for weights", "an update", "none", remedy)
-                    guess = self._confirmed(histogram, sample)
-            finally:
-                histogram.commit()  # what was learnt is kept, whatever comes next
-            return self._answer(grid, guess)
-
-    def _confirmed(self, histogram: Histogram, sample: NDArray[np.int64]) -> int | None:
+    def _confirmed(self, histogram: Histogram, sample: NDArray[np.integer]) -> int | None:
         """The hypothesis' guess if it is confirmed; otherwise learn from the refusal."""
         guess, at_most, at_least = histogram.median()
         sides: tuple[tuple[Side, int, float], ...] = (
@@ -157,7 +115,3 @@ class ExactWeighing:
             certified=self.certified,
             method="exact",
         )
-
-
-def _itself(block: NDArray[Any]) -> object:
-    return block

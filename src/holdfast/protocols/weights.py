@@ -8,31 +8,26 @@ surprise: the hypothesis learns from it and guesses again. Surprises are few, wh
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
 from holdfast.mechanisms.hypothesis import Histogram, Hypothesis, Side
 from holdfast.mechanisms.look import look
-from holdfast.mechanisms.universe import Progress, Universe
+from holdfast.mechanisms.universe import Universe
 from holdfast.planning.parts import WeightsPart
 from holdfast.protocols.answers import Answer
-from holdfast.protocols.asking import Asking, checked_grid
+from holdfast.protocols.asking import Asking
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.source import Source
+from holdfast.protocols.weighing import Weighing
 from holdfast.randomness import Entropy
 from holdfast.theory.updates import learning_rate
 
 __all__ = ["Weights"]
 
 
-class Weights(Asking[WeightsPart]):
+class Weights(Asking[WeightsPart], Weighing):
     """Questions answered by a hypothesis that the sample corrects.
 
     >>> from holdfast.grids import grid
@@ -61,63 +56,15 @@ class Weights(Asking[WeightsPart]):
         name: str | None = None,
     ) -> None:
         super().__init__(budget, source, entropy, name=name)
-        if universe.size != self.part.universe:
-            allowed = f"the plan's universe of {self.part.universe:,} elements"
-            raise InvalidInput("universe", universe.size, allowed)
-        if universe.block_size != source.units:
-            raise InvalidInput("block_size", universe.block_size, f"the source's {source.units:,}")
-        self.universe = universe
+        self._place(source, universe, self.part.universe)
         self.hypothesis = Hypothesis(universe.size)
-        self._places = universe.locate(source.values(_itself))
-        self._lock = threading.RLock()
 
     @property
     def updates(self) -> int:
         """How often the hypothesis was corrected."""
         return self.hypothesis.updates
 
-    def ask(
-        self,
-        estimator: Callable[[NDArray[Any]], object],
-        grid: Grid,
-        *,
-        progress: Progress | None = None,
-    ) -> Answer:
-        """The answer for a symmetric estimator, which gets many blocks at once, one in each row."""
-        return self.ask_values(self.universe.evaluate(estimator, progress=progress), grid)
-
-    def ask_all(
-        self,
-        estimators: Iterable[Callable[[NDArray[Any]], object]],
-        grid: Grid,
-        *,
-        progress: Progress | bool = False,
-    ) -> list[Answer]:
-        """Answers for a list of estimators; `progress(done, total)` after each of them.
-
-        With True a bar on standard error says how far it is.
-        """
-        questions = list(estimators)
-        answers = []
-        with _display(progress, len(questions)) as report:
-            for done, estimator in enumerate(questions, start=1):
-                answers.append(self.ask(estimator, grid))
-                report(done, len(questions))
-        return answers
-
-    def ask_values(self, values: object, grid: Grid) -> Answer:
-        """The answer for an estimator given by its value on every element of the universe."""
-        return self.ask_indices(checked_grid(grid).ceiling(values), grid)
-
-    def ask_indices(self, indices: NDArray[np.integer], grid: Grid) -> Answer:
-        """The answer for an estimator given by its grid index on every element."""
-        if indices.shape != (self.universe.size,):
-            allowed = f"one for each of {self.universe.size:,} elements"
-            raise InvalidInput("values", indices.shape, allowed)
-        with self._lock:
-            return self._answer(indices, grid)
-
-    def _answer(self, indices: NDArray[np.integer], grid: Grid) -> Answer:
+    def _weigh(self, indices: NDArray[np.integer], grid: Grid) -> Answer:
         histogram = self.hypothesis.histogram(indices, grid.size)
         sample = indices[self._places]
         price, confirmed = 0.0, None
@@ -164,23 +111,3 @@ class Weights(Asking[WeightsPart]):
         price = 2 * self._yes
         held.settle(price, 2)
         return float(price), median.guess
-
-
-def _itself(block: NDArray[Any]) -> object:
-    return block
-
-
-@contextmanager
-def _display(progress: Progress | bool, total: int) -> Iterator[Progress]:
-    """Whoever wants to hear of progress: a function, a bar, or nobody."""
-    if callable(progress):
-        yield progress
-    elif not progress:
-        yield lambda _done, _total: None
-    else:
-        from rich.console import Console
-        from rich.progress import Progress as Bar
-
-        with Bar(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("asking", total=total)
-            yield lambda done, _total: bar.update(task, completed=done)
