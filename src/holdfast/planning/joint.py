@@ -21,6 +21,7 @@ from holdfast.arguments import real_number, whole_number
 from holdfast.errors import InvalidInput
 from holdfast.planning.parts import PART_KINDS, Part, SearchPart
 from holdfast.planning.plan import Plan
+from holdfast.planning.written import json_object
 from holdfast.theory.classes import all_hold, total_failure
 from holdfast.theory.curves import RenyiCurve
 from holdfast.theory.renyi import ORDER_MAX, ORDER_MIN
@@ -114,13 +115,7 @@ class JointPlan:
     @classmethod
     def from_json(cls, text: str) -> JointPlan:
         """The plan that `to_json` wrote."""
-        try:
-            data = json.loads(text)
-        except (TypeError, ValueError, RecursionError) as wrong:
-            raise InvalidInput("plan", text, "the JSON text of a joint plan") from wrong
-        if not isinstance(data, dict):
-            raise InvalidInput("plan", data, "a JSON object")
-        return cls.from_dict(data)
+        return cls.from_dict(json_object(text, "a joint plan"))
 
 
 def joint_from(plan: Plan, protocol: str = "estimate") -> JointPlan:

@@ -11,6 +11,7 @@ from typing import Any, cast
 from holdfast.errors import InvalidInput
 from holdfast.planning.alternatives import METHODS, Alternative, recommended, split_for
 from holdfast.planning.shapes import Shape, shape_from_dict
+from holdfast.planning.written import json_object
 from holdfast.theory.coin import Coin, steepest_coin
 from holdfast.theory.curves import RenyiCurve
 from holdfast.theory.profile import coin_profile
@@ -174,13 +175,7 @@ class Plan:
     @classmethod
     def from_json(cls, text: str) -> Plan:
         """The plan that `to_json` wrote."""
-        try:
-            data = json.loads(text)
-        except (TypeError, ValueError, RecursionError) as wrong:
-            raise InvalidInput("plan", text, "the JSON text of a plan") from wrong
-        if not isinstance(data, dict):
-            raise InvalidInput("plan", data, "a JSON object")
-        return cls.from_dict(data)
+        return cls.from_dict(json_object(text, "a plan"))
 
     def __str__(self) -> str:
         from holdfast.planning.explain import explain
