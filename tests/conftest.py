@@ -1,4 +1,4 @@
-"""What every test shares: how Hypothesis searches, and a cache folder that is not the user's."""
+"""What every test shares: how Hypothesis searches, and folders that are not the user's."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Caches go to a folder of this run: a test neither reads nor leaves the user's."""
+def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Caches and state go to folders of this run: a test neither reads nor leaves the user's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("HOLDFAST_STATE", str(tmp_path_factory.mktemp("state")))
         patch.setenv("MPLBACKEND", "Agg")
         yield

@@ -20,6 +20,7 @@ PAGES = ROOT / "docs" / "reference" / "api"
 LAYER_PAGES = {
     "errors": "The exception tree.",
     "arguments": "Checks of arguments.",
+    "notebook": "How values look in a notebook.",
     "grids": "The finite sets of possible answers.",
     "randomness": "The one source of entropy, and exact draws from it.",
     "theory": "Every bound, as a pure function: no data, no randomness, no files.",
@@ -32,6 +33,7 @@ LAYER_PAGES = {
     "baselines": "Textbook mechanisms that cannot certify.",
     "lab": "Analysts who attack, experiments that measure them, audits.",
     "report": "One self-contained page about a holdout.",
+    "demo": "A search for the worst flights of New York, naive and on a holdout.",
     "server": "The holdout behind a network interface.",
     "client": "Talks to a server.",
 }

@@ -12,7 +12,7 @@ __all__ = ["LAYERS", "problems"]
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("arguments",),
+    ("arguments", "notebook"),
     ("grids", "randomness"),
     ("theory",),
     ("planning",),
@@ -24,6 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("baselines",),
     ("lab",),
     ("report",),
+    ("demo",),
     ("server", "client", "cli", "__main__"),
 )
 _ROW = {name: row for row, names in enumerate(LAYERS) for name in names}

@@ -3,7 +3,8 @@
     HoldfastError
     ├── InvalidInput     one argument is wrong (also a ValueError)
     ├── Infeasible       each argument is fine, together they cannot be met
-    └── Exhausted        what is left of the budget does not pay for the question
+    ├── Exhausted        what is left of the budget does not pay for the question
+    └── Damaged          what is on disk is not what was written there
 
 An error carries its facts as attributes; the message is built from them and says
 what was wrong, what is allowed, what was received and what to do.
@@ -11,7 +12,7 @@ what was wrong, what is allowed, what was received and what to do.
 
 from __future__ import annotations
 
-__all__ = ["Exhausted", "HoldfastError", "Infeasible", "InvalidInput"]
+__all__ = ["Damaged", "Exhausted", "HoldfastError", "Infeasible", "InvalidInput"]
 
 _SHOWN = 80  # characters of a received value worth repeating
 
@@ -63,3 +64,14 @@ class Exhausted(HoldfastError):
         self.left = left
         self.remedy = remedy
         super().__init__(f"{what} is exhausted: this needs {needed}, and {left} is left. {remedy}")
+
+
+class Damaged(HoldfastError):
+    """A holdout's files are not as they were written: changed, cut short or put back."""
+
+    def __init__(self, what: str, expected: str, found: str, remedy: str) -> None:
+        self.what = what
+        self.expected = expected
+        self.found = found
+        self.remedy = remedy
+        super().__init__(f"{what} is damaged: expected {expected}, found {found}. {remedy}")

@@ -19,6 +19,7 @@ from holdfast.planning import joint
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.parts import Part, SearchPart, VerdictPart
 from holdfast.protocols import Answer, Budget, Estimate, Interval, Verdict, Verify
+from holdfast.protocols.account import Charge
 from holdfast.protocols.asking import block_floats
 from holdfast.protocols.budget import Reservation
 from holdfast.protocols.verify import Claim, claim_counts
@@ -293,7 +294,7 @@ class Refunded(Broken):
     """When it is exhausted, the last question is given back."""
 
     def exhausted(self, guess: float, estimator: object) -> Verdict:
-        self.budget._spent -= self._no
+        self.budget._account.charged -= self._no
         return self._verdict("exhausted", guess, 0.0)
 
 
@@ -401,10 +402,10 @@ class PaidOnce(Interval):
     """Two searches for the price of one."""
 
     def ask(self, estimator: object, grid: Grid) -> Answer:
-        before = self.budget._spent
+        before = self.budget._account.charged
         answer = super().ask(estimator, grid)
-        paid = self.budget._spent - before
-        self.budget._spent -= paid / 2
+        paid = self.budget._account.charged - before
+        self.budget._account.charged -= paid / 2
         return replace(answer, price=float(paid / 2))
 
 
@@ -414,68 +415,67 @@ class PaidOnce(Interval):
 class InFloats(Budget):
     """Prices are added up, and compared, as floats."""
 
-    def reserve(self, part: Part, price: Fraction, looks: int, noes: int = 0) -> Reservation:
-        before, self._spent = self._spent, Fraction(0)
+    def _hold(self, worst: Charge) -> int:
+        kept = self._account
+        before, kept.charged, price = kept.charged, Fraction(0), worst.price
         try:
-            if float(before) + float(price) > float(self._limit):
-                price = 2 * self._limit
-            held = super().reserve(part, price, looks, noes)
+            if float(before) + float(price) > float(kept.limit):
+                price = 2 * kept.limit
+            super()._hold(replace(worst, price=price))
         finally:
-            self._spent = before
-        self._spent = Fraction(float(before) + float(price))
-        return held
+            kept.charged = before
+        kept.charged = Fraction(float(before) + float(price))
+        return 0
 
 
 class ForOneMore(Budget):
     """Admits while anything is left, however little."""
 
-    def reserve(self, part: Part, price: Fraction, looks: int, noes: int = 0) -> Reservation:
-        if self._spent < self._limit:
-            held = super().reserve(part, Fraction(0), looks, noes)
-            self._spent += price
-            held.price = price
-            return held
-        return super().reserve(part, price, looks, noes)
+    def _hold(self, worst: Charge) -> int:
+        kept = self._account
+        if kept.charged < kept.limit:
+            super()._hold(replace(worst, price=Fraction(0)))
+            kept.charged += worst.price
+            return 0
+        return super()._hold(worst)
 
 
 class WithoutLooks(Budget):
     """The looks of a part are not counted."""
 
-    def reserve(self, part: Part, price: Fraction, looks: int, noes: int = 0) -> Reservation:
-        held = super().reserve(part, price, 0, noes)
-        held.looks = looks
-        self._uses[part.name].looks = 0
-        return held
+    def _hold(self, worst: Charge) -> int:
+        self._account._uses[worst.part].looks = 0
+        return super()._hold(worst)
 
 
 class WithoutRefusals(Budget):
-    def reserve(self, part: Part, price: Fraction, looks: int, noes: int = 0) -> Reservation:
-        self._uses[part.name].refusals = 0
-        return super().reserve(part, price, looks, noes)
+    def _hold(self, worst: Charge) -> int:
+        self._account._uses[worst.part].refusals = 0
+        return super()._hold(worst)
 
 
 class AllGivenBack(Budget):
     """What is settled frees all that was held."""
 
-    def _settle(self, held: Reservation, price: Fraction, looks: int, noes: int) -> None:
-        super()._settle(held, Fraction(0), looks, noes)
+    def _settle(self, held: Reservation, actual: Charge) -> None:
+        super()._settle(held, replace(actual, price=Fraction(0)))
 
 
 class NothingGivenBack(Budget):
     """Safe, and not what was charged."""
 
-    def _settle(self, held: Reservation, price: Fraction, looks: int, noes: int) -> None:
-        super()._settle(held, held.price, looks, noes)
+    def _settle(self, held: Reservation, actual: Charge) -> None:
+        super()._settle(held, replace(actual, price=held.price))
 
 
 class ChargedWhenRefused(Budget):
     """A question that does not fit uses its looks all the same."""
 
-    def reserve(self, part: Part, price: Fraction, looks: int, noes: int = 0) -> Reservation:
+    def _hold(self, worst: Charge) -> int:
         try:
-            return super().reserve(part, price, looks, noes)
+            return super()._hold(worst)
         except Exhausted:
-            self._uses[part.name].looks += looks
+            self._account._uses[worst.part].looks += worst.looks
             raise
 
 

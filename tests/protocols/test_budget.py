@@ -126,7 +126,8 @@ def value(rows: np.ndarray[Any, Any]) -> float:
 
 def account(budget: Budget) -> tuple[Fraction, dict[str, tuple[int, int]]]:
     """What is spent, exactly, and the looks and refusals of every part."""
-    return budget._spent, {name: (u.looks, u.refusals) for name, u in budget._uses.items()}
+    kept = budget._account
+    return kept.charged, {name: (u.looks, u.refusals) for name, u in kept._uses.items()}
 
 
 def points(size: int) -> Grid:
@@ -472,7 +473,7 @@ def admits_exactly(build: Callable[[JointPlan], Budget] = Budget) -> bool:
         except Exhausted:
             break
         admitted += 1
-    return admitted == 9 and budget._spent <= 1
+    return admitted == 9 and budget._account.charged <= 1
 
 
 def test_the_last_bit_counts() -> None:
@@ -490,7 +491,7 @@ class Watch(Entropy):
     spent: list[Fraction] = field(default_factory=list)
 
     def words(self, count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-        self.spent.append(self.budget._spent)
+        self.spent.append(self.budget._account.charged)
         return TRUTH.words(count)
 
 
@@ -504,7 +505,7 @@ def reserves_first(
     watch = Watch(budget)
 
     def watched(rows: np.ndarray[Any, Any]) -> float:
-        watch.spent.append(budget._spent)
+        watch.spent.append(budget._account.charged)
         return value(rows)
 
     one = estimate(budget, source(), watch)
@@ -517,7 +518,7 @@ def reserves_first(
         (lambda: three.ask(watched, 0.95), "verify"),
     ]
     for ask, name in asks:
-        before = budget._spent
+        before = budget._account.charged
         worst = planned_question(mixed_plan().part(name))[0]
         watch.spent.clear()
         ask()
@@ -610,8 +611,8 @@ def test_eight_threads_never_overspend() -> None:
                         paid.append(protocol.ask(value, points(size)).price)
                 except Exhausted:
                     misses += 1
-                if budget._spent > Fraction(mixed_plan().budget):
-                    wrong.append(budget._spent)
+                if budget._account.charged > Fraction(mixed_plan().budget):
+                    wrong.append(budget._account.charged)
 
         arguments = (budget, start, paid, wrong)
         threads = [
@@ -651,7 +652,7 @@ def test_reservations_of_many_threads_add_up() -> None:
     for thread in threads:
         thread.join()
     assert len(results) == 80
-    assert sum(results) == budget._spent / price == Fraction(mixed_plan().budget) // price
+    assert sum(results) == budget._account.charged / price == Fraction(mixed_plan().budget) // price
 
 
 @pytest.mark.usefixtures("impatient")

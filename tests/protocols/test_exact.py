@@ -354,7 +354,7 @@ def test_the_best_analyst_against_the_real_weights() -> None:
             for i, two in enumerate(questions):
                 weighing = ExactWeighing(plan, BlockArray(rows, plan.blocks), universe)
                 v = weighing.ask_values(np.array(one), points).value
-                public = v, tuple(weighing._hypothesis.masses.tolist())
+                public = v, tuple(weighing.hypothesis.masses.tolist())
                 w = weighing.ask_values(np.array(two), points).value
                 assert weighing.updates <= plan.updates
                 if outside(one, v):

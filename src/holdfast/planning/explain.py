@@ -6,7 +6,7 @@ import textwrap
 
 from holdfast.planning.plan import Plan
 
-__all__ = ["ASSUMPTIONS", "explain", "theorem_chain"]
+__all__ = ["ASSUMPTIONS", "described", "explain", "theorem_chain", "title"]
 
 ASSUMPTIONS = (
     "units are independent draws from one population; blocks are random and fixed at creation; "
@@ -31,37 +31,42 @@ def theorem_chain(method: str) -> str:
 
 def explain(plan: Plan, *, others: bool = True) -> str:
     """The plan as a short text, with or without the line of alternatives."""
+    items = described(plan)
+    if not others:
+        del items["others"]
+    return "\n".join([title(plan), *(_item(label, text) for label, text in items.items())])
+
+
+def title(plan: Plan) -> str:
+    """What the plan is for."""
+    questions = "1 question" if plan.queries == 1 else f"{plan.queries:,} questions"
+    return f"Plan for {questions} on a grid of {plan.grid:,} points"
+
+
+def described(plan: Plan) -> dict[str, str]:
+    """The plan in labelled lines."""
     a, b = plan.tails
     interval = f"({a:.4g}, {b:.4g})" if a > 1e-3 else f"({a:.4g}, 1 − {plan.tail_high:.4g})"
-    questions = "1 question" if plan.queries == 1 else f"{plan.queries:,} questions"
     together = "it" if plan.queries == 1 else f"all {plan.queries:,}"
-    lines = [
-        f"Plan for {questions} on a grid of {plan.grid:,} points",
-        _item(
-            "promise",
+    items = {
+        "promise": (
             f"every answer lies in the {interval} quantile interval of its estimator on "
-            f"fresh data, {together} at once with probability at least {plan.confidence:.6g}",
+            f"fresh data, {together} at once with probability at least {plan.confidence:.6g}"
         ),
-        _item("method", _method(plan)),
-        _item("binding", plan.binding),
-        _item(
-            "coin",
+        "method": _method(plan),
+        "binding": plan.binding,
+        "coin": (
             f"{plan.looks:,} looks at order {plan.order:.4g} and price {plan.look_price:.4g}: "
             f"budget {plan.budget:.4g}; floor {plan.floor:.3g} after {plan.tau:g} counts; "
-            f"target quantile {plan.target:.4g}",
+            f"target quantile {plan.target:.4g}"
         ),
-    ]
+    }
     if plan.rows is not None:
-        lines.append(_item("data", _data(plan)))
+        items["data"] = _data(plan)
     if plan.error is not None:
-        lines.append(_item("error", _error(plan)))
-    if others:
-        lines.append(_item("others", _others(plan)))
-    lines += [
-        _item("proof", theorem_chain(plan.method)),
-        _item("assumes", ASSUMPTIONS),
-    ]
-    return "\n".join(lines)
+        items["error"] = _error(plan)
+    items["others"] = _others(plan)
+    return {**items, "proof": theorem_chain(plan.method), "assumes": ASSUMPTIONS}
 
 
 def _item(label: str, text: str) -> str:

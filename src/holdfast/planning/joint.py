@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from holdfast.arguments import real_number, whole_number
 from holdfast.errors import InvalidInput
+from holdfast.notebook import html_table
 from holdfast.planning.parts import PART_KINDS, Part, SearchPart
 from holdfast.planning.plan import Plan
 from holdfast.planning.written import json_object
@@ -81,6 +82,23 @@ class JointPlan:
             and all_hold(part.classes(self.order, self.blocks), curve, self.blocks)
             for part in self.parts
         )
+
+    def __str__(self) -> str:
+        lines = [f"{label:<10}{text}" for label, text in self.described().items()]
+        return "\n".join([f"Plan for {', '.join(self.names)}", *(f"  {line}" for line in lines)])
+
+    def described(self) -> dict[str, str]:
+        """The plan in labelled lines, for people."""
+        promises = {part.name: f"{part.queries:,} questions" for part in self.parts}
+        return {
+            **promises,
+            "blocks": f"{self.blocks:,}",
+            "budget": f"{self.budget:.4g} at order {self.order:.4g}, shared by all",
+            "promise": f"all of it at once with probability at least {self.confidence:g}",
+        }
+
+    def _repr_html_(self) -> str:
+        return html_table(f"Plan for {', '.join(self.names)}", self.described())
 
     def to_dict(self) -> dict[str, object]:
         """Plain numbers and text, as `holdfast plan --json` prints them."""

@@ -182,6 +182,12 @@ class Plan:
 
         return explain(self)
 
+    def _repr_html_(self) -> str:
+        from holdfast.notebook import html_table
+        from holdfast.planning.explain import described, title
+
+        return html_table(title(self), described(self))
+
 
 _WHOLE = {"queries", "grid", "blocks", "twice_target", "looks", "block_size", "rows", "leftover"}
 _TEXT = {"method", "binding"}

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from holdfast.arguments import real_number
+from holdfast.errors import InvalidInput
 from holdfast.planning.exact import ExactVerdicts, exact_verdicts
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
@@ -99,11 +100,12 @@ def rounds_plan(
     confidence: float = 0.95,
     *,
     looks: bool = False,
+    exact: bool = False,
 ) -> RoundsPlan:
     """Effective rounds with the fewest blocks: `queries` questions, at most `rounds` rounds.
 
     The verification set answers exactly or by looks, whichever needs fewer blocks; with `looks`
-    always by looks.
+    or `exact` always in that way.
 
     >>> made = rounds_plan(queries=100, rounds=3)
     >>> made.sets, made.set_blocks, made.verify()
@@ -114,10 +116,14 @@ def rounds_plan(
     rest = 1 - _FRESH - _ROUNDS
     guesses = Guesses(queries, rounds, tail_low, tail_high)
     sure = math.nextafter(1 - rest * beta, 1.0)
-    verification: JointPlan | ExactVerdicts = joint_plan(guesses, confidence=sure)
+    if looks and exact:
+        raise InvalidInput("looks and exact", (looks, exact), "given one at a time")
+    ways: list[JointPlan | ExactVerdicts] = []
+    if not exact:
+        ways.append(joint_plan(guesses, confidence=sure))
     if not looks:
-        exact = exact_verdicts(queries, rounds, tail_low, tail_high, sure)
-        verification = min(verification, exact, key=lambda plan: plan.blocks)
+        ways.append(exact_verdicts(queries, rounds, tail_low, tail_high, sure))
+    verification = min(ways, key=lambda plan: plan.blocks)
     fresh = median_samples(_FRESH * beta / max(1, rounds - 1), tail_low)
     alone = median_samples(_ROUNDS * beta / (rounds * queries), tail_high)
     return RoundsPlan(verification, rounds, max(fresh, alone), confidence)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.protocols.account import Account, Charge
 from holdfast.protocols.answers import Answer, Verdict
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.correct import Correct, Corrected
@@ -10,6 +11,7 @@ from holdfast.protocols.exact import ExactCorrect, ExactEstimate, ExactVerify
 from holdfast.protocols.exact_weights import ExactWeighing
 from holdfast.protocols.interval import Interval
 from holdfast.protocols.mean import DirectMean, MedianMean, mean_of
+from holdfast.protocols.near import Near
 from holdfast.protocols.rounds import EffectiveRounds
 from holdfast.protocols.simple import Amplified, Simple
 from holdfast.protocols.source import BlockArray, Source
@@ -18,10 +20,12 @@ from holdfast.protocols.verify import Verify
 from holdfast.protocols.weights import Weights
 
 __all__ = [
+    "Account",
     "Amplified",
     "Answer",
     "BlockArray",
     "Budget",
+    "Charge",
     "Correct",
     "Corrected",
     "DirectMean",
@@ -33,6 +37,7 @@ __all__ = [
     "ExactWeighing",
     "Interval",
     "MedianMean",
+    "Near",
     "Simple",
     "Source",
     "Split",

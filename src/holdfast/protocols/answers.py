@@ -1,10 +1,15 @@
-"""What comes out of a protocol: a value or a verdict, what is promised of it, and what it cost."""
+"""What comes out of a protocol: a value or a verdict, what is promised of it, and what it cost.
+
+A holdout adds whether it had been asked before (`cached`), and the ledger's receipt.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
 from typing import Literal
+
+from holdfast.notebook import html_table
 
 __all__ = ["Answer", "Verdict", "VerdictWord"]
 
@@ -14,9 +19,35 @@ VerdictWord = Literal["yes", "no", "exhausted"]
 class _Accounted:
     """The part that answers and verdicts have in common."""
 
+    tail_low: float
+    tail_high: float
+
+    @property
+    def tail(self) -> float:
+        """The smaller of the two tails."""
+        return min(self.tail_low, self.tail_high)
+
+    confidence: float
+    promise: str
+    price: float
+    budget_left: float
+    certified: bool
+    cached: bool
+    receipt: str
+
+    def _accounts(self) -> dict[str, str]:
+        """What is promised and what it cost, for people."""
+        sure = "for all answers at once" if self.certified else "NOT certified"
+        price = "free: asked before" if self.cached else f"{self.price:.4g}"
+        items = {
+            "promise": f"{self.promise}; confidence {self.confidence:g}, {sure}",
+            "price": f"{price}; {self.budget_left:.4g} left",
+        }
+        return {**items, "receipt": self.receipt} if self.receipt else items
+
     def to_dict(self) -> dict[str, object]:
         """Plain numbers and text; a number that is not finite is None."""
-        data = asdict(self)  # type: ignore[call-overload]
+        data = {**asdict(self), "tail": self.tail}  # type: ignore[call-overload]
         return {
             key: None if isinstance(value, float) and not math.isfinite(value) else value
             for key, value in data.items()
@@ -44,11 +75,22 @@ class Answer(_Accounted):
     at_grid_end: bool
     certified: bool
     method: str = "search"
+    cached: bool = False
+    receipt: str = ""
 
-    @property
-    def tail(self) -> float:
-        """The smaller of the two tails."""
-        return min(self.tail_low, self.tail_high)
+    def described(self) -> dict[str, str]:
+        """The answer in labelled lines, for people."""
+        value = f"{self.value:.12g}"
+        if self.low is not None or self.high is not None:
+            low = "−∞" if self.low is None else f"{self.low:.6g}"
+            high = "∞" if self.high is None else f"{self.high:.6g}"
+            value += f"   [{low}, {high}]"
+        if self.at_grid_end:
+            value += "   at the end of its grid: the value may lie beyond"
+        return {"answer": value, **self._accounts()}
+
+    def _repr_html_(self) -> str:
+        return html_table(self.protocol, self.described())
 
 
 @dataclass(frozen=True)
@@ -64,5 +106,16 @@ class Verdict(_Accounted):
     promise: str
     price: float
     budget_left: float
-    refusals_left: int
+    refusals_left: int | None
     certified: bool
+    cached: bool = False
+    receipt: str = ""
+
+    def described(self) -> dict[str, str]:
+        """The verdict in labelled lines, for people."""
+        items = {"verdict": f"{self.verdict}   (guess {self.guess:.12g})", **self._accounts()}
+        left = self.refusals_left
+        return items if left is None else {**items, "refusals": f"{left:,} left"}
+
+    def _repr_html_(self) -> str:
+        return html_table(self.protocol, self.described())

@@ -36,6 +36,8 @@ class Asking(Generic[P]):
 
     part_type: type[P]
     protocol: str
+    served_by: tuple[str, ...] = ()
+    """Protocols whose parts promise as much, and may serve where the plan has none of its own."""
 
     def __init__(
         self,
@@ -45,7 +47,8 @@ class Asking(Generic[P]):
         name: str | None = None,
     ) -> None:
         part = budget.plan.part(name or self.protocol)
-        if not isinstance(part, self.part_type) or part.protocol != self.protocol:
+        protocols = (self.protocol, *self.served_by)
+        if not isinstance(part, self.part_type) or part.protocol not in protocols:
             raise InvalidInput("name", name, f"the name of a part for {self.protocol}")
         self.budget, self.source, self.part = budget, source, part
         if source.blocks != self._blocks():

@@ -35,6 +35,16 @@ class Corrected:
             return self.correction.value
         return self.verdict.guess if self.verdict.verdict == "yes" else None
 
+    def to_dict(self) -> dict[str, object]:
+        """Plain numbers and text: the value, and both steps."""
+        correction = None if self.correction is None else self.correction.to_dict()
+        steps = {"verdict": self.verdict.to_dict(), "correction": correction}
+        return {"value": self.value, "tail": self.tail, "price": self.price, **steps}
+
+    def _repr_html_(self) -> str:
+        correction = "" if self.correction is None else self.correction._repr_html_()
+        return self.verdict._repr_html_() + correction
+
     @property
     def tail(self) -> float:
         """The value lies in qi(tail, 1 − tail), whichever way it was found."""

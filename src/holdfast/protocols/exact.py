@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from holdfast.protocols.asking import (
 )
 from holdfast.protocols.correct import Corrected
 from holdfast.protocols.source import Source
+from holdfast.protocols.tally import Tallied
 from holdfast.protocols.verify import Claim, claim_counts
 
 __all__ = ["ExactCorrect", "ExactEstimate", "ExactVerify"]
@@ -41,7 +42,7 @@ P = TypeVar("P", bound=ExactPlan)
 G = TypeVar("G", bound=ExactVerdicts | ExactCorrections)
 
 
-class _Exact(ABC, Generic[P]):
+class _Exact(Tallied, ABC, Generic[P]):
     """A plan that proves itself, and its blocks."""
 
     certified = True  # no randomness is drawn: there is nothing to foresee
@@ -99,6 +100,8 @@ class _Exact(ABC, Generic[P]):
 
 class _Guesses(_Exact[G]):
     """Guesses and refusals that are left; a guess reserves one of each."""
+
+    counts: ClassVar[tuple[str, ...]] = ("asked", "refused")
 
     def __init__(self, plan: G, source: Source) -> None:
         super().__init__(plan, source)
@@ -173,6 +176,7 @@ class ExactVerify(_Guesses[ExactVerdicts]):
             if not self.questions_left:
                 return self.refuse(guess)
             self._asked, self._refused = self._asked + 1, self._refused + 1
+            self._charged()
             if not self._confirmed(estimator, guess, claim):
                 return self._verdict("no", guess)
             self._refused -= 1
@@ -196,6 +200,7 @@ class ExactCorrect(_Guesses[ExactCorrections]):
     """
 
     protocol = "correct"
+    counts = ("asked", "refused", "told")
 
     def __init__(self, plan: ExactCorrections, source: Source) -> None:
         super().__init__(plan, source)
@@ -228,6 +233,7 @@ class ExactCorrect(_Guesses[ExactCorrections]):
                 raise InvalidInput("grid", size, f"a grid of at most {most:,} points", hint)
             self._asked, self._refused = self._asked + 1, self._refused + 1
             self._told *= size
+            self._charged()
             if not self._confirmed(estimator, guess, "equals"):
                 plan, tails = self.plan, (self.plan.tail_low, self.plan.tail_low)
                 # It is not charged again: the refusal has paid for both.
@@ -256,6 +262,7 @@ class ExactEstimate(_Exact[ExactEstimates]):
     """
 
     protocol = "estimate"
+    counts = ("room",)
 
     def __init__(self, plan: ExactEstimates, source: Source) -> None:
         super().__init__(plan, source)
@@ -285,5 +292,6 @@ class ExactEstimate(_Exact[ExactEstimates]):
                 remedy = "The holdout is used up; a plan with looks can ask more of its blocks."
                 raise Exhausted("The budget for estimate", "another question", "none", remedy)
             self._room //= size
+            self._charged()
             tails, price = (plan.tail_low, plan.tail_high), math.log(size) / math.log(plan.grid)
             return self._answer(estimator, grid, plan.rank, tails, shape, price)

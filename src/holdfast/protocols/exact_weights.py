@@ -15,18 +15,19 @@ from numpy.typing import NDArray
 
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.grids import Grid
-from holdfast.mechanisms.hypothesis import Histogram, Hypothesis, Side
+from holdfast.mechanisms.hypothesis import Histogram, Side
 from holdfast.mechanisms.universe import Universe
 from holdfast.planning.exact import ExactWeights
 from holdfast.protocols.answers import Answer
 from holdfast.protocols.source import Source
+from holdfast.protocols.tally import Tallied
 from holdfast.protocols.weighing import Weighing
 from holdfast.theory.updates import learning_rate
 
 __all__ = ["ExactWeighing"]
 
 
-class ExactWeighing(Weighing):
+class ExactWeighing(Tallied, Weighing):
     """Questions answered by a hypothesis that exact verdicts correct. Charged in questions.
 
     >>> from holdfast.grids import grid
@@ -42,6 +43,7 @@ class ExactWeighing(Weighing):
     """
 
     protocol = "weights"
+    counts = ("asked", "refused")
     certified = True  # no randomness is drawn: there is nothing to foresee
 
     def __init__(self, plan: ExactWeights, source: Source, universe: Universe) -> None:
@@ -52,7 +54,6 @@ class ExactWeighing(Weighing):
             raise InvalidInput("blocks", source.blocks, f"the plan's {plan.blocks:,}", hint)
         self._place(source, universe, plan.universe)
         self.plan, self.source = plan, source
-        self._hypothesis = Hypothesis(universe.size)
         self._refused = 0
         self._asked = 0
 
@@ -71,7 +72,8 @@ class ExactWeighing(Weighing):
             remedy = "All planned questions have been asked."
             raise Exhausted("The budget for weights", "another question", "none", remedy)
         self._asked += 1
-        histogram = self._hypothesis.histogram(indices, grid.size)
+        self._charged()
+        histogram = self.hypothesis.histogram(indices, grid.size)
         sample = indices[self._places]
         guess = None
         try:
@@ -94,7 +96,7 @@ class ExactWeighing(Weighing):
         for side, count, mass in sides:
             if count < self.plan.least:
                 self._refused += 1
-                histogram.shrink(guess, side, learning_rate(self.plan.mass, mass))
+                self._learn(histogram, guess, side, learning_rate(self.plan.mass, mass))
                 return None
         return guess
 

@@ -57,6 +57,7 @@ class MedianMean(Searching):
     """
 
     protocol = "mean"
+    served_by = ("estimate", "simple")
 
     def ask(self, function: object, *, where: object = None, grid: Grid | None = None) -> Answer:
         """The mean of a function of one unit with values in [0, 1], perhaps over some units only.
@@ -69,7 +70,7 @@ class MedianMean(Searching):
         total = self.source.sums(function, where)
         count = np.full(self.source.blocks, self.source.units * WEIGHT_SCALE, np.int64)
         if where is not None:
-            count = self.source.sums(_one, where)
+            count = self.source.sums(None, where)
         index = self._search_means(total, count, points)
         held.settle(price, points.looks)
         low, high = None, None
@@ -122,10 +123,6 @@ class MedianMean(Searching):
 
 def _unit_grid(part: SearchPart) -> Grid:
     return make_grid(0, 1, points=part.grid)
-
-
-def _one(rows: NDArray[np.generic]) -> NDArray[np.float64]:
-    return np.ones(len(rows))
 
 
 class DirectMean(Asking[DirectPart]):

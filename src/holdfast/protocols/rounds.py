@@ -10,11 +10,12 @@ what counts. With the last set gone the rounds are over.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
 
+from holdfast.arguments import whole_number
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.planning.exact import ExactVerdicts
 from holdfast.planning.rounds import RoundsPlan
@@ -24,6 +25,7 @@ from holdfast.protocols.asking import BAR_MAX, block_floats, checked_shape, show
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.exact import ExactVerify
 from holdfast.protocols.source import Source
+from holdfast.protocols.tally import Keeper
 from holdfast.protocols.verify import Verify
 from holdfast.randomness import Entropy
 
@@ -62,7 +64,8 @@ class EffectiveRounds:
         units = {source.units for source in (verification, *sets)}
         if len(units) != 1:  # an answer would be confirmed for blocks of another size
             raise InvalidInput("units", sorted(units), "the same in all sets")
-        self.plan, self._sets = plan, list(sets)
+        self.plan, self._sets = plan, tuple(sets)
+        self._thrown = 0
         self._lock = threading.RLock()  # an estimator that asks again must not wait for itself
         self.verify: Verify | ExactVerify
         if isinstance(plan.verification, ExactVerdicts):
@@ -85,7 +88,33 @@ class EffectiveRounds:
     @property
     def rounds_left(self) -> int:
         """Sets that are not thrown away, the current one included."""
-        return len(self._sets)
+        return len(self._sets) - self._thrown
+
+    @property
+    def tally(self) -> dict[str, int]:
+        """All that a later object needs to go on from here, where verification is exact."""
+        return {"thrown": self._thrown, **self._exact().tally}
+
+    def restore(self, tally: Mapping[str, int]) -> None:
+        """Go on from an earlier object's tally."""
+        counts = dict(tally)
+        self._thrown = whole_number("thrown", counts.pop("thrown", None), 0, len(self._sets))
+        self._exact().restore(counts)
+
+    @property
+    def keeper(self) -> Keeper | None:
+        """Who hears of the worst case before it happens: that the set is thrown away."""
+        return self._exact().keeper
+
+    @keeper.setter
+    def keeper(self, keeper: Keeper) -> None:
+        self._exact().keeper = lambda tally: keeper({"thrown": self._thrown + 1, **tally})
+
+    def _exact(self) -> ExactVerify:
+        if not isinstance(self.verify, ExactVerify):
+            hint = "With looks the budget keeps the account."
+            raise InvalidInput("plan", "verification by looks", "exact verification", hint)
+        return self.verify
 
     def ask(self, estimator: object, *, shape: Shape | None = None) -> Answer:
         """The current set's median, confirmed; or the next set's; or `Exhausted`."""
@@ -94,20 +123,20 @@ class EffectiveRounds:
             return self._ask(estimator, shape)
 
     def _ask(self, estimator: object, shape: Shape | None) -> Answer:
-        if self._sets:
+        if self.rounds_left:
             value = self._median(estimator)
             verdict = self.verify.ask(estimator, value)
             if verdict.verdict == "yes":
                 return self._answer(value, verdict.price, shape)
             if verdict.verdict == "no":
-                del self._sets[0]
-                if self._sets:
+                self._thrown += 1
+                if self.rounds_left:
                     return self._answer(self._median(estimator), verdict.price, shape)
         remedy = "All estimation sets are used up, or all planned questions have been asked."
         raise Exhausted("The budget for rounds", "another round", "none", remedy)
 
     def _median(self, estimator: object) -> float:
-        values = block_floats(self._sets[0], estimator)
+        values = block_floats(self._sets[self._thrown], estimator)
         middle = (values.size - 1) // 2
         return float(np.partition(values, middle)[middle])
 

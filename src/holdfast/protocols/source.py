@@ -44,7 +44,8 @@ class Source(Protocol):
     def sums(self, function: Any, /, where: Any = None) -> NDArray[np.int64]:
         """For every block the sum over its units of ⌊2¹⁶·function + 1/2⌋, function in [0, 1].
 
-        With `where`, a function that is true or false of a unit, over those units alone.
+        With `where`, a function that is true or false of a unit, over those units alone. None is
+        the function that is 1 of every unit.
         """
         ...
 
@@ -89,11 +90,11 @@ class BlockArray:
 
     def sums(
         self,
-        function: Callable[[NDArray[Any]], object],
+        function: Callable[[NDArray[Any]], object] | None,
         /,
         where: Callable[[NDArray[Any]], object] | None = None,
     ) -> NDArray[np.int64]:
-        terms = [_parts(each, self.units) for each in self.values(function)]
+        terms = [_parts(each, self.units) for each in self.values(function or _ones)]
         if where is not None:
             kept = [_parts(each, self.units) > 0 for each in self.values(where)]
             terms = [each * keep for each, keep in zip(terms, kept, strict=True)]
@@ -123,6 +124,10 @@ def _parts(terms: object, units: int) -> NDArray[np.int64]:
         return np.zeros(units, np.int64)
     inside = np.clip(np.where(np.isnan(numbers), 0.0, numbers), 0.0, 1.0)
     return np.floor(inside * WEIGHT_SCALE + 0.5).astype(np.int64)
+
+
+def _ones(rows: NDArray[Any]) -> NDArray[np.float64]:
+    return np.ones(len(rows))
 
 
 def _items(terms: object) -> list[object]:

@@ -17,11 +17,12 @@ from holdfast.planning.splits import SplitPlan
 from holdfast.protocols.answers import Answer
 from holdfast.protocols.asking import BAR_MAX, block_floats, checked_shape, shown
 from holdfast.protocols.source import Source
+from holdfast.protocols.tally import Tallied
 
 __all__ = ["Split"]
 
 
-class Split:
+class Split(Tallied):
     """Questions answered from fresh blocks. Prices and what is left are counted in blocks.
 
     Blocks are fresh once: one such object, and nothing else, for one source.
@@ -36,6 +37,7 @@ class Split:
     """
 
     protocol = "split"
+    counts = ("asked",)
 
     def __init__(self, plan: SplitPlan, source: Source) -> None:
         if not plan.verify():
@@ -61,6 +63,7 @@ class Split:
                 raise Exhausted("The budget for split", f"{each:,} fresh blocks", "none", remedy)
             first = self._asked * each
             self._asked += 1  # charged before anything is evaluated
+            self._charged()
         values = block_floats(self.source.part(first, first + each), estimator)
         value = shown(float(np.partition(values, plan.rank - 1)[plan.rank - 1]))
         low, high = None, None

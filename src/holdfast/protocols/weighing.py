@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
+from holdfast.mechanisms.hypothesis import Histogram, Hypothesis, Side
 from holdfast.mechanisms.universe import Progress, Universe
 from holdfast.protocols.answers import Answer
 from holdfast.protocols.asking import checked_grid
 from holdfast.protocols.source import Source
 
-__all__ = ["Weighing"]
+__all__ = ["Step", "Weighing"]
+
+Step = tuple[int, Side, float]  # a refused guess, the side that had too little, the rate
 
 
 class Weighing(ABC):
@@ -32,6 +35,8 @@ class Weighing(ABC):
         if universe.block_size != source.units:
             raise InvalidInput("block_size", universe.block_size, f"the source's {source.units:,}")
         self.universe = universe
+        self.hypothesis = Hypothesis(universe.size)
+        self.steps: list[Step] = []  # what the last question taught the hypothesis
         self._places = universe.locate(source.values(_itself))
         self._lock = threading.RLock()
 
@@ -74,7 +79,19 @@ class Weighing(ABC):
             allowed = f"one for each of {self.universe.size:,} elements"
             raise InvalidInput("values", indices.shape, allowed)
         with self._lock:
+            self.steps = []
             return self._weigh(indices, grid)
+
+    def repeat(self, indices: NDArray[np.integer], size: int, steps: Iterable[Step]) -> None:
+        """Learn again what an earlier object learnt from a question."""
+        histogram = self.hypothesis.histogram(indices, size)
+        for guess, side, rate in steps:
+            histogram.shrink(guess, side, rate)
+        histogram.commit()
+
+    def _learn(self, histogram: Histogram, guess: int, side: Side, rate: float) -> None:
+        histogram.shrink(guess, side, rate)
+        self.steps.append((guess, side, rate))
 
     @abstractmethod
     def _weigh(self, indices: NDArray[np.integer], grid: Grid) -> Answer:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.grids import Grid
-from holdfast.mechanisms.hypothesis import Histogram, Hypothesis, Side
+from holdfast.mechanisms.hypothesis import Histogram, Side
 from holdfast.mechanisms.look import look
 from holdfast.mechanisms.universe import Universe
 from holdfast.planning.parts import WeightsPart
@@ -57,7 +57,6 @@ class Weights(Asking[WeightsPart], Weighing):
     ) -> None:
         super().__init__(budget, source, entropy, name=name)
         self._place(source, universe, self.part.universe)
-        self.hypothesis = Hypothesis(universe.size)
 
     @property
     def updates(self) -> int:
@@ -106,7 +105,7 @@ class Weights(Asking[WeightsPart], Weighing):
             if not look(offset, coin.side(offset), self.entropy):
                 price = done * self._yes + self._no
                 held.settle(price, done + 1, noes=1)
-                histogram.shrink(median.guess, side, learning_rate(part.mass(blocks), mass))
+                self._learn(histogram, median.guess, side, learning_rate(part.mass(blocks), mass))
                 return float(price), None
         price = 2 * self._yes
         held.settle(price, 2)

@@ -1,0 +1,102 @@
+"""What every ledger does, whatever it is stored in.
+
+A ledger knows nothing of plans or prices. It makes one thing certain: what is read inside a
+transaction is still true when its rows are appended, whichever processes write at the same time,
+and a row whose transaction has ended stays.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Self
+
+from holdfast.ledger.receipts import Receipt
+from holdfast.ledger.rows import Row
+
+__all__ = ["Ledger", "Transaction"]
+
+
+class Transaction(ABC):
+    """Reads and appends that happen at one moment, or not at all.
+
+    No other transaction of the ledger runs meanwhile: check first, then append. Keep it short, and
+    evaluate no estimator in it.
+    """
+
+    @abstractmethod
+    def rows(self, after: int = 0) -> list[Row]:
+        """All rows with a higher number, in order, checked to be one chain."""
+
+    @abstractmethod
+    def append(
+        self,
+        kind: str,
+        body: dict[str, Any],
+        *,
+        question: str | None = None,
+        request: str | None = None,
+    ) -> Row:
+        """Append a row. It is durable, and seen by others, when the transaction has ended."""
+
+    @abstractmethod
+    def recorded(self, question: str) -> Row | None:
+        """The last `recorded` row of the question whose body has an `answer` that is not null."""
+
+    @abstractmethod
+    def requested(self, request: str) -> list[Row]:
+        """The rows of an idempotency key, in order."""
+
+
+class Ledger(ABC):
+    """An append-only, hash-chained record of events. Safe to share between threads and by forks."""
+
+    @property
+    @abstractmethod
+    def holdout(self) -> str:
+        """The id of the holdout that this is the ledger of."""
+
+    @abstractmethod
+    def begin(self) -> AbstractContextManager[Transaction]:
+        """A transaction. It ends with the block: kept if all went well, undone by an exception."""
+
+    @abstractmethod
+    def rows(self, after: int = 0) -> list[Row]:
+        """All rows with a higher number, as of one moment, checked to be one chain."""
+
+    @abstractmethod
+    def row(self, number: int) -> Row | None:
+        """One row, or None if there are not so many."""
+
+    @abstractmethod
+    def head(self) -> Receipt:
+        """The receipt of the last row."""
+
+    @abstractmethod
+    def verify(self) -> Receipt:
+        """Check everything that was ever written, and return the receipt of the last row."""
+
+    @abstractmethod
+    def lock(self, *names: str) -> AbstractContextManager[None]:
+        """Hold the names exclusively, against all threads and processes, until the block ends.
+
+        For what must not happen twice at once and takes longer than a transaction, such as drawing
+        the answer to a question. Take all names in one call, before any transaction; the kernel
+        releases them when the process dies. Two names may share a lock.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free what the ledger holds. It opens again by itself if it is used again."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

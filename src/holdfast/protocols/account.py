@@ -1,0 +1,138 @@
+"""An account: what has been charged to a plan's budget, and what that leaves.
+
+One currency, stability at the plan's order. Charges are added up without rounding, so that their
+sum never exceeds the limit, not even in the last bit. An account is plain arithmetic: a budget in
+memory and a durable ledger both keep one, and the same charges give the same account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from holdfast.errors import Exhausted, InvalidInput
+from holdfast.planning.joint import JointPlan
+from holdfast.planning.parts import Left, Part
+from holdfast.theory.numerics import ROUNDING
+
+__all__ = ["Account", "Charge"]
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one question costs one part: stability, looks, and how many of them said No.
+
+    >>> charge = Charge("estimate", Fraction(1, 3), 5)
+    >>> Charge.from_dict(charge.to_dict()) == charge
+    True
+    """
+
+    part: str
+    price: Fraction
+    looks: int
+    noes: int = 0
+
+    def within(self, held: Charge) -> bool:
+        """Whether it is no more than what was held for it."""
+        return (
+            self.part == held.part
+            and 0 <= self.price <= held.price
+            and 0 <= self.looks <= held.looks
+            and 0 <= self.noes <= held.noes
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data; the price is an exact fraction, as text."""
+        return {
+            "part": self.part,
+            "price": str(self.price),
+            "looks": self.looks,
+            "noes": self.noes,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, object]) -> Charge:
+        """The charge that `to_dict` wrote."""
+        price, looks, noes = data["price"], data["looks"], data["noes"]
+        if not isinstance(price, str) or type(looks) is not int or type(noes) is not int:
+            raise InvalidInput("charge", dict(data), "a charge as it was written")
+        return cls(str(data["part"]), Fraction(price), looks, noes)
+
+
+@dataclass
+class _Use:
+    """What one part has used of its own allowance."""
+
+    looks: int = 0
+    refusals: int = 0
+
+
+class Account:
+    """What has been charged to one plan. Not safe to share between threads: its keeper locks."""
+
+    def __init__(self, plan: JointPlan) -> None:
+        self.plan = plan
+        self.limit = Fraction(plan.budget)
+        self.charged = Fraction(0)
+        self._uses = {name: _Use() for name in plan.names}
+
+    def copy(self) -> Account:
+        """An account with the same charges, which goes its own way."""
+        other = Account(self.plan)
+        other.charged = self.charged
+        other._uses = {name: replace(use) for name, use in self._uses.items()}
+        return other
+
+    @property
+    def spent(self) -> float:
+        """What has been charged or is held, rounded up."""
+        return float(self.charged) * (1 + ROUNDING)
+
+    @property
+    def left(self) -> float:
+        """What can still be charged, rounded down."""
+        if not self.charged:
+            return float(self.limit)
+        return float(self.limit - self.charged) * (1 - ROUNDING)
+
+    def hold(self, worst: Charge) -> None:
+        """Charge the worst case of a question, or raise `Exhausted` and change nothing."""
+        part = self.plan.part(worst.part)
+        use, allowed = self._uses[part.name], part.most_refusals
+        if allowed is not None and use.refusals + worst.noes > allowed:
+            raise self._refusal(part, "another refusal", f"none of {allowed}")
+        if use.looks + worst.looks > part.looks:
+            unused = part.looks - use.looks
+            raise self._refusal(part, f"{worst.looks:,} looks", f"{unused:,} of {part.looks:,}")
+        if self.charged + worst.price > self.limit:
+            raise self._refusal(part, f"a price of {float(worst.price):.4g}", f"{self.left:.4g}")
+        self._add(worst, 1)
+
+    def settle(self, worst: Charge, actual: Charge) -> None:
+        """Replace what was held by what the draw did cost."""
+        if not actual.within(worst):
+            raise InvalidInput("settlement", float(actual.price), "within what was reserved")
+        self._add(worst, -1)
+        self._add(actual, 1)
+
+    def left_of(self, part: Part) -> Left:
+        """What the rest of the budget would still buy, spent on this part alone."""
+        use, rest = self._uses[part.name], self.limit - self.charged
+        return part.left(self.plan.order, rest, use.looks, use.refusals)
+
+    def buys(self) -> dict[str, Left]:
+        """`left_of` for every part."""
+        return {part.name: self.left_of(part) for part in self.plan.parts}
+
+    def _add(self, charge: Charge, times: int) -> None:
+        use = self._uses[charge.part]
+        self.charged += times * charge.price
+        use.looks += times * charge.looks
+        use.refusals += times * charge.noes
+
+    def _refusal(self, part: Part, needed: str, left: str) -> Exhausted:
+        counts = {name: left.questions for name, left in self.buys().items()}
+        others = [f"{name} ({count:,})" for name, count in counts.items() if count]
+        remedy = f"Still possible: {', '.join(others)}." if others else "The holdout is used up."
+        return Exhausted(f"The budget for {part.name}", needed, left, remedy)

@@ -1,0 +1,239 @@
+"""What every ledger must do. A test class per implementation inherits from `LedgerContract`."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.errors import Damaged, InvalidInput
+from holdfast.ledger import Ledger, Receipt, check_against, verify_chain
+
+HOLDOUT = "flights-1"
+A, B = "aa01", "bb02"
+
+
+class LedgerContract(ABC):
+    @abstractmethod
+    def create(self, folder: Path) -> Ledger:
+        """A new ledger of the holdout `HOLDOUT`, with the body {"plan": 1}."""
+
+    @abstractmethod
+    def reopen(self, folder: Path) -> Ledger:
+        """The same ledger, as another process would see it."""
+
+    @pytest.fixture
+    def ledger(self, tmp_path: Path) -> Iterator[Ledger]:
+        with self.create(tmp_path) as ledger:
+            yield ledger
+
+    def test_the_first_row_says_what_was_created(self, ledger: Ledger) -> None:
+        [row] = ledger.rows()
+        assert (row.number, row.kind, row.body) == (1, "created", {"plan": 1})
+        assert ledger.holdout == HOLDOUT
+        assert ledger.head() == Receipt(HOLDOUT, 1, row.digest) == ledger.verify()
+
+    def test_rows_come_back_as_they_were_appended(self, ledger: Ledger, tmp_path: Path) -> None:
+        bodies: list[dict[str, Any]] = [
+            {"price": 0.1 + 0.2, "looks": [1, 2**80, -0.0], "ok": True, "none": None},
+            {"text": 'ä "quoted" \ud800 \x00 end', "empty": {}},
+        ]
+        with ledger.begin() as transaction:
+            written = [
+                transaction.append("reserved", bodies[0], question=A, request="r-1"),
+                transaction.append("noted", bodies[1]),
+            ]
+        with self.reopen(tmp_path) as other:
+            assert other.rows(after=1) == written
+            assert [row.body for row in other.rows(after=1)] == bodies
+            assert other.row(2) == written[0]
+            assert other.row(9) is None
+            assert verify_chain(HOLDOUT, other.rows()) == other.verify() == ledger.head()
+
+    def test_a_body_is_copied_not_kept(self, ledger: Ledger) -> None:
+        body = {"list": [1]}
+        with ledger.begin() as transaction:
+            row = transaction.append("noted", body)
+            body["list"].append(2)
+        assert row.body == {"list": [1]} == ledger.rows()[-1].body
+
+    def test_an_exception_undoes_the_whole_transaction(self, ledger: Ledger) -> None:
+        before = ledger.head()
+
+        def fail() -> None:
+            with ledger.begin() as transaction:
+                transaction.append("noted", {})
+                transaction.append("noted", {})
+                raise KeyError("mine")
+
+        with pytest.raises(KeyError, match="mine"):
+            fail()
+        assert ledger.head() == before
+        with ledger.begin() as transaction:  # and the next one works
+            transaction.append("noted", {})
+        assert ledger.verify().number == 2
+
+    def test_a_transaction_reads_its_own_rows(self, ledger: Ledger) -> None:
+        with ledger.begin() as transaction:
+            row = transaction.append("recorded", {"answer": 3}, question=A, request="r")
+            assert transaction.rows(after=1) == [row]
+            assert transaction.recorded(A) == row
+            assert transaction.requested("r") == [row]
+
+    def test_the_answer_of_a_question_is_the_last_recorded_one(self, ledger: Ledger) -> None:
+        with ledger.begin() as transaction:
+            transaction.append("reserved", {"answer": 1}, question=A)
+            assert transaction.recorded(A) is None
+            first = transaction.append("recorded", {"answer": 0}, question=A)
+            transaction.append("recorded", {"answer": 9}, question=B)
+            transaction.append("recorded", {"answer": None}, question=A)
+            transaction.append("recorded", {"price": 1}, question=A)
+            assert transaction.recorded(A) == first
+            last = transaction.append("recorded", {"answer": 2}, question=A)
+        with ledger.begin() as transaction:
+            assert transaction.recorded(A) == last
+            assert transaction.recorded("00") is None
+
+    def test_the_rows_of_a_request_in_order(self, ledger: Ledger) -> None:
+        with ledger.begin() as transaction:
+            rows = [
+                transaction.append("reserved", {}, question=A, request="r"),
+                transaction.append("reserved", {}, question=A, request="other"),
+                transaction.append("recorded", {}, question=A, request="r"),
+            ]
+            assert transaction.requested("r") == [rows[0], rows[2]]
+            assert transaction.requested("s") == []
+
+    def test_reading_on_from_a_row(self, ledger: Ledger) -> None:
+        with ledger.begin() as transaction:
+            rows = [transaction.append("noted", {"i": i}) for i in range(5)]
+        assert ledger.rows(after=3) == rows[2:]
+        assert ledger.rows(after=6) == []
+        with pytest.raises(Damaged, match="at least 7 rows"):
+            ledger.rows(after=7)  # the caller has seen more than there is
+        with pytest.raises(InvalidInput, match="after"):
+            ledger.rows(after=-1)
+
+    @pytest.mark.parametrize(
+        ("kind", "body", "question", "request_"),
+        [
+            ("created", {}, None, None),
+            ("deleted", {}, None, None),
+            ("noted", {"x": float("nan")}, None, None),
+            ("noted", {"x": float("inf")}, None, None),
+            ("noted", {"x": (1, 2)}, None, None),
+            ("noted", {1: "x"}, None, None),
+            ("noted", {"x": object}, None, None),
+            ("noted", ["x"], None, None),
+            ("noted", {}, "not hexadecimal", None),
+            ("noted", {}, "AB", None),
+            ("noted", {}, "", None),
+            ("noted", {}, None, ""),
+            ("noted", {}, None, "x" * 201),
+            ("noted", {}, None, "line\nline"),
+            ("noted", {}, None, "\ud800"),
+        ],
+    )
+    def test_what_may_not_be_appended(
+        self, ledger: Ledger, kind: str, body: Any, question: str | None, request_: str | None
+    ) -> None:
+        with pytest.raises(InvalidInput), ledger.begin() as transaction:
+            transaction.append(kind, body, question=question, request=request_)
+        assert ledger.verify().number == 1
+
+    def test_a_transaction_ends_with_its_block(self, ledger: Ledger) -> None:
+        with ledger.begin() as transaction:
+            pass
+        with pytest.raises(InvalidInput, match="still running"):
+            transaction.append("noted", {})
+        with pytest.raises(InvalidInput, match="still running"):
+            transaction.rows()
+
+    @pytest.mark.parametrize("use", ["begin", "rows", "lock"])
+    def test_misuse_inside_a_transaction_is_an_error_not_a_deadlock(
+        self, ledger: Ledger, use: str
+    ) -> None:
+        uses: dict[str, Callable[[], object]] = {
+            "begin": lambda: ledger.begin().__enter__(),
+            "rows": ledger.rows,
+            "lock": lambda: ledger.lock("a").__enter__(),
+        }
+        with ledger.begin() as transaction:
+            with pytest.raises(InvalidInput, match=r"in turn|outside of a transaction"):
+                uses[use]()
+            transaction.append("noted", {})
+        assert ledger.verify().number == 2
+
+    def test_a_second_lock_in_one_thread_is_an_error_not_a_deadlock(
+        self, ledger: Ledger, tmp_path: Path
+    ) -> None:
+        for other in (ledger, self.reopen(tmp_path)):
+            with (
+                ledger.lock("a", "b", "a"),
+                pytest.raises(InvalidInput, match="in one call"),
+                other.lock("c"),
+            ):
+                pass
+        with ledger.lock("a"):
+            pass
+
+    def test_a_lock_excludes_other_threads(self, ledger: Ledger) -> None:
+        inside, most, guard = 0, 0, threading.Lock()
+
+        def work(names: tuple[str, str]) -> None:
+            nonlocal inside, most
+            with ledger.lock(*names):
+                with guard:
+                    inside += 1
+                    most = max(most, inside)
+                with ledger.begin() as transaction:
+                    transaction.append("noted", {})
+                with guard:
+                    inside -= 1
+
+        with ThreadPoolExecutor(8) as pool:  # in both orders: no deadlock
+            list(pool.map(work, [("a", "b"), ("b", "a")] * 20))
+        assert most == 1
+        assert ledger.verify().number == 41
+
+    def test_check_then_append_is_atomic_between_threads(
+        self, ledger: Ledger, tmp_path: Path
+    ) -> None:
+        others = [ledger, self.reopen(tmp_path), self.reopen(tmp_path)]
+
+        def work(i: int) -> bool:
+            with others[i % 3].begin() as transaction:
+                spent = sum(row.kind == "reserved" for row in transaction.rows())
+                if spent < 10:
+                    transaction.append("reserved", {"price": 1})
+                return spent < 10
+
+        with ThreadPoolExecutor(6) as pool:
+            assert sum(pool.map(work, range(60))) == 10
+        assert ledger.verify().number == 11
+        for other in others:
+            other.close()
+
+    def test_it_can_be_used_again_after_closing(self, ledger: Ledger) -> None:
+        ledger.close()
+        with ledger.begin() as transaction:
+            transaction.append("noted", {})
+        assert ledger.rows(after=1)[0].number == 2
+
+    def test_receipts_of_this_history_and_of_no_other(self, ledger: Ledger) -> None:
+        first = ledger.head()
+        with ledger.begin() as transaction:
+            transaction.append("noted", {})
+        check_against(ledger, first)
+        check_against(ledger, ledger.head())
+        with pytest.raises(Damaged, match="older copy"):
+            check_against(ledger, Receipt(HOLDOUT, 3, "0" * 64))
+        with pytest.raises(Damaged, match="another history"):
+            check_against(ledger, Receipt(HOLDOUT, 2, "0" * 64))
+        with pytest.raises(InvalidInput, match="receipts of its own"):
+            check_against(ledger, Receipt("another", 1, first.digest))

@@ -1,0 +1,76 @@
+"""A short version of the crash campaign; `python -m tools.crash` runs the long one.
+
+It runs in a process of its own, which forks: the process of the tests has threads.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.randomness import SeededEntropy
+from tools.crash.power import power_campaign
+
+ROOT = Path(__file__).parents[2]
+NOTHING = {"kills": 0, "cuts": 0, "processes": 1, "requests": 1, "retries": 8, "batches": 1}
+
+
+def campaign(tmp_path: Path, subject: str | None = None, **wanted: int) -> tuple[int, str, str]:
+    """The exit status, the page and the faults of a campaign."""
+    page = tmp_path / "page.md"
+    command = [sys.executable, "-m", "tools.crash", "--output", str(page)]
+    for name, value in (NOTHING | wanted).items():
+        command += [f"--{name}", str(value)]
+    if subject is not None:
+        command += ["--subject", f"tests.ledger.mutants:{subject}"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    return run.returncode, page.read_text("utf-8"), run.stderr
+
+
+def test_kills_lose_change_and_give_away_nothing(tmp_path: Path) -> None:
+    status, page, faults = campaign(tmp_path, kills=60)
+    assert (status, faults) == (0, "")
+    assert "60 kills on 2 ledgers" in page
+
+
+def test_as_many_are_granted_as_the_budget_pays_for(tmp_path: Path) -> None:
+    status, page, faults = campaign(tmp_path, processes=32, requests=100, budget=500)
+    assert (status, faults) == (0, "")
+    assert "3,200 requests on a budget of 500: 500 were granted" in page.replace("\n", " ")
+
+
+def test_a_thousand_retries_draw_once(tmp_path: Path) -> None:
+    status, page, faults = campaign(tmp_path, retries=1000)
+    assert (status, faults) == (0, "")
+    assert "1,000 times each: one answer each" in page.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("subject", "wanted", "fault"),
+    [
+        ("TellsBeforeRecording", {"kills": 20}, "was told"),
+        ("ChargesAfterwards", {"kills": 10}, "was answered and not paid"),
+        ("ChecksThenAppends", {"processes": 8, "requests": 25, "budget": 50}, "on a budget of 50"),
+        ("Unlocked", {"kills": 20, "retries": 400}, "was drawn again"),
+    ],
+)
+def test_the_campaign_finds_the_mistake(
+    tmp_path: Path, subject: str, wanted: dict[str, int], fault: str
+) -> None:
+    status, page, faults = campaign(tmp_path, subject, **wanted)
+    assert status == 4
+    assert fault in faults
+    assert fault in page.replace("\n", " ")
+
+
+def test_power_cuts_lose_nothing_with_full_and_something_with_normal() -> None:
+    durable = power_campaign(60, entropy=SeededEntropy(1))
+    assert (durable.cuts, durable.lost, durable.faults) == (60, 0, [])
+    assert durable.acknowledged > 300
+    assert durable.during["creating"] > 0
+    control = power_campaign(30, durable=False, entropy=SeededEntropy(1))
+    assert control.lost > 5
+    assert control.faults == []

@@ -1,0 +1,14 @@
+"""The crash campaign: processes killed, power cut, many writers at once; then look what is left.
+
+    account     what is tested: a small account on a ledger, asked like a holdout
+    writers     processes that ask and report what they were told
+    kills       kill −9 at random moments, and where it struck
+    disk        a disk that forgets what was not synced
+    power       power cuts on such disks, and a control that must lose rows
+    crowd       many processes on one budget, and many retries of one request
+    speed       what a durable row costs
+
+`python -m tools.crash --kills 2000 --cuts 2000` runs it all and writes a page.
+"""
+
+from __future__ import annotations
