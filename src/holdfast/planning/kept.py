@@ -76,10 +76,15 @@ def _read(data: dict[str, Any]) -> KeptPlan:
         verification = kept_plan(data.pop("verification"))
         if not isinstance(verification, JointPlan | ExactVerdicts):
             raise TypeError("verification must be a plan for guesses")
-        return RoundsPlan(verification, **data)
+        return RoundsPlan(verification, **_typed(RoundsPlan, data))
     made = _FLAT[kind]
-    types = {field.name: field.type for field in fields(made)}
+    return cast(KeptPlan, made(**_typed(made, data)))
+
+
+def _typed(kind: type[Any], data: dict[str, Any]) -> dict[str, Any]:
+    """The numbers, each in the type that it was written with."""
+    types = {field.name: field.type for field in fields(kind)}
     for name, value in data.items():
         if type(value).__name__ != types[name]:
             raise TypeError(f"{name} must be of type {types[name]}")
-    return cast(KeptPlan, made(**data))
+    return data

@@ -61,6 +61,7 @@ class Order:
             whole_number(f"queries for {name}", count, 1, QUERIES_MAX)
         whole_number("grid", self.grid, 2, 2**62)
         whole_number("refusals", self.refusals, 1, QUERIES_MAX)
+        whole_number("rounds", self.rounds, 1, QUERIES_MAX)
         real_number("confidence", self.confidence, 0, 1, open_low=True, open_high=True)
         if "weights" in self.queries and self.universe is None:
             hint = "Weights need to know how many different blocks there can be."
@@ -84,8 +85,8 @@ def read_order(text: str, queries: int | None, **more: Any) -> Order:
         if name in counts:
             raise InvalidInput("protocols", text, "a list that names each protocol once")
         try:
-            count = int(float(number)) if number else queries
-        except ValueError:
+            count = whole_number("queries", float(number), 0, QUERIES_MAX) if number else queries
+        except ValueError:  # no number, or not a whole one
             raise InvalidInput("protocols", item, "NAME or NAME=QUESTIONS") from None
         if count is None:
             hint = "Give --queries, or a number for each: estimate=500."

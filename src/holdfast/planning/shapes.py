@@ -64,10 +64,15 @@ class Shape(Protocol):
 
 @dataclass(frozen=True)
 class BoundedMean:
-    """A mean of independent terms in [low, high]: accuracy, error rate, a proportion."""
+    """A mean of independent terms in [low, high]: accuracy, error rate, a proportion.
+
+    Where blocks `can_fail`, a failure counts as the lowest value: it can only lower an answer, so
+    that the lower end of a bar still holds, and the upper end is that of the range.
+    """
 
     low: float = 0.0
     high: float = 1.0
+    can_fail: bool = False
 
     def __post_init__(self) -> None:
         real_number("low", self.low)
@@ -93,13 +98,15 @@ class BoundedMean:
         lower, upper = (None if x is None else min(max(x, self.low), self.high) for x in cell)
         below, above = mean_bar(lower, upper, units, tail_low, tail_high, self.low, self.high)
         # At an end of the grid the range itself is a bound.
-        return self.low if below is None else below, self.high if above is None else above
+        above = self.high if above is None or self.can_fail else above
+        return self.low if below is None else below, above
 
     def describe(self) -> str:
         return f"a mean of terms in [{self.low:g}, {self.high:g}]"
 
     def to_dict(self) -> dict[str, object]:
-        return {"kind": "mean", "low": self.low, "high": self.high}
+        data: dict[str, object] = {"kind": "mean", "low": self.low, "high": self.high}
+        return {**data, "can_fail": True} if self.can_fail else data
 
 
 @dataclass(frozen=True)
@@ -170,8 +177,9 @@ class KnownDeviation:
 
 def shape_from_dict(data: Mapping[str, object]) -> Shape:
     """The shape that `to_dict` wrote."""
-    if set(data) == {"kind", "low", "high"} and data["kind"] == "mean":
-        return BoundedMean(real_number("low", data["low"]), real_number("high", data["high"]))
+    if set(data) - {"can_fail"} == {"kind", "low", "high"} and data["kind"] == "mean":
+        low, high = real_number("low", data["low"]), real_number("high", data["high"])
+        return BoundedMean(low, high, can_fail=data.get("can_fail") is True)
     if set(data) == {"kind", "sd"} and data["kind"] == "sd":
         return KnownSd(real_number("sd", data["sd"]))
     if set(data) == {"kind", "mad"} and data["kind"] == "mad":

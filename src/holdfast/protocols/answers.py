@@ -6,6 +6,7 @@ A holdout adds whether it had been asked before (`cached`), and the ledger's rec
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -16,7 +17,7 @@ __all__ = ["Answer", "Verdict", "VerdictWord"]
 VerdictWord = Literal["yes", "no", "exhausted"]
 
 
-class _Accounted:
+class _Accounted(ABC):
     """The part that answers and verdicts have in common."""
 
     tail_low: float
@@ -44,6 +45,13 @@ class _Accounted:
             "price": f"{price}; {self.budget_left:.4g} left",
         }
         return {**items, "receipt": self.receipt} if self.receipt else items
+
+    @abstractmethod
+    def described(self) -> dict[str, str]:
+        """What it says, in labelled lines, for people."""
+
+    def __str__(self) -> str:
+        return "\n".join(f"{label:<9}{text}" for label, text in self.described().items())
 
     def to_dict(self) -> dict[str, object]:
         """Plain numbers and text; a number that is not finite is None."""
@@ -79,7 +87,6 @@ class Answer(_Accounted):
     receipt: str = ""
 
     def described(self) -> dict[str, str]:
-        """The answer in labelled lines, for people."""
         value = f"{self.value:.12g}"
         if self.low is not None or self.high is not None:
             low = "−∞" if self.low is None else f"{self.low:.6g}"
@@ -112,7 +119,6 @@ class Verdict(_Accounted):
     receipt: str = ""
 
     def described(self) -> dict[str, str]:
-        """The verdict in labelled lines, for people."""
         items = {"verdict": f"{self.verdict}   (guess {self.guess:.12g})", **self._accounts()}
         left = self.refusals_left
         return items if left is None else {**items, "refusals": f"{left:,} left"}

@@ -10,7 +10,7 @@ what counts. With the last set gone the rounds are over.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -20,16 +20,46 @@ from holdfast.errors import Exhausted, InvalidInput
 from holdfast.planning.exact import ExactVerdicts
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.shapes import Shape
-from holdfast.protocols.answers import Answer
+from holdfast.protocols.answers import Answer, Verdict
 from holdfast.protocols.asking import BAR_MAX, block_floats, checked_shape, shown
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.exact import ExactVerify
 from holdfast.protocols.source import Source
 from holdfast.protocols.tally import Keeper
-from holdfast.protocols.verify import Verify
+from holdfast.protocols.verify import Claim, Verify
 from holdfast.randomness import Entropy
 
 __all__ = ["EffectiveRounds"]
+
+
+class _Confirming(ExactVerify):
+    """Verdicts; also on a guess that is found only when its refusal has been charged."""
+
+    def __init__(
+        self, plan: ExactVerdicts, source: Source, find: Callable[[object], float]
+    ) -> None:
+        super().__init__(plan, source)
+        self._find = find
+        self._wanted, self._value = False, 0.0
+
+    def confirm(self, estimator: object) -> tuple[float, Verdict]:
+        """The guess that was found, and the verdict on it."""
+        with self._lock:
+            self._wanted = True
+            try:
+                verdict = self.ask(estimator, 0.0)
+                return self._value, verdict
+            finally:
+                self._wanted = False
+
+    def _confirmed(self, estimator: object, guess: float, claim: Claim) -> bool:
+        if not self._wanted:
+            return super()._confirmed(estimator, guess, claim)
+        self._wanted = False  # an estimator that asks in turn brings its own guess
+        guess = self._find(estimator)
+        confirmed = super()._confirmed(estimator, guess, claim)
+        self._value = guess
+        return confirmed
 
 
 class EffectiveRounds:
@@ -69,7 +99,7 @@ class EffectiveRounds:
         self._lock = threading.RLock()  # an estimator that asks again must not wait for itself
         self.verify: Verify | ExactVerify
         if isinstance(plan.verification, ExactVerdicts):
-            self.verify = ExactVerify(plan.verification, verification)
+            self.verify = _Confirming(plan.verification, verification, self._median)
         else:
             self.verify = Verify(Budget(plan.verification), verification, entropy)
 
@@ -124,8 +154,7 @@ class EffectiveRounds:
 
     def _ask(self, estimator: object, shape: Shape | None) -> Answer:
         if self.rounds_left:
-            value = self._median(estimator)
-            verdict = self.verify.ask(estimator, value)
+            value, verdict = self._confirm(estimator)
             if verdict.verdict == "yes":
                 return self._answer(value, verdict.price, shape)
             if verdict.verdict == "no":
@@ -134,6 +163,13 @@ class EffectiveRounds:
                     return self._answer(self._median(estimator), verdict.price, shape)
         remedy = "All estimation sets are used up, or all planned questions have been asked."
         raise Exhausted("The budget for rounds", "another round", "none", remedy)
+
+    def _confirm(self, estimator: object) -> tuple[float, Verdict]:
+        """The current set's median, and what the verification set says of it."""
+        if isinstance(self.verify, _Confirming):
+            return self.verify.confirm(estimator)
+        value = self._median(estimator)
+        return value, self.verify.ask(estimator, value)
 
     def _median(self, estimator: object) -> float:
         values = block_floats(self._sets[self._thrown], estimator)

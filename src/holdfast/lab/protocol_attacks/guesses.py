@@ -79,7 +79,7 @@ class VerifyAttack(JointAttack):
         for feature in (Feature(row, cut) for row in range(self.features)):
             verdict = ask(feature.low, feature.mass)
             aggregator.learn(feature, lean(verdict.verdict == "yes"))
-            if verdict.refusals_left <= self.spare:
+            if protocol.refusals_left <= self.spare:
                 break
         rare = aggregator.event(self.tail_low, self.features)
         common = aggregator.common(self.tail_high, self.features)

@@ -1,0 +1,209 @@
+"""`holdfast ask`, `mean`, `interval`, `verify`, `correct`: questions to a holdout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.show import show_answer, show_corrected, show_json, show_verdict
+from holdfast.errors import InvalidInput
+from holdfast.grids import Grid, parse_grid
+
+if TYPE_CHECKING:
+    from holdfast.holdout import Holdout
+
+__all__ = ["ask_command", "correct_command", "interval_command", "mean_command", "verify_command"]
+
+EXHAUSTED = 3
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The holdout's folder.")]
+Estimator = Annotated[
+    str,
+    typer.Argument(metavar="ESTIMATOR", help="An SQL aggregate, or FILE.py:FUNCTION of one block."),
+]
+Where = Annotated[str | None, typer.Option(help="SQL condition on rows.")]
+Points = Annotated[
+    str | None, typer.Option("--grid", help="Possible answers, LOW:HIGH:STEP or 1,2,5,10.")
+]
+By = Annotated[str | None, typer.Option(help="The part of the plan to ask, where it has several.")]
+Request = Annotated[
+    str | None, typer.Option(help="A key of yours: asked again with it, nothing is drawn anew.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Guess = Annotated[float, typer.Option("--guess", help="The value to be confirmed.")]
+
+
+def ask_command(
+    folder: Folder,
+    estimator: Estimator,
+    where: Where = None,
+    grid: Points = None,
+    by: By = None,
+    request: Request = None,
+    as_json: Json = False,
+) -> None:
+    """Ask for an estimator's value on fresh data.
+
+    holdfast ask flights.holdfast "avg(arr_delay)" --where "carrier = 'UA'" --grid -20:60:2
+    """
+    with _opened(folder, as_json) as (holdout, more):
+        answer = holdout.ask(
+            _estimator(estimator), where=where, grid=_grid(grid), by=by, request=request, **more
+        )
+    _show(answer, estimator, where, as_json)
+
+
+def interval_command(
+    folder: Folder,
+    estimator: Estimator,
+    where: Where = None,
+    grid: Points = None,
+    by: By = None,
+    request: Request = None,
+    as_json: Json = False,
+) -> None:
+    """Ask for an interval that encloses the estimator's median on fresh data."""
+    with _opened(folder, as_json) as (holdout, more):
+        answer = holdout.interval(
+            _estimator(estimator), where=where, grid=_grid(grid), by=by, request=request, **more
+        )
+    _show(answer, estimator, where, as_json)
+
+
+def mean_command(
+    folder: Folder,
+    term: Annotated[str, typer.Argument(help="SQL that is true or false, or in [0, 1], of a row.")],
+    where: Where = None,
+    grid: Points = None,
+    by: By = None,
+    request: Request = None,
+    as_json: Json = False,
+) -> None:
+    """Ask for a mean, with its error bar.
+
+    holdfast mean flights.holdfast "arr_delay > 60"
+    """
+    with _opened(folder, as_json) as (holdout, _):
+        answer = holdout.mean(
+            _estimator(term), where=where, grid=_grid(grid), by=by, request=request
+        )
+    _show(answer, f"mean of {term}", where, as_json)
+
+
+def verify_command(
+    folder: Folder,
+    estimator: Estimator,
+    guess: Guess,
+    where: Where = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="How near is near, where the plan has no guesses.")
+    ] = None,
+    claim: Annotated[str, typer.Option(help="equals, 'at least' or 'at most'.")] = "equals",
+    by: By = None,
+    request: Request = None,
+    as_json: Json = False,
+) -> None:
+    """Ask whether a guess is right: yes, no or exhausted."""
+    with _opened(folder, as_json) as (holdout, more):
+        verdict = holdout.verify(
+            _estimator(estimator),
+            guess,
+            where=where,
+            tolerance=tolerance,
+            claim=claim,  # type: ignore[arg-type]  # checked where it is used
+            by=by,
+            request=request,
+            **more,
+        )
+    _show(verdict, estimator, where, as_json)
+
+
+def correct_command(
+    folder: Folder,
+    estimator: Estimator,
+    guess: Guess,
+    where: Where = None,
+    grid: Points = None,
+    by: By = None,
+    request: Request = None,
+    as_json: Json = False,
+) -> None:
+    """Confirm a guess, or answer in its place."""
+    with _opened(folder, as_json) as (holdout, more):
+        corrected = holdout.correct(
+            _estimator(estimator),
+            guess,
+            where=where,
+            grid=_grid(grid),
+            by=by,
+            request=request,
+            **more,
+        )
+    _show(corrected, estimator, where, as_json)
+
+
+@contextmanager
+def _opened(folder: Path, as_json: bool) -> Iterator[tuple[Holdout, dict[str, Any]]]:
+    """The holdout, and a bar for evaluations that take long."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from holdfast.holdout import Holdout
+
+    console = Console(stderr=True)
+    silent = as_json or not console.is_terminal  # else it leaves an empty line in a log
+    with (
+        Holdout.open(folder) as holdout,
+        Progress(console=console, transient=True, disable=silent) as progress,
+    ):
+        task = progress.add_task("evaluating", total=None, visible=False)
+
+        def report(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total, visible=True)
+
+        yield holdout, {"progress": report}
+
+
+def _grid(text: str | None) -> Grid | None:
+    return None if text is None else parse_grid(text)
+
+
+def _estimator(text: str) -> Any:
+    """SQL as it is, or the function that FILE.py:FUNCTION names."""
+    file, colon, name = text.rpartition(":")
+    if not colon or not file.endswith(".py"):
+        return text
+    path = Path(file)
+    if not path.is_file():
+        raise InvalidInput("estimator", text, "SQL, or FILE.py:FUNCTION with a file that exists")
+    import runpy
+
+    try:
+        found = runpy.run_path(str(path)).get(name)
+    except Exception as wrong:  # the file is the user's own: its error says nothing of the data
+        hint = f"It fails when it is run: {wrong!r}"
+        raise InvalidInput("estimator", text, "in a file that runs", hint) from wrong
+    if not callable(found):
+        raise InvalidInput("estimator", text, f"a function that {path.name} defines")
+    return found
+
+
+def _show(result: Any, text: str, where: str | None, as_json: bool) -> None:
+    from holdfast.protocols.answers import Answer, Verdict
+
+    title = text if where is None else f"{text} where {where}"
+    if as_json:
+        show_json(result.to_dict())
+    elif isinstance(result, Answer):
+        show_answer(result, title)
+    elif isinstance(result, Verdict):
+        show_verdict(result, title)
+    else:
+        show_corrected(result, title)
+    verdict = getattr(result, "verdict", None)
+    if "exhausted" in (verdict, getattr(verdict, "verdict", None)):
+        raise typer.Exit(EXHAUSTED)

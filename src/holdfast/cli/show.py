@@ -1,0 +1,89 @@
+"""How answers, verdicts and the state of a holdout look in a terminal."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from holdfast.holdout import Status
+    from holdfast.protocols.answers import Answer, Verdict
+    from holdfast.protocols.correct import Corrected
+
+__all__ = ["show_answer", "show_corrected", "show_json", "show_status", "show_verdict"]
+
+
+def show_json(data: object) -> None:
+    """Numbers as numbers, for programs."""
+    typer.echo(json.dumps(data, indent=2))
+
+
+def show_answer(answer: Answer, question: str) -> None:
+    """A value, its bar, its promise and its price."""
+    _lines(question, answer.described(), good=True)
+
+
+def show_verdict(verdict: Verdict, question: str) -> None:
+    """Yes, no or exhausted."""
+    _lines(question, verdict.described(), good=verdict.verdict == "yes")
+
+
+def show_corrected(corrected: Corrected, question: str) -> None:
+    """The verdict, and what took the guess's place."""
+    show_verdict(corrected.verdict, question)
+    if corrected.correction is not None:
+        show_answer(corrected.correction, "corrected")
+
+
+def _lines(title: str, items: dict[str, str], *, good: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for index, (label, text) in enumerate(items.items()):
+        style = ("bold green" if good else "bold yellow") if index == 0 else ""
+        table.add_row(label, Text(text, style=style))
+    console = Console(highlight=False)
+    console.print(Text(title, style="bold"))
+    console.print(table)
+
+
+def show_status(status: Status) -> None:
+    """Bars of what is spent, and what the rest buys."""
+    from rich.console import Console
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    console.print(Text(status.name, style="bold"), Text(status.path, style="dim"))
+    sure = "certified" if status.certified else "seeded: nothing is certified"
+    console.print(
+        f"{status.answers:,} questions answered; for all answers at once with confidence "
+        f"{status.confidence:g} ({sure})"
+    )
+    console.print(
+        f"{status.blocks:,} blocks of {status.block_units:,} units; {status.open_units:,} units "
+        f"are open, {status.leftover_units:,} left over"
+    )
+    table = Table(box=None, pad_edge=False)
+    for heading in ("set", "spent", "", "part", "questions left", "refusals left"):
+        table.add_column(heading, justify="right" if heading.endswith("left") else "left")
+    for each in status.sets:
+        bar = ProgressBar(total=1.0, completed=each.used, width=20)
+        for index, part in enumerate(each.parts):
+            refusals = "" if part.refusals_left is None else f"{part.refusals_left:,}"
+            head = (each.name, f"{each.used:.1%}", bar) if index == 0 else ("", "", "")
+            table.add_row(*head, part.name, f"{part.questions_left:,}", refusals)
+        if each.unsettled:
+            table.add_row("", "", "", f"{each.unsettled:,} unsettled, charged in full", "", "")
+    console.print(table)
+    console.print(Text("questions left: were all the rest of the set spent on that part", "dim"))
+    if status.new_budget is not None:
+        console.print(f"A new budget for known data, because: {status.new_budget}", markup=False)
+    console.print(Text(f"receipt  {status.receipt}", style="dim"), soft_wrap=True)

@@ -1,0 +1,164 @@
+"""The same search on a holdout: every answer is charged, drawn, recorded, and promised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.demo.analyst import Hunt, hunt
+from holdfast.demo.finding import Finding
+from holdfast.demo.flights import LATE, Cell, Flights, Rows, cell_sql, cell_words, list_sql
+from holdfast.demo.fresh import Record, delays_of, joint_of, share_of
+from holdfast.errors import InvalidInput
+from holdfast.grids import Grid, grid
+from holdfast.holdout import Holdout
+from holdfast.planning import Plan, plan
+from holdfast.protocols.answers import Answer, Verdict
+
+__all__ = ["NAME", "POINTS", "TAIL", "Sealed", "demo_plan", "ninetieth"]
+
+NAME = "flights"
+POINTS = 32
+TAIL = 0.01
+_MORE = 20  # questions that are planned beside those of the search
+_CONFIDENCE = 0.95
+_SHARES = grid(0, "0.775", step="0.025")
+_MINUTES = grid(-20, 135, step=5)
+_LONG = grid(0, 310, step=10)
+_BAR_POINTS = 256
+_SHARE_SQL = f"avg(CASE WHEN {LATE} THEN 1 ELSE 0 END)"
+
+
+def demo_plan(questions: int) -> Plan:
+    """A plan for the search and what comes after it."""
+    return plan(queries=questions + _MORE, grid=POINTS, tail=TAIL, confidence=_CONFIDENCE)
+
+
+class Sealed:
+    """A holdout made of the sample, and a record of all that it said."""
+
+    def __init__(self, flights: Flights, holdout: Holdout) -> None:
+        self._flights, self.holdout = flights, holdout
+        self.records: list[Record] = []
+
+    @classmethod
+    def create(
+        cls,
+        folder: Path,
+        flights: Flights,
+        sample: Rows,
+        made: Plan,
+        seed: int | None = None,
+        progress: Callable[[str, float], None] | None = None,
+    ) -> Sealed:
+        """Seal the sample. One that a seed draws again is known already, and says so."""
+        again = None if seed is None else "a seeded demo draws the same flights every time"
+        table = flights.table(sample)
+        holdout = Holdout.create(
+            folder, table, made, name=NAME, seed=seed, new_budget=again, progress=progress
+        )
+        return cls(flights, holdout)
+
+    @property
+    def units(self) -> int:
+        """Flights in a block."""
+        return self.holdout.charter.manifest.block_units
+
+    @property
+    def size(self) -> int:
+        """Flights in the sample."""
+        return self.holdout.charter.manifest.units
+
+    def search(self, questions: int, progress: Callable[[int, int], None] | None = None) -> Hunt:
+        """The analyst's hunt on this holdout."""
+        return hunt(self.share, self._flights, self.size, questions, progress)
+
+    def share(self, cell: Cell) -> float:
+        """The share of late flights in a cell: a ratio, promised as a quantile."""
+        answer = self.holdout.mean(LATE, where=cell_sql(cell), grid=_SHARES)
+        phi = share_of(self._flights, self._flights.rows(cell))
+        self._note(f"share of late flights, {cell_words(cell)}", answer, phi, grid=_SHARES)
+        return answer.value
+
+    def delays(self, cell: Cell) -> dict[str, Answer]:
+        """Delays have heavy tails: their average and median in SQL, a high quantile in Python."""
+        where, rows = cell_sql(cell), self._flights.rows(cell)
+        answers: dict[str, Answer] = {}
+
+        def note(name: str, answer: Answer, points: Grid, statistic: Callable[[Any], Any]) -> None:
+            answers[name] = answer
+            phi = delays_of(self._flights, rows, statistic)
+            self._note(f"{name} of delays, {cell_words(cell)}", answer, phi, grid=points)
+
+        ask = self.holdout.ask
+        note("average", ask("avg(arr_delay)", where=where, grid=_MINUTES), _MINUTES, np.mean)
+        note("median", ask("median(arr_delay)", where=where, grid=_MINUTES), _MINUTES, np.median)
+        columns = ["arr_delay", *(column for column, _ in cell)]
+        high = ask(ninetieth(cell), grid=_LONG, columns=columns, block="numpy")
+        note("90 % quantile", high, _LONG, lambda known: np.quantile(known, 0.9))
+        return answers
+
+    def finding(self, cells: Sequence[Cell]) -> Finding:
+        """A list of cells with its bar.
+
+        Asked is the share of flights that are on the list and late: a mean over all units, which
+        has a certified bar. The schedule says how many flights are on the list, so that the bar can
+        be divided by that.
+        """
+        rows = self._flights.listed(cells) if cells else np.arange(self._flights.count)
+        listed = rows.size / self._flights.count
+        points = grid(0, listed, points=_BAR_POINTS)
+        term = f"({LATE}) AND ({list_sql(cells)})" if cells else LATE
+        answer = self.holdout.mean(term, grid=points)
+        joint = float(self._flights.late[rows].sum()) / self._flights.count
+        phi = joint_of(self._flights, rows)
+        self._note(f"on a list of {len(cells)} and late", answer, phi, grid=points, truth=joint)
+        assert answer.low is not None  # a mean without a filter has a bar
+        assert answer.high is not None
+        return Finding(
+            tuple(cells),
+            flights=round(listed * self.size),
+            value=answer.value / listed,
+            low=answer.low / listed,
+            high=min(1.0, answer.high / listed),
+            truth=joint / listed,
+        )
+
+    def verify(self, cells: Sequence[Cell], guess: float, tolerance: float) -> Verdict:
+        """Whether the share of late flights on a list is what somebody guesses."""
+        where = list_sql(cells)
+        verdict = self.holdout.verify(_SHARE_SQL, guess, tolerance=tolerance, where=where)
+        phi = share_of(self._flights, self._flights.listed(cells))
+        self._note(f"is it {guess:g} on the list", verdict, phi, tolerance=tolerance)
+        return verdict
+
+    def again(self, cell: Cell) -> Answer:
+        """A question that was asked before, in other words."""
+        spaced = cell_sql(cell).replace(" = ", "=")
+        return self.holdout.mean(f"({LATE})", where=spaced, grid=_SHARES)
+
+    def refused(self) -> str:
+        """What is said to a question that may not be asked."""
+        try:
+            self.holdout.ask("max(tailnum)", grid=_MINUTES)
+        except InvalidInput as wrong:
+            return str(wrong)
+        raise AssertionError("text has no place in an answer")
+
+    def _note(self, text: str, result: Answer | Verdict, phi: Any, **more: Any) -> None:
+        self.records.append(Record(text, result, phi, **more))
+
+
+def ninetieth(cell: Cell) -> Callable[[dict[str, Any]], float]:
+    """The 90 % quantile of known delays in a cell, as a Python function of one block."""
+
+    def quantile(block: dict[str, Any]) -> float:
+        kept = np.ones(len(block["arr_delay"]), dtype=bool)
+        for column, value in cell:
+            kept &= block[column] == value
+        return float(np.nanquantile(block["arr_delay"][kept], 0.9))
+
+    return quantile

@@ -1,0 +1,177 @@
+"""Admission: a function is tried on public blocks before it is asked of sealed ones.
+
+A function of one block must give a block's value whatever came before it: it is called for each
+block in a process of its own, twice, and for all of them in one process in two orders. A vectorised
+function must treat each block by itself: it is called for all at once, in two orders, for a few at
+a time, and for each alone. What differs is refused, and the message may say everything, for the
+blocks are public. That is a check, not a proof: the certificate names the assumption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.engines.local.jobs import Job
+from holdfast.engines.local.pool import Pool
+from holdfast.engines.local.runner import Item
+from holdfast.engines.local.trials import TEXTS, TrialBlocks
+from holdfast.engines.local.worker import Trial
+from holdfast.engines.processes import WorkerDied, WorkerTimeout
+from holdfast.errors import InvalidInput
+
+__all__ = ["ASSUMPTION", "ASSUMPTION_SHARED", "Admission", "admit"]
+
+ASSUMPTION = (
+    "a vectorised estimator treats each block by itself (checked on open or synthetic blocks)"
+)
+ASSUMPTION_SHARED = (
+    "a Python estimator keeps nothing from one block for the next "
+    "(checked on open or synthetic blocks)"
+)
+
+_SINGLE_BLOCKS = 4  # enough to see a state, and each costs a process
+_SHOWN = 300  # characters of what a function said
+_CLOSE = 1e-9  # how far sums in another order may be apart
+# What a function raises because it is wrong, not because made-up blocks are.
+_MISTAKES = ("AttributeError", "ImportError", "ModuleNotFoundError", "NameError", "TypeError")
+_NAMES = ("ColumnNotFoundError", "KeyError")
+
+
+@dataclass(frozen=True)
+class Admission:
+    """How a function was checked."""
+
+    is_open: bool
+    """Whether on open blocks; else on synthetic ones."""
+    blocks: int
+    """How many of them gave values to compare."""
+    assumption: str | None
+    """What the promise takes for granted about the function."""
+
+
+@dataclass(frozen=True)
+class _Tried:
+    values: NDArray[np.float64]
+    told: str
+    changed: bool
+
+
+def admit(
+    job: Job, blocks: TrialBlocks, pool: Pool, name: str, *, isolated: bool = False
+) -> Admission:
+    """How the function was checked; `InvalidInput` if it is refused."""
+    job = replace(job, units=blocks.units)
+    compared = (_vectorised if job.vectorised else _single)(job, blocks, pool, name)
+    assumption = ASSUMPTION if job.vectorised else None if isolated else ASSUMPTION_SHARED
+    if assumption is not None and not compared:
+        assumption = assumption.replace("checked on", "could not be checked: no value on")
+    return Admission(blocks.is_open, compared, assumption)
+
+
+def _single(job: Job, blocks: TrialBlocks, pool: Pool, name: str) -> int:
+    attempt = partial(_try, pool, name, job)
+    few = blocks.ordered(range(min(_SINGLE_BLOCKS, blocks.blocks)))
+    alone = attempt(few, isolated=True)
+    _refuse_mistakes(alone, few, name)
+    given = int(np.count_nonzero(~np.isnan(alone.values)))
+    if not given and not alone.told:
+        return 0  # it runs for too long, perhaps: nothing to compare
+    again = attempt(few, isolated=True)
+    if not _identical(alone.values, again.values):
+        _refuse_random(name)
+    together = attempt(few)
+    backward = attempt(few.ordered(range(few.blocks)[::-1]))
+    same = _identical(alone.values, together.values)
+    same = same and _identical(alone.values, backward.values[::-1])
+    if not same or together.changed or backward.changed:
+        hint = (
+            "A block gave another value after other blocks than before them. Keep no counters, "
+            "caches or other state outside of the function."
+        )
+        raise InvalidInput("estimator", name, "a function that remembers nothing", hint)
+    return given
+
+
+def _vectorised(job: Job, blocks: TrialBlocks, pool: Pool, name: str) -> int:
+    attempt = partial(_try, pool, name, job)
+    count = blocks.blocks
+    alone = attempt(blocks)
+    _refuse_mistakes(alone, blocks, name)
+    whole = attempt(blocks, [(0, count)])
+    if not _identical(whole.values, attempt(blocks, [(0, count)]).values):
+        _refuse_random(name)
+    backward = blocks.ordered(range(count)[::-1])
+    other = [*range(1, count), 0]
+    pairs = [(first, min(count, first + 2)) for first in range(0, count, 2)]
+    ways = {
+        "when all blocks came at once": whole.values,
+        "when the blocks came in another order": attempt(backward, [(0, count)]).values[::-1],
+        "beside other blocks": np.roll(attempt(blocks.ordered(other), pairs).values, 1),
+    }
+    for how, values in ways.items():
+        if not _close(alone.values, values):
+            hint = (
+                f"A block's value {how} was not its value alone. Reduce over the rows of a block "
+                "only (axis=1), or leave vectorised out."
+            )
+            allowed = "a function that treats each block by itself"
+            raise InvalidInput("estimator", name, allowed, hint)
+    return int(np.count_nonzero(~np.isnan(alone.values)))
+
+
+def _try(
+    pool: Pool,
+    name: str,
+    job: Job,
+    blocks: TrialBlocks,
+    items: Sequence[Item] | None = None,
+    *,
+    isolated: bool = False,
+) -> _Tried:
+    chosen = None if items is None else tuple(items)
+    trial = Trial(job, blocks.written(), blocks.rows, chosen, isolated)
+    limits = job.limits
+    seconds = 4 * blocks.blocks * (limits.block_seconds + limits.batch_seconds)
+    try:
+        reply = pool.call(trial, seconds + 4 * limits.load_seconds)
+    except (WorkerDied, WorkerTimeout):
+        hint = "It ended the process that evaluates it, or stopped it."
+        raise InvalidInput("estimator", name, "a function that returns", hint) from None
+    end = 1 + 8 * blocks.blocks
+    values = np.frombuffer(reply[1:end], np.float64)
+    return _Tried(values, reply[end:].decode("utf-8", "replace"), bool(reply[0]))
+
+
+def _identical(one: NDArray[np.float64], two: NDArray[np.float64]) -> bool:
+    return np.array_equal(one, two, equal_nan=True)
+
+
+def _close(one: NDArray[np.float64], two: NDArray[np.float64]) -> bool:
+    return np.allclose(one, two, rtol=_CLOSE, atol=_CLOSE * 1e-6, equal_nan=True)
+
+
+def _refuse_mistakes(tried: _Tried, blocks: TrialBlocks, name: str) -> None:
+    """A function that fails on every block for a reason that no data would change."""
+    if not tried.told or not np.isnan(tried.values).all():
+        return
+    kind, _, message = tried.told.partition(": ")
+    foreign = message.strip().strip("'\"") not in TEXTS
+    if blocks.is_open or kind in _MISTAKES or (kind in _NAMES and foreign):
+        where = "open" if blocks.is_open else "synthetic"
+        hint = f"It failed on every {where} block: {tried.told[:_SHOWN]}. Nothing was charged."
+        raise InvalidInput("estimator", name, "a function that works", hint)
+
+
+def _refuse_random(name: str) -> NoReturn:
+    hint = (
+        "The same blocks gave different values when they were asked twice. Seed what it draws "
+        "inside it, as in np.random.default_rng(1)."
+    )
+    allowed = "a function that gives a block the same value every time"
+    raise InvalidInput("estimator", name, allowed, hint)

@@ -1,0 +1,145 @@
+"""Estimators in Python: a function of one block, or of many blocks at once.
+
+local_estimator(function)                    function(frame of one block) -> one number
+local_estimator(function, block="numpy")     function({column: array}) -> one number
+local_estimator(function, vectorised=True)   function({column: (blocks, t) array}) -> (blocks,)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.engines.local.identity import identify
+from holdfast.engines.local.identity.modules import version
+from holdfast.engines.local.jobs import pack
+from holdfast.errors import InvalidInput
+
+__all__ = [
+    "BLOCK_KINDS",
+    "HIDDEN",
+    "LocalEstimator",
+    "checked_columns",
+    "local_estimator",
+    "make_estimator",
+]
+
+BLOCK_KINDS = ("pandas", "polars", "arrow", "numpy")
+HIDDEN = ("__unit", "__row")  # number of the unit in its block; number of the row in the input
+
+_MODULES = {"arrow": "pyarrow"}
+_SHOWN_DIGITS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class LocalEstimator:
+    """A Python function that is asked of every block. Made by `local_estimator`.
+
+    `function` takes one block, `batched` many at once; one of them may be missing.
+    """
+
+    function: Callable[[Any], object] | None
+    batched: Callable[[dict[str, Any]], object] | None
+    columns: tuple[str, ...] | None
+    """The columns that it gets; None for all."""
+    block: str
+    """What a block is given as: one of `BLOCK_KINDS`."""
+    identity: str | None
+    """The hash of all that its value can depend on; None if that cannot be told."""
+    name: str
+    """What the function is called."""
+    payload: bytes = field(repr=False)
+    """Both functions as they were when the identity was taken, pickled."""
+    range: tuple[float, float] | None = None
+    """Bounds of its value that hold whatever the data are, if known."""
+    bounded_mean: bool = False
+    """Whether its value on a block is the mean over rows of a term within `range`."""
+    rows: int | None = None
+    """How many rows the original data must have; None where that does not matter."""
+
+    @property
+    def vectorised(self) -> bool:
+        """Whether it can take many blocks at once."""
+        return self.batched is not None
+
+    def describe(self) -> str:
+        """Name, columns and hash for people and the ledger; nothing of the data."""
+        columns = "all columns" if self.columns is None else ", ".join(self.columns)
+        kind = "vectorised" if self.function is None else self.block
+        known = "no identity" if self.identity is None else self.identity[:_SHOWN_DIGITS]
+        return f"{self.name} of {columns} ({kind}, {known})"
+
+
+def local_estimator(
+    function: object,
+    *,
+    columns: Sequence[str] | None = None,
+    block: str = "pandas",
+    vectorised: bool = False,
+) -> LocalEstimator:
+    """A Python function as an estimator.
+
+    >>> estimator = local_estimator(lambda frame: frame.x.mean(), columns=["x"])
+    >>> estimator.vectorised, len(estimator.identity)
+    (False, 64)
+    >>> local_estimator("x")
+    Traceback (most recent call last):
+    holdfast.errors.InvalidInput: function must be a function of one block; got 'x'. ...
+    """
+    if not callable(function):
+        hint = "SQL is text; a Python function takes a block and returns one number."
+        raise InvalidInput("function", function, "a function of one block", hint)
+    if block not in BLOCK_KINDS:
+        raise InvalidInput("block", block, f"one of {', '.join(BLOCK_KINDS)}")
+    kind = "numpy" if vectorised else block
+    one, many = (None, function) if vectorised else (function, None)
+    return make_estimator(one, many, checked_columns(columns), kind, _name(function))
+
+
+def make_estimator(
+    function: Callable[[Any], object] | None,
+    batched: Callable[[dict[str, Any]], object] | None,
+    columns: tuple[str, ...] | None,
+    block: str,
+    name: str,
+    *,
+    range: tuple[float, float] | None = None,  # noqa: A002 – as the field is called
+    bounded_mean: bool = False,
+    rows: int | None = None,
+) -> LocalEstimator:
+    """An estimator from functions that are known to fit."""
+    found = identify((function, batched))
+    identity = None
+    if found.digest is not None:
+        package = version(_MODULES.get(block, block))
+        parts = (found.digest, block, package, columns)
+        identity = hashlib.sha256(repr(parts).encode("utf-8")).hexdigest()
+    payload = pack((function, batched), found.modules)
+    return LocalEstimator(
+        function, batched, columns, block, identity, name, payload, range, bounded_mean, rows
+    )
+
+
+def checked_columns(columns: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The names of columns, each once; None for all."""
+    if columns is None:
+        return None
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InvalidInput("columns", columns, "names of columns, at least one")
+    if len({name.casefold() for name in names}) < len(names):
+        raise InvalidInput("columns", columns, "names of columns, each once")
+    return names
+
+
+def _name(function: object) -> str:
+    inner = getattr(function, "func", function)  # of a partial
+    qualified = getattr(inner, "__qualname__", None)
+    if not isinstance(qualified, str):
+        inner = type(inner)
+        qualified = inner.__qualname__
+    module = getattr(inner, "__module__", None)
+    named = qualified.replace(".<locals>", "").replace("<lambda>", "lambda")
+    return f"{module}.{named}" if isinstance(module, str) and module != "__main__" else named

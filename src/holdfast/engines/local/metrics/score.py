@@ -1,0 +1,251 @@
+"""A score: a model, or predictions made before, with a metric, as a function of blocks.
+
+A model predicts the rows of many blocks in one call, which is what makes it fast; that it treats
+every row by itself is an assumption, checked like that of every vectorised estimator. Predictions
+are given for all rows of the data that the holdout was created from, in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.engines.local.estimators import LocalEstimator, checked_columns, make_estimator
+from holdfast.engines.local.metrics.table import (
+    NEEDS_LABEL,
+    NEEDS_NUMBER,
+    NEEDS_PROBABILITY,
+    NEEDS_SCORE,
+    Metric,
+    find_metric,
+)
+from holdfast.errors import InvalidInput
+
+__all__ = ["score_estimator"]
+
+_ROW = "__row"
+
+
+def score_estimator(
+    model: object,
+    metric: object,
+    *,
+    target: str,
+    features: Sequence[str] | None = None,
+) -> LocalEstimator:
+    """The score of a model, or of predictions for all rows of the original data, as an estimator.
+
+    A model has `predict` and, where the metric needs it, `predict_proba` or `decision_function`.
+    Its features are those that it was fitted on, if it knows their names; else `features`; else
+    all columns but the target.
+
+    >>> scored = score_estimator(np.array([0, 1, 1]), "accuracy", target="y")
+    >>> scored.range, scored.bounded_mean, scored.columns
+    ((0.0, 1.0), True, ('y', '__row'))
+    """
+    chosen = find_metric(metric)
+    if not isinstance(target, str):
+        raise InvalidInput("target", target, "the name of a column")
+    score: Score
+    if callable(getattr(model, "predict", None)):
+        names = _feature_names(model, checked_columns(features))
+        if names is not None and target in names:
+            raise InvalidInput("features", target, "columns other than the target")
+        score = ModelScore(model, chosen, target, names)
+        columns = None if names is None else (*names, target)
+        rows, name = None, type(model).__name__
+    else:
+        predictions = _predictions(model)
+        score = PredictionScore(predictions, chosen, target)
+        columns, rows, name = (target, _ROW), len(predictions), "predictions"
+    return make_estimator(
+        score,
+        None if chosen.needs == "scorer" else score.batch,
+        columns,
+        "pandas",
+        f"{chosen.name} of {name} for {target}",
+        range=chosen.range,
+        bounded_mean=chosen.bounded_mean,
+        rows=rows,
+    )
+
+
+class Score:
+    """Values of a metric, for one block as a frame or for many as arrays."""
+
+    def __init__(self, metric: Metric, target: str) -> None:
+        self.metric, self.target = metric, target
+
+    def __call__(self, frame: Any) -> float:
+        if self.metric.needs == "scorer":
+            return self._scored(frame)
+        arrays = {name: _values(frame[name])[np.newaxis] for name in frame.columns}
+        return float(self.batch(arrays)[0])
+
+    def batch(self, arrays: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
+        """The metric of every block."""
+        target = arrays[self.target]
+        predicted, classes = self._predict(arrays, target.shape)
+        if self.metric.function is not None:
+            return self._own(target, predicted)
+        assert self.metric.batched is not None
+        if self.metric.needs in {NEEDS_PROBABILITY, NEEDS_SCORE}:
+            target = _indicator(target, classes)
+        elif self.metric.needs == NEEDS_NUMBER:
+            target, predicted = target.astype(np.float64), predicted.astype(np.float64)
+        return self.metric.sign * self.metric.batched(target, predicted)
+
+    def _own(self, target: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.float64]:
+        """A metric of the user, block by block; the rest of a batch does not fail with one."""
+        from holdfast.engines.local.terms import block_value
+
+        function, values = self.metric.function, np.full(len(target), np.nan)
+        assert function is not None
+        for block in range(len(target)):
+            try:
+                values[block] = block_value(function(*aligned(target[block], predicted[block])))
+            except Exception:
+                continue
+        return values
+
+    def _predict(
+        self, arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]
+    ) -> tuple[NDArray[Any], Any]:
+        """Predictions for every row, and the classes that a model knows."""
+        raise NotImplementedError
+
+    def _scored(self, frame: Any) -> float:
+        """One block's score by scikit-learn."""
+        raise NotImplementedError
+
+
+class ModelScore(Score):
+    """The score of a model that predicts each row from its features."""
+
+    def __init__(
+        self, model: Any, metric: Metric, target: str, features: tuple[str, ...] | None
+    ) -> None:
+        super().__init__(metric, target)
+        self.model, self.features = model, features
+
+    def _predict(
+        self, arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]
+    ) -> tuple[NDArray[Any], Any]:
+        names = [name for name in arrays if name != self.target]
+        names = names if self.features is None else list(self.features)
+        rows = self._rows({name: arrays[name].ravel() for name in names})
+        classes = getattr(self.model, "classes_", None)
+        return self._response(rows).reshape(shape), classes
+
+    def _rows(self, columns: dict[str, NDArray[Any]]) -> Any:
+        """The features as the model was given them when it was fitted: with names or without."""
+        import pandas as pd
+
+        expected = getattr(self.model, "n_features_in_", len(columns))
+        if expected != len(columns):
+            raise TypeError(f"the model takes {expected} features, and gets {len(columns)}")
+        text = {name for name, array in columns.items() if array.dtype.kind == "O"}
+        frame = pd.DataFrame(
+            {
+                name: pd.Series(array, dtype="str" if name in text else array.dtype)
+                for name, array in columns.items()
+            }
+        )
+        unnamed = hasattr(self.model, "n_features_in_") and not hasattr(
+            self.model, "feature_names_in_"
+        )
+        return frame.to_numpy() if unnamed and not text else frame
+
+    def _response(self, rows: Any) -> NDArray[Any]:
+        if self.metric.needs in {NEEDS_LABEL, NEEDS_NUMBER}:
+            return np.asarray(self.model.predict(rows))
+        if self.metric.needs == NEEDS_SCORE and hasattr(self.model, "decision_function"):
+            return np.asarray(self.model.decision_function(rows))
+        probability = np.asarray(self.model.predict_proba(rows))
+        if probability.ndim != 2 or probability.shape[1] != 2:
+            raise TypeError(f"{self.metric.name} needs a model with two classes")
+        return probability[:, 1]
+
+    def _scored(self, frame: Any) -> float:
+        from sklearn.metrics import get_scorer
+
+        columns = {name: _values(frame[name]) for name in frame.columns}
+        target = columns.pop(self.target)
+        names = list(columns) if self.features is None else list(self.features)
+        rows = self._rows({name: columns[name] for name in names})
+        classes = np.asarray(getattr(self.model, "classes_", target[:1]))
+        return float(get_scorer(self.metric.name)(self.model, rows, aligned(target, classes)[0]))
+
+
+class PredictionScore(Score):
+    """The score of predictions for all rows of the original data, in their order."""
+
+    def __init__(self, predictions: NDArray[Any], metric: Metric, target: str) -> None:
+        super().__init__(metric, target)
+        self.predictions = predictions
+
+    def _predict(
+        self, arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]
+    ) -> tuple[NDArray[Any], Any]:
+        return self.predictions[arrays[_ROW].astype(np.int64)].reshape(shape), None
+
+    def _scored(self, frame: Any) -> float:
+        from sklearn.metrics import get_scorer
+
+        scorer = get_scorer(self.metric.name)
+        predicted = self.predictions[_values(frame[_ROW]).astype(np.int64)]
+        target, predicted = aligned(_values(frame[self.target]), predicted)
+        return float(scorer._sign * scorer._score_func(target, predicted, **scorer._kwargs))
+
+
+def _values(column: Any) -> NDArray[Any]:
+    """A pandas column as the array that a vectorised function gets."""
+    if column.dtype == "boolean":
+        return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
+    array = np.asarray(column.to_numpy())
+    if array.dtype.kind in "fM":
+        return array
+    text = array.astype(object)
+    text[column.isna().to_numpy()] = None
+    return text
+
+
+def aligned(target: NDArray[Any], predicted: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The target in the predictions' type, where that loses nothing: whole numbers, booleans."""
+    if target.dtype.kind == "f" and predicted.dtype.kind in "biu":
+        whole = target.astype(predicted.dtype)
+        return (whole if np.array_equal(whole, target) else target), predicted
+    return target, predicted
+
+
+def _indicator(target: NDArray[Any], classes: Any) -> NDArray[np.float64]:
+    """1 for the second class, 0 for the first, NaN for anything else."""
+    if classes is None:
+        if target.dtype.kind not in "biuf":
+            raise TypeError("predictions of a probability need a target of 0 and 1")
+        return target.astype(np.float64)
+    first, second = classes
+    return np.where(target == second, 1.0, np.where(target == first, 0.0, np.nan))
+
+
+def _feature_names(model: object, features: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    fitted = getattr(model, "feature_names_in_", None)
+    if features is not None or fitted is None:
+        return features
+    return tuple(str(name) for name in fitted)
+
+
+def _predictions(values: object) -> NDArray[Any]:
+    allowed = "a fitted model with predict, or one prediction for every row of the data"
+    try:
+        array = np.asarray(values)
+    except Exception:
+        raise InvalidInput("model", type(values).__name__, allowed) from None
+    if array.ndim != 1 or not len(array):
+        hint = "Give one column: labels, numbers, or the probability of the second class."
+        given = f"{type(values).__name__} of shape {array.shape}"
+        raise InvalidInput("model", given, allowed, hint)
+    return array

@@ -1,0 +1,66 @@
+"""Results of a function, as the numbers that protocols take: values of blocks, sums of terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.grids.values import floats_up
+from holdfast.protocols.source import WEIGHT_SCALE
+
+__all__ = ["block_sum", "block_value", "block_values", "row_terms"]
+
+
+def block_value(result: object) -> float:
+    """One number, rounded up to a float; NaN for what is none.
+
+    >>> block_value(2), block_value("2"), block_value([2.0])
+    (2.0, nan, nan)
+    """
+    if type(result) is float or type(result) is np.float64:
+        return float(result)
+    return float(floats_up([result])[0])
+
+
+def block_values(result: object, blocks: int) -> NDArray[np.float64] | None:
+    """One number for each of many blocks; None if the result has another shape."""
+    numbers = floats_up(_several(result))
+    return numbers if numbers.shape == (blocks,) else None
+
+
+def row_terms(result: object, rows: int) -> NDArray[np.float64]:
+    """One number in [0, 1] for each row; a failure, of one or of all, is 0."""
+    numbers = floats_up(_several(result)).reshape(-1)
+    if numbers.shape != (rows,):
+        return np.zeros(rows)
+    return np.clip(np.where(np.isnan(numbers), 0.0, numbers), 0.0, 1.0)
+
+
+def _several(result: object) -> object:
+    """An array or a list; an iterator is read to its end."""
+    if isinstance(result, np.ndarray | list | tuple) or hasattr(result, "__array__"):
+        return result
+    if isinstance(result, str | bytes | dict):
+        return []
+    return list(cast(Iterable[object], result))
+
+
+def block_sum(
+    terms: NDArray[np.float64], kept: NDArray[np.float64] | None, unit: NDArray[np.int64] | None
+) -> int:
+    """Σ over units of ⌊2¹⁶·term + 1/2⌋, over the kept rows; a unit's term is its rows' average.
+
+    A unit of which no row is kept adds nothing.
+
+    >>> block_sum(np.array([1.0, 0.0, 1.0]), None, np.array([0, 0, 1])) / WEIGHT_SCALE
+    1.5
+    """
+    keep = np.ones(len(terms), np.bool_) if kept is None else kept * WEIGHT_SCALE >= 0.5
+    if unit is not None:
+        counts: NDArray[Any] = np.bincount(unit, keep)
+        totals = np.bincount(unit, terms * keep)
+        terms, keep = totals / np.maximum(counts, 1), counts > 0
+    return int(np.floor(terms[keep] * WEIGHT_SCALE + 0.5).sum())

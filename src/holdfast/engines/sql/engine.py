@@ -1,0 +1,157 @@
+"""The SQL engine: one GROUP BY for all blocks, in a process that can be killed.
+
+If the evaluation of all blocks fails, takes too long or kills the process, every block is evaluated
+again by itself, and only those that fail again are failures: that some other block failed, or that
+anything failed at all, is seen by nobody.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.arguments import real_number, whole_number
+from holdfast.engines.processes import Worker, WorkerDied, WorkerTimeout
+from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm
+from holdfast.engines.sql.queries import sums_query, values_query
+from holdfast.engines.sql.worker import Query, Setup
+from holdfast.errors import Infeasible, InvalidInput
+from holdfast.protocols.source import WEIGHT_SCALE
+
+if TYPE_CHECKING:
+    from holdfast.engines.store import BlockStore
+
+__all__ = ["SqlEngine"]
+
+_BATCH = 2**16  # blocks at once: DuckDB groups so many by their number
+# Distinct values are counted by hashing, which may split a group in two if there are many groups.
+_DISTINCT_BATCH = 2**10
+_BEYOND_DUCKDB = 2**29  # bytes that libraries and threads may take beside DuckDB's own limit
+_STARTS = 3
+
+
+class SqlEngine:
+    """Evaluates SQL estimators on the blocks of a store. Safe to share between threads.
+
+    `memory_limit` is in bytes, the time limits in seconds. `fallbacks` counts the evaluations that
+    were done again block by block: it depends on the data, and is for tests and custodians.
+    """
+
+    def __init__(
+        self,
+        store: BlockStore,
+        *,
+        memory_limit: int = 4 * 2**30,
+        threads: int | None = None,
+        time_limit: float = 600.0,
+        block_time_limit: float = 10.0,
+    ) -> None:
+        memory = whole_number("memory_limit", memory_limit, 2**26, 2**50)
+        threads = whole_number("threads", threads or os.cpu_count() or 1, 1, 1024)
+        columns = tuple((each.name, each.kind) for each in store.schema.columns)
+        path = str(store.path.absolute())
+        self._setup = Setup(path, columns, threads, memory)
+        self._store = store
+        self._seconds = real_number("time_limit", time_limit, 0, open_low=True)
+        self._block_seconds = real_number("block_time_limit", block_time_limit, 0, open_low=True)
+        self._worker: Worker | None = None
+        self._lock = threading.RLock()
+        self.fallbacks = 0
+
+    def values(
+        self, estimator: SqlEstimator, start: int = 0, stop: int | None = None
+    ) -> NDArray[np.float64]:
+        """The value on each of the blocks start, …, stop − 1; NaN is a failure."""
+        batch = _DISTINCT_BATCH if estimator.distinct else _BATCH
+        return self._all(values_query(estimator), start, stop, batch).astype(np.float64)
+
+    def sums(
+        self,
+        term: SqlTerm | None,
+        where: SqlTerm | None = None,
+        start: int = 0,
+        stop: int | None = None,
+    ) -> NDArray[np.int64]:
+        """For each of the blocks the sum of its units' terms in parts of 2⁻¹⁶; None is the term 1.
+
+        A term's own condition and `where`, a condition as a term, both hold of what is summed.
+        """
+        if where is not None and not where.boolean:
+            raise InvalidInput("where", where.text, "a condition", "Write one such as x > 0.")
+        term = term or SqlTerm(None, None, None, None, ())
+        if term.text is None and term.where is None and where is None:
+            first, last = self._bounds(start, stop)
+            return np.full(last - first, self._store.units * WEIGHT_SCALE, np.int64)
+        single = self._store.manifest.one_row_units
+        sql = sums_query(term, where, one_row_units=single)
+        return self._all(sql, start, stop, _BATCH, integers=True).astype(np.int64)
+
+    def close(self) -> None:
+        """End the process; the next question starts another."""
+        with self._lock:
+            if self._worker is not None:
+                self._worker.kill()
+            self._worker = None
+
+    def _bounds(self, start: int, stop: int | None) -> tuple[int, int]:
+        blocks = self._store.blocks
+        last = whole_number("stop", blocks if stop is None else stop, 1, blocks)
+        return whole_number("start", start, 0, last - 1), last
+
+    def _all(
+        self, sql: str, start: int, stop: int | None, batch: int, *, integers: bool = False
+    ) -> NDArray[np.generic]:
+        first, last = self._bounds(start, stop)
+        blocks = self._store.blocks
+        with self._lock:
+            parts = [
+                self._together(Query(sql, low, min(low + batch, last), blocks, integers))
+                for low in range(first, last, batch)
+            ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _together(self, query: Query) -> NDArray[np.generic]:
+        """All blocks of a query at once, or else each by itself."""
+        found = self._run(query, self._seconds)
+        if found is not None:
+            return found
+        self.fallbacks += 1
+        return np.concatenate(list(self._one_by_one(query)))
+
+    def _one_by_one(self, query: Query) -> Iterator[NDArray[np.generic]]:
+        failure: NDArray[np.generic] = np.full(1, 0 if query.integers else np.nan)
+        for block in range(query.start, query.stop):
+            alone = Query(query.sql, block, block + 1, query.blocks, query.integers)
+            found = self._run(alone, self._block_seconds)
+            yield failure if found is None else found
+
+    def _run(self, query: Query, seconds: float) -> NDArray[np.generic] | None:
+        """What the worker says of a query, or None if it fails."""
+        worker = self._ready()
+        try:
+            reply = worker.call(query, seconds)
+        except (WorkerDied, WorkerTimeout):
+            return None
+        numbers = np.frombuffer(reply, np.int64 if query.integers else np.float64)
+        return numbers if len(numbers) == query.stop - query.start else None
+
+    def _ready(self) -> Worker:
+        """A worker that is alive. That none can be started does not depend on the data."""
+        for attempt in range(_STARTS):
+            if self._worker is not None and self._worker.alive:
+                return self._worker
+            memory = self._setup.memory_limit + _BEYOND_DUCKDB
+            self._worker = Worker("holdfast.engines.sql.worker", self._setup, memory_limit=memory)
+            try:
+                self._worker.ready()
+            except (WorkerDied, WorkerTimeout):
+                time.sleep(0.1 * attempt)
+        remedy = "Look at the machine's memory and processes, and at the file of the blocks."
+        needed = "a process with DuckDB"
+        raise Infeasible("The SQL engine cannot start", needed, f"{_STARTS} have failed", remedy)

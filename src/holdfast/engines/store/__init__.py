@@ -1,0 +1,31 @@
+"""The store: a table cut into random blocks, once, and kept in Parquet files."""
+
+from __future__ import annotations
+
+from holdfast.engines.store.columns import Column, Schema
+from holdfast.engines.store.inputs import Input, open_input
+from holdfast.engines.store.manifest import Manifest, StoredFile
+from holdfast.engines.store.reader import BlockStore, check_files
+from holdfast.engines.store.registry import Known, known, remember
+from holdfast.engines.store.state import state_folder
+from holdfast.engines.store.survey import Survey
+from holdfast.engines.store.write import Split, split_units, write_store
+
+__all__ = [
+    "BlockStore",
+    "Column",
+    "Input",
+    "Known",
+    "Manifest",
+    "Schema",
+    "Split",
+    "StoredFile",
+    "Survey",
+    "check_files",
+    "known",
+    "open_input",
+    "remember",
+    "split_units",
+    "state_folder",
+    "write_store",
+]

@@ -1,0 +1,174 @@
+"""Inputs: any table, in memory or in files, as rows of checked columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from holdfast.engines.store.columns import Column, Schema, check_names
+from holdfast.engines.store.csv_files import open_csv
+from holdfast.engines.store.frames import open_frame
+from holdfast.engines.store.parquet_files import open_parquet
+from holdfast.engines.store.paths import data_files, is_paths
+from holdfast.engines.store.session import Limits, Progress, Session, no_progress
+from holdfast.engines.store.survey import Survey, survey
+from holdfast.engines.store.values import Field, kind_of
+from holdfast.errors import InvalidInput
+
+__all__ = ["Input", "open_input"]
+
+
+class _Table(Protocol):
+    def attach(self, session: Session) -> str: ...
+
+
+class _Origin(Protocol):
+    @property
+    def names(self) -> list[object]: ...
+
+    def chosen(self, names: Sequence[str], unit: str | None) -> _Table: ...
+
+
+class Input:
+    """Rows that can be read again and again; made by `open_input`, closed by `with`."""
+
+    def __init__(
+        self,
+        table: _Table,
+        fields: Sequence[Field],
+        unit: Field | None,
+        limits: Limits,
+        session: Session,
+    ) -> None:
+        self.fields = tuple(fields)
+        self.unit = unit
+        self.limits = limits
+        self._table: _Table | None = table
+        self._session = session
+        self._survey: Survey | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that will be stored: all but the id of units."""
+        return Schema(tuple(Column(each.name, str(each.kind)) for each in self.fields))
+
+    def attach(self, session: Session) -> str:
+        """The rows as SQL names them after FROM, in a session."""
+        if self._table is None:
+            raise InvalidInput("input", "a closed one", "open", "Open the data again.")
+        return self._table.attach(session)
+
+    def survey(self, progress: Progress | None = None) -> Survey:
+        """Counts and fingerprint, by reading everything; the second time they are known."""
+        if self._survey is None:
+            session, tell = self._session, progress or no_progress
+            table = self.attach(session)
+            self._survey = survey(session, table, self.fields, self.unit, tell)
+            session.close()  # what follows has a session of its own, in the holdout's folder
+        return self._survey
+
+    def count(self) -> tuple[int, int]:
+        """How many rows and how many units there are."""
+        found = self.survey()
+        return found.rows, found.units
+
+    def fingerprint(self) -> str:
+        """The same for the same rows, in whatever order, type width or file format."""
+        return self.survey().fingerprint
+
+    def close(self) -> None:
+        """Let go of the data."""
+        self._table = None
+        self._session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def open_input(
+    data: Any,
+    *,
+    unit: str | None = None,
+    columns: Sequence[str] | None = None,
+    weight: object = None,
+    missing: Sequence[str] = ("",),
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    scratch: Path | None = None,
+    progress: Progress | None = None,
+) -> Input:
+    """Open a table: types and names are checked at once, values when they are first read.
+
+    `data` is a pandas or Polars DataFrame, an Arrow table, a dictionary of arrays, a NumPy array
+    (with fields, or with names in `columns`), or paths and patterns of CSV or Parquet files.
+    `unit` is the column whose equal values make one unit of several rows. `columns` keeps these
+    columns only. `missing` are the fields of a CSV file that mean that there is no value.
+    `scratch` is a folder for what does not fit into `memory_limit`.
+
+    >>> import numpy as np
+    >>> with open_input({"id": np.array([1, 1, 2]), "x": np.array([0.5, 1, 2])}, unit="id") as rows:
+    ...     rows.schema.names, rows.count()
+    (('x',), (3, 2))
+    """
+    if weight is not None:
+        hint = "Every unit counts the same; a question may weigh: sum(w * x) / sum(w)."
+        raise InvalidInput("weight", weight, "left out", hint)
+    limits = Limits(memory_limit, threads)
+    if isinstance(columns, str):
+        raise InvalidInput("columns", columns, "a list of names", f"Write [{columns!r}].")
+    session = Session(limits, scratch)
+    try:
+        origin = _origin(data, columns, missing, session, progress or no_progress)
+        names = check_names(_wanted(origin.names, columns, unit, data))
+        table = origin.chosen(names, unit)
+        found = session.described(table.attach(session))
+        fields = [Field(n, found[n], kind_of(n, found[n], unit=n == unit)) for n in names]
+        stored = [each for each in fields if each.name != unit]
+        if not stored:
+            hint = "The id of units is not stored."
+            raise InvalidInput("data", list(names), "at least one column besides the id", hint)
+    except BaseException:
+        session.close()
+        raise
+    ids = next((each for each in fields if each.name == unit), None)
+    return Input(table, stored, ids, limits, session)
+
+
+def _origin(
+    data: Any,
+    columns: Sequence[str] | None,
+    missing: Sequence[str],
+    session: Session,
+    progress: Progress,
+) -> _Origin:
+    if not is_paths(data):
+        return open_frame(data, columns)
+    form, files = data_files(data)
+    if form == "parquet":
+        return open_parquet(files)
+    return open_csv(files, session, missing, progress)
+
+
+def _wanted(
+    names: Sequence[object], columns: Sequence[str] | None, unit: str | None, data: Any
+) -> Sequence[object]:
+    """The names to keep, in the order of the data; those asked for must exist."""
+    asked = [*(columns or []), *([] if unit is None else [unit])]
+    for name in asked:
+        if name not in names:
+            what = "unit" if name == unit else "columns"
+            index = getattr(getattr(data, "index", None), "names", [])
+            hint = "It is in the index: call reset_index() first." if name in index else ""
+            shown = ", ".join(str(each) for each in names[:12])
+            raise InvalidInput(what, name, f"among the columns ({shown})", hint)
+    return names if columns is None else [name for name in names if name in asked]

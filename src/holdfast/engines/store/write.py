@@ -1,0 +1,200 @@
+"""Writing a holdout's data: read once more, in random order, and cut into blocks as they come."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from holdfast.arguments import real_number, whole_number
+from holdfast.engines.store.cut import Part, RowGroups, numbered
+from holdfast.engines.store.inputs import Input
+from holdfast.engines.store.manifest import BLOCKS_FILE, OPEN_FILE, Manifest, StoredFile
+from holdfast.engines.store.session import Progress, Session, no_progress
+from holdfast.engines.store.shuffle import ROW, shuffled
+from holdfast.engines.store.survey import Survey
+from holdfast.errors import Infeasible, InvalidInput
+from holdfast.randomness import Entropy
+
+__all__ = ["Split", "split_units", "write_store"]
+
+_MOST_GROUP_ROWS = 200_000
+_GROUP_BYTES = 32 * 2**20  # a wide table has fewer rows in a group: it is held in memory
+_BATCHES_A_GROUP = 4
+
+
+@dataclass(frozen=True)
+class Split:
+    """How the units are divided: t units for each block, the open part, and what is left over."""
+
+    blocks: int
+    block_units: int
+    open_units: int
+    leftover_units: int
+
+
+def split_units(
+    units: int, blocks: int, open_fraction: float = 0.0, block_units: int | None = None
+) -> Split:
+    """The largest blocks that the units outside of the open part allow, or of so many units.
+
+    >>> split_units(1_000, 7, open_fraction=0.1)
+    Split(blocks=7, block_units=128, open_units=100, leftover_units=4)
+    """
+    blocks = whole_number("blocks", blocks, 1, 2**31 - 1)
+    share = real_number("open_fraction", open_fraction, 0, 1, open_high=True)
+    # The fraction as it is written: 0.29 of 100 units are 29, not 28.
+    opened = int(Fraction(repr(share)) * units)
+    least = 1 if block_units is None else whole_number("block_units", block_units, 1, 10**15)
+    t = (units - opened) // blocks
+    if t < least:
+        needed = f"at least {blocks * least:,} units, {least:,} for each block"
+        given = f"{units - opened:,} of {units:,} units are left outside of the open part"
+        remedy = "Plan for fewer questions or a wider tail, or bring more data."
+        raise Infeasible("Cutting the data into blocks", needed, given, remedy)
+    t = t if block_units is None else least
+    return Split(blocks, t, opened, units - opened - blocks * t)
+
+
+def write_store(
+    folder: Path,
+    data: Input,
+    *,
+    blocks: int,
+    open_fraction: float = 0.0,
+    block_units: int | None = None,
+    entropy: Entropy,
+    progress: Progress | None = None,
+) -> Manifest:
+    """Write `blocks.parquet`, and `open.parquet` if there is an open part, into a folder.
+
+    The units are in random order, drawn from `entropy`: the open part is the first of them, the
+    blocks follow, and what does not fill a block is counted and written nowhere. Memory is that of
+    DuckDB's limit and of one row group, whatever the size of the data. After an error the folder
+    is as it was before.
+    """
+    tell = progress or no_progress
+    found = data.survey(tell)
+    split = split_units(found.units, blocks, open_fraction, block_units)
+    for name in (BLOCKS_FILE, OPEN_FILE):
+        if (folder / name).exists():
+            hint = "A holdout is written once. Choose another folder."
+            raise InvalidInput("folder", str(folder), f"a folder without {name}", hint)
+    with _all_or_nothing() as made:
+        rows = _write(folder, data, split, entropy, found, tell, made)
+        files = tuple(_finished(file) for file in made)
+        _sync(folder)
+    sealed, opened = rows
+    return Manifest(
+        rows=found.rows,
+        units=found.units,
+        blocks=split.blocks,
+        block_units=split.block_units,
+        block_rows=sealed,
+        one_row_units=found.rows == found.units,
+        unit_column=data.unit.name if data.unit else None,
+        open_units=split.open_units,
+        open_rows=opened,
+        leftover_units=split.leftover_units,
+        leftover_rows=found.rows - sealed - opened,
+        schema=data.schema,
+        fingerprint=found.fingerprint,
+        files=files,
+    )
+
+
+@contextmanager
+def _all_or_nothing() -> Iterator[list[Path]]:
+    """A list for the files that are made: they are removed if not all goes well."""
+    made: list[Path] = []
+    try:
+        yield made
+    except BaseException:
+        for file in made:
+            file.unlink(missing_ok=True)
+        raise
+
+
+def _write(
+    folder: Path,
+    data: Input,
+    split: Split,
+    entropy: Entropy,
+    found: Survey,
+    progress: Progress,
+    made: list[Path],
+) -> tuple[int, int]:
+    """How many rows went into the blocks, and into the open part."""
+    group_rows = _group_rows(data)
+    parts = {OPEN_FILE: Part(0, split.open_units)} if split.open_units else {}
+    sealed = split.open_units + split.blocks * split.block_units
+    parts[BLOCKS_FILE] = Part(split.open_units, sealed)
+    with ExitStack() as stack:
+        session = stack.enter_context(Session(data.limits, folder))
+        batches = shuffled(data, session, entropy, group_rows // _BATCHES_A_GROUP, progress)
+        writers = {}
+        for name in parts:
+            made.append(_private(folder / name))
+            writer = RowGroups(made[-1], _arrow_schema(data), split.block_units, group_rows)
+            writers[name] = stack.enter_context(writer)
+        seen = last = 0
+        for batch, units in session.reading(numbered(batches)):
+            for name, part in parts.items():
+                writers[name].add(*part.of(batch, units))
+            seen, last = seen + batch.num_rows, int(units[-1]) + 1
+            progress("writing", min(1.0, seen / found.rows))
+    if (seen, last) != (found.rows, found.units):
+        given = f"it now has {seen:,} rows and {last:,} units, and had {found.rows:,} rows"
+        remedy = "Create the holdout when nobody writes to the data."
+        raise Infeasible("Reading the data twice", "data that do not change", given, remedy)
+    return writers[BLOCKS_FILE].rows, writers[OPEN_FILE].rows if OPEN_FILE in writers else 0
+
+
+def _group_rows(data: Input) -> int:
+    by_bytes = _GROUP_BYTES // (8 * (len(data.fields) + 3))
+    return max(_BATCHES_A_GROUP * 256, min(_MOST_GROUP_ROWS, by_bytes))
+
+
+def _arrow_schema(data: Input) -> Any:
+    import pyarrow as pa
+
+    types = {
+        "boolean": pa.bool_(),
+        "text": pa.string(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us"),
+    }
+    fields = [
+        pa.field(
+            each.name, pa.int64() if each.is_integer else types.get(str(each.kind), pa.float64())
+        )
+        for each in data.fields
+    ]
+    return pa.schema([pa.field(ROW, pa.int64()), *fields])
+
+
+def _private(file: Path) -> Path:
+    """An empty file that only its owner may read, before anything is in it."""
+    os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    return file
+
+
+def _finished(file: Path) -> StoredFile:
+    """The file on the disk for good, and what it is."""
+    with file.open("rb") as stream:
+        os.fsync(stream.fileno())
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return StoredFile(file.name, digest, file.stat().st_size)
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,19 @@
+"""The one door to the data: charge, draw, record, answer, in that order."""
+
+from __future__ import annotations
+
+from holdfast.holdout.check import Checked, Finding, check_holdout
+from holdfast.holdout.holdout import Holdout
+from holdfast.holdout.sets import BlockSet
+from holdfast.holdout.status import PartStatus, SetStatus, Status
+
+__all__ = [
+    "BlockSet",
+    "Checked",
+    "Finding",
+    "Holdout",
+    "PartStatus",
+    "SetStatus",
+    "Status",
+    "check_holdout",
+]

@@ -1,0 +1,191 @@
+"""Check: everything that a holdout says of itself, computed again from what is on disk.
+
+chain      every row follows the one before; nothing was changed, cut out or added
+receipt    the ledger continues the history of the last receipt seen, and of one that you give
+plan       every plan proves its promise again: coins, prices, failure classes, shares of β
+prices     every reservation and every charge is what its question costs under the plan
+budget     all charges together fit the budget, in the order in which they were made
+answers    every answer was paid for before it was drawn, and no question has two of them
+data       the sealed files are those that were written
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.engines.store import BlockStore, state_folder
+from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.holdout.books import Books
+from holdfast.holdout.creation import LEDGER, Charter
+from holdfast.holdout.rules import Wrong, check_recorded, check_reserved
+from holdfast.ledger.interface import Ledger
+from holdfast.ledger.receipts import Receipt, check_against
+from holdfast.ledger.rows import Row
+from holdfast.ledger.sqlite import SqliteLedger
+from holdfast.ledger.witness import Witness
+from holdfast.planning.joint import JointPlan
+
+__all__ = ["Checked", "Finding", "check_holdout"]
+
+# What reading a row raises that is well chained and says something else than a row should.
+_MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was checked."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Checked:
+    """All findings, and the receipt of the ledger that they are about."""
+
+    findings: tuple[Finding, ...]
+    receipt: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything is as it should be."""
+        return all(finding.passed for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"passed": self.passed, **asdict(self)}
+
+    def __str__(self) -> str:
+        marks = {True: "ok", False: "FAILED"}
+        lines = [f"{marks[f.passed]:<8}{f.name:<10}{f.detail}" for f in self.findings]
+        return "\n".join([*lines, f"{'':8}{'receipt':<10}{self.receipt}"])
+
+
+def check_holdout(
+    path: Path, receipt: str | None = None, *, progress: Callable[[str], None] | None = None
+) -> Checked:
+    """Check the holdout in a folder; with `receipt`, against that one too."""
+    given = None if receipt is None else Receipt.parse(receipt)
+    if not (path / LEDGER).is_file():
+        raise InvalidInput("path", str(path), "the folder of a holdout")
+    findings: list[Finding] = []
+
+    def run(name: str, step: Callable[[], str]) -> bool:
+        if progress is not None:
+            progress(name)
+        try:
+            findings.append(Finding(name, True, step()))
+        except (HoldfastError, Wrong) as wrong:
+            findings.append(Finding(name, False, str(wrong)))
+        except _MALFORMED as wrong:
+            findings.append(Finding(name, False, f"a row is not as Holdfast writes it: {wrong!r}"))
+        return findings[-1].passed
+
+    with SqliteLedger.open(path / LEDGER) as ledger:
+        if run("chain", lambda: _chain(ledger)):
+            run("receipt", lambda: _receipts(ledger, given))
+            rows = ledger.rows()
+            made: list[Charter] = []
+            if run("plan", lambda: _plan(ledger, rows[0], made)):
+                (charter,) = made
+                run("prices", lambda: _prices(charter, rows))
+                run("budget", lambda: _budget(charter, rows))
+                run("answers", lambda: _answers(charter, rows))
+                run("data", lambda: _data(path, charter))
+        return Checked(tuple(findings), str(ledger.head()) if findings[0].passed else "none")
+
+
+def _chain(ledger: Ledger) -> str:
+    return f"{ledger.verify().number:,} rows, each linked to the one before"
+
+
+def _receipts(ledger: Ledger, given: Receipt | None) -> str:
+    seen = Witness(state_folder() / "receipts").last(ledger.holdout)
+    for receipt in (seen, given):
+        if receipt is not None:
+            check_against(ledger, receipt)
+    if seen is None and given is None:
+        return "none was seen here before: an older copy would not be noticed"
+    return "the ledger continues " + ("the receipt given" if given else "the last receipt seen")
+
+
+def _plan(ledger: Ledger, first: Row, made: list[Charter]) -> str:
+    charter = Charter.from_dict(ledger.holdout, first.body)
+    made.append(charter)
+    names = ", ".join(name for each in charter.sets for name in each.protocols)
+    return f"{names}: proved again, for all at once with confidence {charter.confidence:g}"
+
+
+def _prices(charter: Charter, rows: list[Row]) -> str:
+    sets = {each.name: each for each in charter.sets}
+    books = Books(charter.sets)
+    reserved: dict[int, Row] = {}
+    before: dict[int, dict[str, int] | None] = {}
+    for row in rows:
+        if row.kind not in ("reserved", "recorded"):
+            continue
+        block_set = sets.get(row.body["set"])
+        if block_set is None:
+            raise Wrong(f"row {row.number} is about a set that the plan does not have")
+        if row.kind == "reserved":
+            check_reserved(block_set, row, books)
+            reserved[row.number] = row
+            if not isinstance(block_set.plan, JointPlan):
+                before[row.number] = books.tally(block_set.name)
+        else:
+            check_recorded(block_set, row, reserved, before)
+        books.read([row])
+    return f"{len(reserved):,} reservations and their charges recomputed from their questions"
+
+
+def _budget(charter: Charter, rows: list[Row]) -> str:
+    books = Books(charter.sets)
+    books.read(rows)  # refuses the first row that does not fit
+    spent = []
+    for each in charter.sets:
+        if isinstance(each.plan, JointPlan):
+            account = books.account(each.name)
+            spent.append(f"{each.name} {account.spent:.4g} of {each.plan.budget:.4g}")
+    return "; ".join(spent) + (" spent" if spent else "every tally follows from the one before")
+
+
+def _answers(charter: Charter, rows: list[Row]) -> str:
+    open_rows: set[int] = set()
+    keys: set[str] = set()
+    count = 0
+    for row in rows:
+        if row.kind == "reserved":
+            open_rows.add(row.number)
+        elif row.kind == "recorded":
+            numbers = set(row.body["reserves"])
+            if not numbers or not numbers <= open_rows:
+                raise Wrong(f"the answer in row {row.number} was not paid for, or twice")
+            open_rows -= numbers
+            answer = row.body["answer"]
+            if answer is None:  # exhausted: nothing was said
+                continue
+            count += 1
+            if row.question is not None and row.question in keys:
+                raise Wrong(f"the question of row {row.number} has two answers")
+            keys |= {row.question} if row.question is not None else set()
+            if charter.seed is not None and _certified(answer):
+                raise Wrong(f"row {row.number} certifies an answer of a seeded holdout")
+    lost = f"; {len(open_rows):,} reservations without one, charged in full" if open_rows else ""
+    return f"{count:,}, each paid for first{lost}"
+
+
+def _certified(answer: dict[str, Any]) -> bool:
+    """Whether the answer, or a step of it, says that it is certified."""
+    steps = (
+        (answer["verdict"], answer["correction"]) if answer["type"] == "corrected" else (answer,)
+    )
+    return any(step is not None and step["certified"] for step in steps)
+
+
+def _data(path: Path, charter: Charter) -> str:
+    BlockStore(path, charter.manifest).check_files()
+    return f"{len(charter.manifest.files)} sealed files, unchanged"

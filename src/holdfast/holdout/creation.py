@@ -1,0 +1,296 @@
+"""Creation: from a table and a plan to a sealed folder, all of it or nothing.
+
+Everything is written into a folder beside the wanted one, synced, and renamed into place.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from holdfast.arguments import real_number, whole_number
+from holdfast.engines.store import (
+    BlockStore,
+    Manifest,
+    Schema,
+    known,
+    open_input,
+    remember,
+    split_units,
+    write_store,
+)
+from holdfast.errors import InvalidInput
+from holdfast.holdout.sets import (
+    AnyPlan,
+    BlockSet,
+    joint_confidence,
+    planned_universe,
+    read_sets,
+    sets_for,
+)
+from holdfast.holdout.worlds import Cells, check_cells, read_cells, world_size, write_world
+from holdfast.ledger.sqlite import SqliteLedger
+from holdfast.planning.shapes import BoundedMean
+from holdfast.randomness import Entropy, SeededEntropy, system_entropy
+
+__all__ = ["FORMAT", "LEDGER", "Charter", "create_holdout"]
+
+FORMAT = 1
+LEDGER = "ledger.sqlite"
+
+Progress = Callable[[str, float], None]
+PlanMaker = Callable[[int], AnyPlan | Iterable[AnyPlan]]
+
+
+@dataclass(frozen=True)
+class Charter:
+    """What a holdout was created as: the first row of its ledger."""
+
+    identity: str
+    name: str
+    manifest: Manifest
+    sets: tuple[BlockSet, ...]
+    ranges: Mapping[str, tuple[float, float]]
+    cells: Cells | None
+    target: str | None
+    seed: int | None
+    new_budget: str | None
+    earlier: tuple[str, ...]
+
+    @property
+    def confidence(self) -> float:
+        """For all answers of all sets at once."""
+        return joint_confidence(self.sets)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "format": FORMAT,
+            "holdfast": version("holdfast"),
+            "name": self.name,
+            "manifest": self.manifest.to_dict(),
+            "sets": [each.to_dict() for each in self.sets],
+            "ranges": {name: list(pair) for name, pair in self.ranges.items()},
+            "universe": None if self.cells is None else self.cells.to_dict(),
+            "target": self.target,
+            "seed": self.seed,
+            "new_budget": self.new_budget,
+            "earlier": list(self.earlier),
+        }
+
+    @classmethod
+    def from_dict(cls, identity: str, data: Mapping[str, Any]) -> Charter:
+        """What `to_dict` wrote; every plan proves itself again."""
+        if data.get("format") != FORMAT:
+            hint = "Open it with the version of Holdfast that made it, or a newer one."
+            raise InvalidInput("holdout", data.get("format"), f"of format {FORMAT}", hint)
+        manifest, universe = Manifest.from_dict(data["manifest"]), data["universe"]
+        return cls(
+            identity=identity,
+            name=data["name"],
+            manifest=manifest,
+            sets=read_sets(data["sets"], manifest.blocks),
+            ranges={name: (low, high) for name, (low, high) in data["ranges"].items()},
+            cells=None if universe is None else read_cells(universe, manifest.schema),
+            target=data["target"],
+            seed=data["seed"],
+            new_budget=data["new_budget"],
+            earlier=tuple(data["earlier"]),
+        )
+
+
+def create_holdout(
+    path: Path,
+    data: object,
+    plan: AnyPlan | Iterable[AnyPlan] | PlanMaker,
+    *,
+    unit: str | None,
+    columns: Sequence[str] | None,
+    open_fraction: float,
+    block_units: int | None,
+    ranges: Mapping[str, tuple[float, float]] | None,
+    universe: Mapping[str, Sequence[object]] | None,
+    target: str | None,
+    weight: str | None,
+    name: str | None,
+    new_budget: str | None,
+    seed: int | None,
+    memory_limit: str | None,
+    threads: int | None,
+    progress: Progress | None,
+) -> Charter:
+    """Seal the data under the plan; `plan` may also be a function of the number of units."""
+    _refuse_weight(weight)
+    if path.exists():
+        hint = "Choose another path, or open the holdout that is there."
+        raise InvalidInput("path", str(path), "a path where nothing is yet", hint)
+    reason = None if new_budget is None else _line("new_budget", new_budget, 500)
+    title = _line("name", path.name.removesuffix(".holdfast") if name is None else name, 200)
+    open_fraction = real_number("open_fraction", open_fraction, 0, 1, open_high=True)
+    seed = None if seed is None else whole_number("seed", seed, 0, 2**64 - 1)
+    entropy = system_entropy() if seed is None else SeededEntropy(seed)
+    with _folder_beside(path) as folder:
+        with open_input(
+            data,
+            unit=unit,
+            columns=columns,
+            memory_limit=memory_limit,
+            threads=threads,
+            scratch=folder,
+            progress=progress,
+        ) as table:
+            checked = _checked_ranges(ranges, table.schema)
+            if target is not None and table.schema.find(target) is None:
+                raise InvalidInput("target", target, f"one of {', '.join(table.schema.names[:20])}")
+            units = table.count()[1]
+            earlier = _earlier(table.fingerprint(), reason)
+            sealed = units - split_units(units, 1, open_fraction).open_units
+            cells = None if universe is None else read_cells(universe, table.schema)
+            sets = sets_for(plan(sealed) if callable(plan) else plan)
+            _check_world(sets, cells, block_units)
+            manifest = write_store(
+                folder,
+                table,
+                blocks=sum(each.blocks for each in sets),
+                open_fraction=open_fraction,
+                block_units=block_units,
+                entropy=entropy,
+                progress=progress,
+            )
+        if cells is not None:
+            check_cells(BlockStore(folder, manifest), cells)
+            made = write_world(folder, cells, manifest.block_units)
+            manifest = replace(manifest, files=(*manifest.files, made))
+        charter = Charter(
+            identity=_identity(),
+            name=title,
+            manifest=manifest,
+            sets=sets,
+            ranges=checked,
+            cells=cells,
+            target=target,
+            seed=seed,
+            new_budget=reason,
+            earlier=earlier,
+        )
+        _seal(folder, charter)
+        folder.rename(path)
+    _sync(path.parent)
+    remember(manifest.fingerprint, charter.identity, path.resolve())
+    return charter
+
+
+def _check_world(sets: Iterable[BlockSet], cells: Cells | None, units: int | None) -> None:
+    """Weights need a universe, and blocks of a size that is known before the plan is made."""
+    planned = [size for each in sets if (size := planned_universe(each.plan)) is not None]
+    if cells is None or units is None:
+        if planned:
+            hint = "Say which values columns can have, and how many units a block has."
+            raise InvalidInput("universe", None, "given with block_units for weights", hint)
+        if cells is not None:
+            raise InvalidInput("block_units", units, "given with a universe", "For instance 1.")
+        return
+    size = world_size(cells, units)
+    for each in planned:
+        if each != size:
+            hint = "Plan weights for the universe that the values and block_units make."
+            raise InvalidInput("universe", size, f"the {each:,} blocks of the plan", hint)
+
+
+def _seal(folder: Path, charter: Charter) -> None:
+    """The ledger, the locks, and everything on disk."""
+    (folder / "locks").mkdir(mode=0o700, exist_ok=True)
+    SqliteLedger.create(folder / LEDGER, charter.identity, charter.to_dict()).close()
+    _sync(folder)
+
+
+@contextmanager
+def _folder_beside(path: Path) -> Iterator[Path]:
+    """A new folder on the same disk; removed, with all that is in it, after an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = path.with_name(f".{path.name}.creating-{_identity()[:8]}")
+    folder.mkdir(mode=0o700)
+    try:
+        yield folder
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _identity() -> str:
+    """128 bits that no other holdout has."""
+    high, low = (int(word) for word in system_entropy().words(2))
+    return f"{high:016x}{low:016x}"
+
+
+def _earlier(fingerprint: str, reason: str | None) -> tuple[str, ...]:
+    """Holdouts that were made of the same data; refused unless there is a reason."""
+    earlier = tuple(each.holdout_id for each in known(fingerprint))
+    if earlier and reason is None:
+        hint = (
+            "A second holdout of the same data is a second budget for the same units, and neither "
+            "promise holds for both. If nothing of these data was ever asked, or you accept that, "
+            "say why: new_budget='…' (--new-budget). The reason is shown in every report."
+        )
+        what = f"those of holdout {earlier[-1]}"
+        raise InvalidInput("data", what, "data of which no holdout was made", hint)
+    return earlier
+
+
+def _line(parameter: str, given: object, longest: int) -> str:
+    """One line of text that is safe to show: no control characters."""
+    text = given.strip() if isinstance(given, str) else ""
+    if not 1 <= len(text) <= longest or not text.isprintable():
+        raise InvalidInput(parameter, given, f"1 to {longest} printable characters")
+    return text
+
+
+def _refuse_weight(weight: str | None) -> None:
+    if weight is not None:
+        hint = (
+            "Every unit counts once: the promise is about units drawn alike. An estimator may "
+            "weigh by a column itself: sum(w * x) / sum(w)."
+        )
+        raise InvalidInput("weight", weight, "left out", hint)
+
+
+def _checked_ranges(
+    ranges: Mapping[str, tuple[float, float]] | None, schema: Schema
+) -> dict[str, tuple[float, float]]:
+    checked: dict[str, tuple[float, float]] = {}
+    for name, pair in (ranges or {}).items():
+        column = schema.find(name)
+        if column is None or column.kind != "number":
+            numbers = [each.name for each in schema.columns if each.kind == "number"]
+            raise InvalidInput("ranges", name, f"a column of numbers: {', '.join(numbers[:20])}")
+        try:
+            low, high = pair
+        except (TypeError, ValueError):
+            raise InvalidInput("ranges", pair, f"a pair (low, high) for {name}") from None
+        whole = BoundedMean(low, high)  # says what is wrong with the pair
+        checked[column.name] = (float(whole.low), float(whole.high))
+    return checked
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def chosen_entropy(seed: int | None, number: int) -> Entropy:
+    """The operating system's; or, for a seeded holdout, one that depends on the draw's number."""
+    if seed is None:
+        return system_entropy()
+    import hashlib
+
+    digest = hashlib.sha256(f"{seed} {number}".encode()).digest()
+    return SeededEntropy(int.from_bytes(digest[:8], "big"))

@@ -1,0 +1,61 @@
+"""Which part of the plan answers which kind of question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from holdfast.errors import InvalidInput
+from holdfast.holdout.questions import Verb
+from holdfast.holdout.sets import BlockSet, Offer
+from holdfast.planning.joint import JointPlan
+
+__all__ = ["choose_offer", "offers_of"]
+
+# The protocols that can answer, the first choice first. An estimate serves where a plan has no part
+# made for means or guesses: its promise covers them, at its own price.
+_SERVES: dict[Verb, tuple[str, ...]] = {
+    "ask": (
+        *("estimate", "exact", "simple", "amplified"),
+        *("weights", "exact-weights", "rounds", "split"),
+    ),
+    "interval": ("interval",),
+    "mean": ("mean", "estimate", "simple"),
+    "verify": ("verify", "exact-verify", "estimate", "simple"),
+    "correct": ("verify", "exact-correct"),
+}
+
+
+def offers_of(sets: Iterable[BlockSet]) -> tuple[Offer, ...]:
+    """Everything that can be asked."""
+    found: list[Offer] = []
+    for each in sets:
+        if isinstance(each.plan, JointPlan):
+            found += [Offer(each, part) for part in each.plan.parts]
+        else:
+            found.append(Offer(each, None))
+    return tuple(found)
+
+
+def choose_offer(offers: tuple[Offer, ...], verb: Verb, by: str | None) -> Offer:
+    """The part named, or the best one for the verb."""
+    able = [offer for offer in offers if offer.protocol in _SERVES[verb] and _fit(offer, verb)]
+    if by is not None:
+        for offer in able:
+            if offer.name == by:
+                return offer
+        names = ", ".join(offer.name for offer in able) or "none in this plan"
+        raise InvalidInput("by", by, f"the name of a part that can {verb}: {names}")
+    for protocol in _SERVES[verb]:
+        for offer in able:
+            if offer.protocol == protocol:
+                return offer
+    planned = ", ".join(offer.name for offer in offers)
+    hint = f"This holdout was planned for {planned}. A plan is made before the data are sealed."
+    raise InvalidInput("question", verb, f"one that the plan covers ({_SERVES[verb][0]})", hint)
+
+
+def _fit(offer: Offer, verb: Verb) -> bool:
+    """A correction by looks needs a part that verifies and one that estimates."""
+    if verb != "correct" or not isinstance(offer.set.plan, JointPlan):
+        return True
+    return any(part.protocol == "estimate" for part in offer.set.plan.parts)

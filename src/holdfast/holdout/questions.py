@@ -1,0 +1,61 @@
+"""Questions: what is asked, in a form that can be compared, written down and shown.
+
+Two questions are the same if they ask the same part of the plan the same thing: the same estimator
+and filter, grid, guess and options. Then they have the same key, and the second is answered from
+the ledger, free. An estimator without an identity (a callable that cannot be hashed) makes every
+question new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from holdfast.grids import Grid
+from holdfast.ledger.rows import canonical
+from holdfast.planning.shapes import Shape
+
+__all__ = ["Question", "Verb"]
+
+Verb = Literal["ask", "correct", "interval", "mean", "verify"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question to one part of the plan."""
+
+    verb: Verb
+    part: str
+    estimator: Any
+    identity: str | None
+    about: dict[str, Any]  # what people and the ledger read; nothing of it depends on the data
+    where: Any = None
+    grid: Grid | None = None
+    guess: float | None = None
+    tolerance: float | None = None
+    claim: str | None = None
+    shape: Shape | None = None
+    assumptions: tuple[str, ...] = field(default=())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The question as the ledger keeps it."""
+        given = {
+            "verb": self.verb,
+            "part": self.part,
+            "estimator": self.about,
+            "grid": None if self.grid is None else self.grid.to_json(),
+            "guess": self.guess,
+            "tolerance": self.tolerance,
+            "claim": self.claim,
+            "shape": None if self.shape is None else self.shape.to_dict(),
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def key(self) -> str | None:
+        """What identifies the question; None if it cannot be told from others."""
+        if self.identity is None:
+            return None
+        text = canonical({**self.to_dict(), "estimator": self.identity})
+        return hashlib.sha256(text.encode()).hexdigest()

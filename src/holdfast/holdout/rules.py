@@ -1,0 +1,127 @@
+"""Rules: what a row of the ledger may say, given its question, its plan and the rows before it.
+
+Whoever can write to the ledger can chain rows of their own. They still have to be rows that a
+holdout could have written: each question at its price, each refund earned by its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.holdout.books import Books, read_tally
+from holdfast.holdout.prices import (
+    charged_parts,
+    final_charge,
+    final_tally,
+    tally_fits,
+    worst_charge,
+    worst_tally,
+)
+from holdfast.holdout.records import read_result
+from holdfast.holdout.sets import BlockSet
+from holdfast.ledger.rows import Row
+from holdfast.planning.exact import ExactWeights
+from holdfast.planning.joint import JointPlan
+from holdfast.planning.parts import VerdictPart, WeightsPart
+from holdfast.protocols.account import Charge
+
+__all__ = ["Wrong", "check_recorded", "check_reserved"]
+
+Answer = Mapping[str, Any]
+
+
+class Wrong(Exception):
+    """Something does not add up; the message says what."""
+
+
+def check_reserved(block_set: BlockSet, row: Row, books: Books) -> None:
+    """A reservation is the worst case of its question, and fits what is left."""
+    plan, question = block_set.plan, row.body["question"]
+    if question["part"] not in block_set.protocols:
+        raise Wrong(f"row {row.number} asks a part that its set does not have")
+    if isinstance(plan, JointPlan):
+        held = Charge.from_dict(row.body["charge"])
+        if held.part not in charged_parts(plan, question):
+            raise Wrong(f"row {row.number} charges another part than its question asks")
+        if held != worst_charge(plan, question, held.part):
+            raise Wrong(f"row {row.number} reserves another price than its question has")
+    elif not isinstance(plan, ExactWeights):
+        before = books.tally(block_set.name)
+        if read_tally(row.body["tally"]) != worst_tally(plan, before, question):
+            raise Wrong(f"row {row.number} reserves another tally than its question has")
+        if not tally_fits(plan, before, question):
+            raise Wrong(f"row {row.number} asks more than the plan has left")
+
+
+def check_recorded(
+    block_set: BlockSet,
+    row: Row,
+    reserved: Mapping[int, Row],
+    before: Mapping[int, dict[str, int] | None],
+) -> None:
+    """An answer settles its own reservations, at what it says that it cost.
+
+    `reserved` are the open reservations by number, `before` the tally before each of them.
+    """
+    plan, question, answer = block_set.plan, row.body["question"], row.body["answer"]
+    numbers = row.body["reserves"]
+    paid = [reserved.get(number) for number in numbers]
+    if not paid or None in paid or len(set(numbers)) != len(numbers):
+        raise Wrong(f"the answer in row {row.number} was not paid for, or twice")
+    if any(each is None or each.body["question"] != question for each in paid):
+        raise Wrong(f"row {row.number} is paid for by another question's reservation")
+    if answer is not None:
+        read_result(answer, "", cached=False)  # says what is wrong with it
+    if isinstance(plan, JointPlan):
+        held = [Charge.from_dict(each.body["charge"]) for each in paid if each is not None]
+        _charges(plan, row, held)
+    elif not isinstance(plan, ExactWeights):
+        (number,) = numbers
+        mine = [n for n, each in reserved.items() if each.body["set"] == block_set.name]
+        if number != max(mine):
+            raise Wrong(f"row {row.number} goes back behind a later question")
+        if read_tally(row.body["tally"]) != final_tally(plan, before[number], question, answer):
+            raise Wrong(f"row {row.number} leaves a tally that its answer does not leave")
+
+
+def _charges(plan: JointPlan, row: Row, held: list[Charge]) -> None:
+    question, answer = row.body["question"], row.body["answer"]
+    wanted = charged_parts(plan, question)
+    parts = [each.part for each in held]
+    several = isinstance(plan.part(question["part"]), WeightsPart)
+    if answer is None:  # exhausted at the second of two steps: the first is given back
+        wanted = wanted[:1]
+    if parts != wanted and not (several and set(parts) == set(wanted)):
+        raise Wrong(f"row {row.number} is not charged to the parts that answer it")
+    for worst, data in zip(held, row.body["charges"], strict=True):
+        charge = Charge.from_dict(data)
+        if charge != _due(plan, worst, charge, answer):
+            raise Wrong(f"row {row.number} charges another price than its answer has")
+        step = _step(plan, worst, answer)
+        if step is not None and not several and step["price"] != float(charge.price):
+            raise Wrong(f"row {row.number} shows another price than it charges")
+
+
+def _due(plan: JointPlan, worst: Charge, charge: Charge, answer: Answer | None) -> Charge:
+    """What the answer says that this reservation came to."""
+    part, step = plan.part(worst.part), _step(plan, worst, answer)
+    if isinstance(part, WeightsPart):
+        return final_charge(plan, worst, charge.looks, charge.noes)
+    if step is None:  # nothing was drawn for it, and it may be given back
+        return Charge(worst.part, worst.price * 0, 0)
+    if not isinstance(part, VerdictPart):
+        return worst
+    if step["verdict"] == "yes":
+        return final_charge(plan, worst, worst.looks, 0)
+    looks = min(max(charge.looks, 1), worst.looks)
+    return final_charge(plan, worst, looks, 1)
+
+
+def _step(plan: JointPlan, worst: Charge, answer: Answer | None) -> Answer | None:
+    """What was said for this reservation; None if nothing was."""
+    if answer is None or answer["type"] != "corrected":
+        return answer
+    found = "verdict" if isinstance(plan.part(worst.part), VerdictPart) else "correction"
+    step: Answer | None = answer[found]
+    return step

@@ -1,0 +1,177 @@
+"""Sets: which blocks serve which plan.
+
+Protocols that share a budget share a set. Those that answer exactly have blocks of their own, for
+nothing else about these may be seen. Sets are disjoint; what they promise holds for all of them at
+once with probability at least 1 minus the sum of their β.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any
+
+from holdfast.errors import Damaged, InvalidInput
+from holdfast.planning.exact import (
+    ExactCorrections,
+    ExactEstimates,
+    ExactVerdicts,
+    ExactWeights,
+)
+from holdfast.planning.joint import JointPlan, joint_from
+from holdfast.planning.kept import KeptPlan, kept_dict, kept_plan
+from holdfast.planning.parts import Part, SearchPart, WeightsPart
+from holdfast.planning.plan import Plan
+from holdfast.planning.rounds import RoundsPlan
+from holdfast.planning.splits import SplitPlan, split_plan
+
+__all__ = ["BlockSet", "Offer", "joint_confidence", "planned_universe", "read_sets", "sets_for"]
+
+AnyPlan = Plan | KeptPlan
+
+
+@dataclass(frozen=True)
+class BlockSet:
+    """One plan and the blocks first, …, first + blocks − 1 that it was made for."""
+
+    name: str
+    plan: KeptPlan
+    first: int
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks the set has; sub-blocks, where the plan takes medians of them."""
+        return self.plan.blocks * _subblocks(self.plan)
+
+    @property
+    def failure(self) -> Fraction:
+        """β: 1/20 for a confidence of 0.95, as written."""
+        return 1 - Fraction(repr(float(self.plan.confidence)))
+
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        """What can be asked of it, as the plan names it."""
+        return self.plan.names if isinstance(self.plan, JointPlan) else (protocol_of(self.plan),)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data."""
+        return {"name": self.name, "first": self.first, "plan": kept_dict(self.plan)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> BlockSet:
+        """The set that `to_dict` wrote; its plan proves itself again."""
+        return cls(str(data["name"]), kept_plan(data["plan"]), int(data["first"]))
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One thing that can be asked: a part of a joint plan, or a plan of its own."""
+
+    set: BlockSet
+    part: Part | None
+
+    @property
+    def name(self) -> str:
+        """How the user names it."""
+        return self.set.name if self.part is None else self.part.name
+
+    @property
+    def protocol(self) -> str:
+        """Its protocol."""
+        return protocol_of(self.set.plan) if self.part is None else self.part.protocol
+
+
+def protocol_of(plan: KeptPlan) -> str:
+    """The protocol of a plan that is not joint."""
+    if isinstance(plan, RoundsPlan):
+        return "rounds"
+    if isinstance(plan, SplitPlan):
+        return "split"
+    if isinstance(plan, ExactEstimates):
+        return "exact"
+    assert isinstance(plan, ExactVerdicts | ExactCorrections | ExactWeights)
+    return f"exact-{plan.protocol}"
+
+
+def planned_universe(plan: KeptPlan) -> int | None:
+    """The number of blocks that weights were planned for; None if the plan has no weights."""
+    if isinstance(plan, ExactWeights):
+        return plan.universe
+    parts = plan.parts if isinstance(plan, JointPlan) else ()
+    return next((part.universe for part in parts if isinstance(part, WeightsPart)), None)
+
+
+def _subblocks(plan: KeptPlan) -> int:
+    if not isinstance(plan, JointPlan):
+        return 1
+    return max(part.subblocks if isinstance(part, SearchPart) else 1 for part in plan.parts)
+
+
+def sets_for(plans: AnyPlan | Iterable[AnyPlan]) -> tuple[BlockSet, ...]:
+    """The sets that plans need, one after the other."""
+    given: Sequence[object] = [*plans] if isinstance(plans, Iterable) else [plans]
+    if not given:
+        raise InvalidInput("plan", given, "at least one plan", "Make one with holdfast.plan(…).")
+    made: list[BlockSet] = []
+    first = 0
+    for plan in given:
+        kept = _checked(plan)
+        name = _set_name(kept)
+        if any(other.name == name for other in made):
+            hint = "Protocols that may share blocks belong into one plan: holdfast.joint_plan."
+            raise InvalidInput("plan", name, "given once for each kind", hint)
+        made.append(BlockSet(name, kept, first))
+        first += made[-1].blocks
+    joint_confidence(made)
+    return tuple(made)
+
+
+def _set_name(plan: KeptPlan) -> str:
+    """Plans of looks share the main set, unless their blocks are made of sub-blocks."""
+    if not isinstance(plan, JointPlan):
+        return protocol_of(plan)
+    return "main" if _subblocks(plan) == 1 else "amplified"
+
+
+def _checked(plan: object) -> KeptPlan:
+    if isinstance(plan, Plan) and plan.method == "split":
+        return split_plan(plan.queries, plan.tail_low, plan.tail_high, plan.confidence)
+    if isinstance(plan, Plan):
+        return joint_from(plan)
+    if not isinstance(plan, KeptPlan):
+        hint = "Make one with holdfast.plan, holdfast.joint_plan or holdfast.planning."
+        raise InvalidInput("plan", type(plan).__name__, "a plan", hint)
+    if not plan.verify():
+        raise InvalidInput("plan", plan.blocks, "a plan that certifies itself", "Make it again.")
+    if isinstance(plan, RoundsPlan) and isinstance(plan.verification, JointPlan):
+        hint = "Make it with rounds_plan(…, exact=True)."
+        raise InvalidInput("plan", "verification by looks", "rounds verified exactly", hint)
+    if _subblocks(plan) > 1 and isinstance(plan, JointPlan) and len(plan.parts) > 1:
+        hint = "Make a plan of its own for medians of sub-blocks."
+        raise InvalidInput("plan", plan.names, "one without amplified beside others", hint)
+    return plan
+
+
+def read_sets(data: Sequence[Mapping[str, Any]], blocks: int) -> tuple[BlockSet, ...]:
+    """The sets as they were written. No block may serve two of them: that would be two budgets."""
+    sets = tuple(BlockSet.from_dict(each) for each in data)
+    ends = accumulate((each.blocks for each in sets), initial=0)
+    names = {each.name for each in sets}
+    if [*(each.first for each in sets), blocks] != [*ends] or len(names) != len(sets):
+        found = ", ".join(f"{each.name} from {each.first:,}" for each in sets)
+        remedy = "Ask nothing more of this holdout, and put back the newest copy of the folder."
+        raise Damaged("The plan", f"disjoint sets of all {blocks:,} blocks", found, remedy)
+    return sets
+
+
+def joint_confidence(sets: Iterable[BlockSet]) -> float:
+    """The confidence that holds for the promises of all sets at once."""
+    together = 1 - sum((one.failure for one in sets), start=Fraction(0))
+    if together <= 0:
+        hint = "Plan each with a higher confidence: what they may fail adds up."
+        raise InvalidInput("confidence", float(together), "above 0 for all plans together", hint)
+    rounded = float(together)
+    return rounded if Fraction(repr(rounded)) <= together else math.nextafter(rounded, 0.0)

@@ -1,0 +1,175 @@
+"""Status: what is spent, what is left, and what it still buys."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.holdout.books import Books, JointBook
+from holdfast.holdout.creation import Charter
+from holdfast.holdout.sets import BlockSet
+from holdfast.ledger.receipts import Receipt
+from holdfast.notebook import html_bar, html_table
+from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts
+from holdfast.planning.joint import JointPlan
+
+__all__ = ["PartStatus", "SetStatus", "Status", "status_of"]
+
+
+@dataclass(frozen=True)
+class PartStatus:
+    """What one part could still answer, were all the rest of the budget spent on it."""
+
+    name: str
+    protocol: str
+    planned: int
+    questions_left: int
+    refusals_left: int | None
+
+
+@dataclass(frozen=True)
+class SetStatus:
+    """One set: its blocks, its budget and its parts. `spent` and `budget` are in one currency."""
+
+    name: str
+    blocks: int
+    currency: str
+    budget: float
+    spent: float
+    unsettled: int
+    parts: tuple[PartStatus, ...]
+
+    @property
+    def used(self) -> float:
+        """The share of the budget that is spent."""
+        return min(1.0, self.spent / self.budget)
+
+
+@dataclass(frozen=True)
+class Status:
+    """A holdout at one moment."""
+
+    name: str
+    holdout: str
+    path: str
+    certified: bool
+    confidence: float
+    units: int
+    blocks: int
+    block_units: int
+    open_units: int
+    leftover_units: int
+    answers: int
+    sets: tuple[SetStatus, ...]
+    receipt: str
+    new_budget: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text."""
+        return asdict(self)
+
+    def _repr_html_(self) -> str:
+        items = {
+            "answers": f"{self.answers:,}, for all at once with confidence {self.confidence:g}",
+            "blocks": f"{self.blocks:,} of {self.block_units:,} units",
+        }
+        for each in self.sets:
+            rest = "; ".join(f"{p.name} {p.questions_left:,} more" for p in each.parts)
+            items[each.name] = f"{each.used:.1%} spent: {rest}"
+        bars = "".join(html_bar(each.used) for each in self.sets)
+        return html_table(self.name, {**items, "receipt": self.receipt}) + bars
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.name}: {self.answers:,} questions answered, for all at once with confidence "
+            f"{self.confidence:g}" + ("" if self.certified else " (seeded: nothing is certified)"),
+            f"  {self.blocks:,} blocks of {self.block_units:,} units, {self.open_units:,} open, "
+            f"{self.leftover_units:,} left over",
+        ]
+        for each in self.sets:
+            lines.append(
+                f"  {each.name:<14}{each.used:7.1%} of the budget is spent "
+                f"({each.spent:.4g} of {each.budget:.4g} {each.currency})"
+            )
+            for part in each.parts:
+                refusals = part.refusals_left
+                more = "" if refusals is None else f", {refusals:,} refusals"
+                lines.append(
+                    f"    {part.name:<14}{part.questions_left:,} more questions{more}, were all "
+                    "the rest spent on them"
+                )
+            if each.unsettled:
+                lines.append(f"    {each.unsettled:,} reserved and not recorded: charged in full")
+        if self.new_budget is not None:
+            lines.append(f"  a new budget for known data, because: {self.new_budget}")
+        return "\n".join([*lines, f"  receipt {self.receipt}"])
+
+
+def status_of(charter: Charter, path: Path, books: Books, head: Receipt) -> Status:
+    """The status that the books show."""
+    manifest = charter.manifest
+    return Status(
+        name=charter.name,
+        holdout=charter.identity,
+        path=str(path),
+        certified=charter.seed is None,
+        confidence=charter.confidence,
+        units=manifest.units,
+        blocks=manifest.blocks,
+        block_units=manifest.block_units,
+        open_units=manifest.open_units,
+        leftover_units=manifest.leftover_units,
+        answers=books.answers,
+        sets=tuple(_set_status(each, books) for each in charter.sets),
+        receipt=str(head),
+        new_budget=charter.new_budget,
+    )
+
+
+def _set_status(block_set: BlockSet, books: Books) -> SetStatus:
+    plan = block_set.plan
+    book = books[block_set.name]
+    if isinstance(plan, JointPlan):
+        assert isinstance(book, JointBook)
+        buys = book.account.buys()
+        parts = tuple(
+            PartStatus(
+                part.name,
+                part.protocol,
+                part.queries,
+                buys[part.name].questions,
+                buys[part.name].refusals,
+            )
+            for part in plan.parts
+        )
+        spent, budget, currency = book.account.spent, plan.budget, "stability"
+    else:
+        used, budget, currency = _tally_use(block_set, books.tally(block_set.name) or {})
+        spent = float(used)
+        left = max(0, int(budget - used))
+        refusals = left if currency == "refusals" else None
+        queries = int(getattr(plan, "queries", 0))
+        questions = queries - (books.tally(block_set.name) or {}).get("asked", 0)
+        count = left if currency == "questions" else (questions if left else 0)
+        (name,) = block_set.protocols
+        parts = (PartStatus(name, name, queries, count, refusals),)
+    return SetStatus(
+        block_set.name, block_set.blocks, currency, budget, spent, book.unsettled, parts
+    )
+
+
+def _tally_use(block_set: BlockSet, tally: dict[str, int]) -> tuple[float, float, str]:
+    """What is used of how much, and of what, where a set is charged in things said."""
+    plan = block_set.plan
+    if isinstance(plan, ExactVerdicts | ExactCorrections):
+        return tally.get("refused", 0), plan.refusals, "refusals"
+    if isinstance(plan, ExactEstimates):
+        room = tally.get("room", plan.grid ** (plan.queries - 1))
+        # As the protocol rounds it: rounding must not cost a whole question.
+        left = round(1 + math.log(room) / math.log(plan.grid), 9) if room else 0.0
+        return plan.queries - left, plan.queries, "questions"
+    if "thrown" in tally or hasattr(plan, "sets"):
+        return tally.get("thrown", 0), plan.sets, "rounds"  # type: ignore[union-attr]
+    return tally.get("asked", 0), plan.queries, "questions"  # type: ignore[union-attr]

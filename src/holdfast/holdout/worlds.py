@@ -1,0 +1,247 @@
+"""Worlds: the finite set of blocks that weights keep a hypothesis about.
+
+Multiplicative weights need to know every block there can be. The custodian says which values each
+column can have; a unit is one combination of them, a *cell*, and a block a multiset of cells. The
+list of all blocks is public. It is written as a table of its own, block after block, so that any
+estimator, SQL or Python, is evaluated on it by the engines that evaluate the sealed blocks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.arguments import real_number
+from holdfast.engines.local import LocalEstimator
+from holdfast.engines.source import Engines, EngineSource, Limits
+from holdfast.engines.sql import SqlEstimator
+from holdfast.engines.store import BlockStore, Manifest, Schema, StoredFile
+from holdfast.errors import Infeasible, InvalidInput
+from holdfast.mechanisms.universe import Universe
+from holdfast.theory.updates import multiset_count
+
+__all__ = [
+    "WORLD_FILE",
+    "CellSource",
+    "Cells",
+    "World",
+    "check_cells",
+    "read_cells",
+    "world_size",
+    "write_world",
+]
+
+WORLD_FILE = "world.parquet"
+_ROWS_MAX = 5 * 10**6  # of the table of all blocks
+_KINDS = ("boolean", "number", "text")
+
+Value = str | bool | float
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Every combination of the values that columns can have, in a fixed order."""
+
+    values: Mapping[str, tuple[Value, ...]]
+
+    @property
+    def count(self) -> int:
+        """How many combinations there are."""
+        return int(np.prod([len(each) for each in self.values.values()], dtype=object))
+
+    def columns(self, numbers: NDArray[np.int64]) -> dict[str, list[Value]]:
+        """The values of the cells with these numbers, column by column."""
+        cells = list(product(*self.values.values()))
+        return {
+            name: [cells[number][place] for number in numbers]
+            for place, name in enumerate(self.values)
+        }
+
+    def numbers(self, table: Any) -> NDArray[np.int64]:
+        """The cell of every row of an Arrow table; −1 for rows that are in none."""
+        total = np.zeros(table.num_rows, np.int64)
+        known = np.ones(table.num_rows, bool)
+        for name, values in self.values.items():
+            place: dict[object, int] = {value: index for index, value in enumerate(values)}
+            found = [place.get(_plain(each), -1) for each in table.column(name).to_pylist()]
+            indices = np.array(found, np.int64)
+            known &= indices >= 0
+            total = total * len(values) + indices
+        return np.where(known, total, -1)
+
+    def to_dict(self) -> dict[str, list[Value]]:
+        """Plain data."""
+        return {name: list(values) for name, values in self.values.items()}
+
+
+def read_cells(values: Mapping[str, Sequence[object]], schema: Schema) -> Cells:
+    """The cells of values by column, checked against the columns that there are."""
+    checked: dict[str, tuple[Value, ...]] = {}
+    for name, given in values.items():
+        column = schema.find(name)
+        if column is None or column.kind not in _KINDS:
+            allowed = "a column of numbers, text or truth values"
+            raise InvalidInput("universe", name, allowed)
+        items = tuple(_value(name, each, column.kind) for each in given)
+        if not items or len(set(items)) != len(items):
+            raise InvalidInput("universe", list(given), f"different values for {name}, at least 1")
+        checked[column.name] = items
+    if not checked:
+        raise InvalidInput("universe", dict(values), "values for at least one column")
+    # By name, as the ledger keeps them: a cell has one number, whoever reads it.
+    return Cells(dict(sorted(checked.items())))
+
+
+def world_size(cells: Cells, block_units: int) -> int:
+    """How many blocks of so many units there can be."""
+    size = multiset_count(cells.count, block_units)
+    if size * block_units > _ROWS_MAX:
+        raise Infeasible(
+            "A universe of all blocks",
+            f"at most {_ROWS_MAX:,} rows",
+            f"{cells.count:,} cells in blocks of {block_units:,} units make {size:,} blocks",
+            "Name fewer values, or use blocks of one unit: block_units=1.",
+        )
+    return size
+
+
+def _value(name: str, value: object, kind: str) -> Value:
+    if kind == "number":
+        return real_number(f"universe of {name}", value)
+    wanted: type[str | bool] = bool if kind == "boolean" else str
+    if not isinstance(value, wanted):
+        raise InvalidInput("universe", value, f"{kind} values for {name}")
+    return value
+
+
+def _plain(value: object) -> object:
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+class _WorldBlocks(BlockStore):
+    """The table of all blocks there can be."""
+
+    def __reduce__(self) -> tuple[type[BlockStore], tuple[Path, Manifest]]:
+        return _WorldBlocks, (self.folder, self.manifest)
+
+    @property
+    def path(self) -> Path:
+        return self.folder / WORLD_FILE
+
+
+class World:
+    """All blocks there can be, and which of them the sealed ones are."""
+
+    def __init__(self, store: BlockStore, cells: Cells, limits: Limits | None) -> None:
+        self._store, self._cells = store, cells
+        self._sources: dict[tuple[int, int], CellSource] = {}
+        self.universe = Universe.multisets(np.arange(cells.count), store.units)
+        manifest = store.manifest
+        rows = self.universe.size * store.units
+        schema = Schema(tuple(c for c in manifest.schema.columns if c.name in cells.values))
+        world = replace(
+            manifest,
+            rows=rows,
+            units=rows,
+            blocks=self.universe.size,
+            block_rows=rows,
+            one_row_units=True,
+            open_units=0,
+            open_rows=0,
+            leftover_units=0,
+            leftover_rows=0,
+            schema=schema,
+            files=(),
+        )
+        self._engines = Engines(_WorldBlocks(store.folder, world), limits)
+
+    def admit(self, estimator: SqlEstimator | LocalEstimator) -> None:
+        """Refuse an estimator of columns whose values were not named: it has none on any block."""
+        if isinstance(estimator, LocalEstimator):
+            self._engines.local.admit(estimator)
+            return
+        for name in estimator.columns:
+            if name not in self._cells.values:
+                named = ", ".join(self._cells.values)
+                raise InvalidInput("question", name, f"about columns with named values: {named}")
+
+    def values(self, estimator: object) -> NDArray[np.float64]:
+        """The estimator's value on every block there can be. Nothing sealed is read."""
+        return EngineSource(self._engines, 0, self.universe.size).values(estimator)
+
+    def source(self, start: int, stop: int) -> CellSource:
+        """The sealed blocks as lists of cells."""
+        if (start, stop) not in self._sources:  # the sealed blocks never change
+            table = self._store.table(start, stop, list(self._cells.values))
+            numbers = self._cells.numbers(table).reshape(stop - start, -1)
+            self._sources[start, stop] = CellSource(numbers)
+        return self._sources[start, stop]
+
+    def close(self) -> None:
+        """End the workers."""
+        self._engines.close()
+
+
+class CellSource:
+    """Blocks as arrays of the numbers of their cells: what a universe finds its places with."""
+
+    def __init__(self, numbers: NDArray[np.int64]) -> None:
+        self._numbers = numbers
+
+    @property
+    def blocks(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def units(self) -> int:
+        return int(self._numbers.shape[1])
+
+    def values(self, estimator: Any, /) -> list[object]:
+        return [estimator(block.copy()) for block in self._numbers]
+
+    def sums(self, function: Any, /, where: Any = None) -> NDArray[np.int64]:
+        raise NotImplementedError("weights ask for values only")
+
+    def part(self, start: int, stop: int, /) -> CellSource:
+        return CellSource(self._numbers[start:stop])
+
+
+def write_world(folder: Path, cells: Cells, block_units: int) -> StoredFile:
+    """Write the table of all blocks."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    universe = Universe.multisets(np.arange(cells.count), block_units)
+    numbers = universe.rows(0, universe.size).astype(np.int64).reshape(-1)
+    units = np.arange(len(numbers), dtype=np.int64)
+    table = pa.table(
+        {
+            "__block": (units // block_units).astype(np.int32),
+            "__unit": units,
+            "__row": units,
+            **cells.columns(numbers),
+        }
+    )
+    group = max(1, 100_000 // block_units) * block_units
+    path = folder / WORLD_FILE
+    pq.write_table(table, path, row_group_size=group)
+    path.chmod(0o600)
+    content = path.read_bytes()
+    return StoredFile(WORLD_FILE, hashlib.sha256(content).hexdigest(), len(content))
+
+
+def check_cells(store: BlockStore, cells: Cells) -> None:
+    """Refuse data with a row that is in no cell: a hypothesis could never place its block."""
+    step = max(1, 10**6 // store.units)
+    for start in range(0, store.blocks, step):
+        table = store.table(start, min(store.blocks, start + step), list(cells.values))
+        if np.any(cells.numbers(table) < 0):
+            hint = "Name every value that occurs; rows with a missing value have no cell."
+            raise InvalidInput("universe", sorted(cells.values), "cells for all rows", hint)

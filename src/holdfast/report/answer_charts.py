@@ -1,0 +1,194 @@
+"""Answers with their error bars: small bars in the table, and panels of answers on one grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from holdfast.grids import Grid
+from holdfast.protocols.answers import Answer, Verdict
+from holdfast.protocols.correct import Corrected
+from holdfast.report.axes import Scale, label, line, round_ticks, value_label, whole_ticks
+from holdfast.report.story import Asked
+from holdfast.report.text import number, outwards, safe, typeset
+
+__all__ = ["Panel", "answer_of", "bar_svg", "panel_svg", "panels", "value_text", "verdict_of"]
+
+_BAR_WIDTH, _BAR_HEIGHT, _INSET = 132, 18, 6
+_MOST_PANELS, _FEW = 6, 3
+_HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 230, 58, 14, 12, 30
+
+
+def answer_of(asked: Asked) -> Answer | None:
+    """The value that was given, if one was."""
+    if isinstance(asked.result, Corrected):
+        return asked.result.correction
+    return asked.result if isinstance(asked.result, Answer) else None
+
+
+def verdict_of(asked: Asked) -> Verdict | None:
+    """The verdict that was given, if one was."""
+    if isinstance(asked.result, Corrected):
+        return asked.result.verdict
+    return asked.result if isinstance(asked.result, Verdict) else None
+
+
+def value_text(asked: Asked, answer: Answer) -> str:
+    """The value to a tenth of its grid's step: what lies beyond is the grid's, not the answer's."""
+    cell = (None, None) if asked.grid is None else _cell(asked.grid, answer.value)
+    if cell[0] is None or cell[1] is None or not math.isfinite(answer.value):
+        return number(answer.value)
+    step = float(cell[1] - cell[0])
+    decimals = math.ceil(-math.log10(step)) + 1
+    size = math.floor(math.log10(abs(answer.value))) + 1 if answer.value else 1
+    return number(answer.value, min(15, max(3, size + decimals)))
+
+
+def _cell(grid: Grid, value: float) -> tuple[float | None, float | None]:
+    """Two neighbouring points, one of them the value."""
+    if grid.size < 2:
+        return None, None
+    index = max(1, int(grid.ceiling(value)))
+    return grid.point(index - 1), grid.point(index)
+
+
+def bar_text(answer: Answer) -> str:
+    """The error bar as an interval, rounded outwards; empty where none is certified."""
+    low, high = answer.low, answer.high
+    if low is None and high is None:
+        return ""
+    width = None if low is None or high is None else high - low
+    return f"[{outwards(low, width, up=False)}, {outwards(high, width, up=True)}]"
+
+
+def bar_svg(asked: Asked, answer: Answer) -> str:
+    """The answer on its own grid, from end to end, with its error bar; empty without a grid."""
+    place = _place(asked, _INSET, _BAR_WIDTH - _INSET)
+    if place is None:
+        return ""
+    middle = _BAR_HEIGHT / 2
+    parts = [line(_INSET, middle, _BAR_WIDTH - _INSET, middle, "track")]
+    parts += [line(x, middle - 3, x, middle + 3, "track") for x in (_INSET, _BAR_WIDTH - _INSET)]
+    if answer.low is not None or answer.high is not None:
+        low = _INSET if answer.low is None else place(answer.low)
+        high = _BAR_WIDTH - _INSET if answer.high is None else place(answer.high)
+        width = max(1.0, high - low)
+        parts.append(
+            f'<rect class="bar" x="{low:.1f}" y="{middle - 4:.1f}" width="{width:.1f}" '
+            'height="8" rx="2"/>'
+        )
+    style = "dot end" if answer.at_grid_end else "dot"
+    parts.append(
+        f'<circle class="{style}" cx="{place(answer.value):.1f}" cy="{middle:.1f}" r="3.2"/>'
+    )
+    words = safe(f"{value_text(asked, answer)} {bar_text(answer)}".strip())
+    return (
+        f'<svg class="bar" role="img" viewBox="0 0 {_BAR_WIDTH} {_BAR_HEIGHT}" '
+        f'aria-label="{words}"><title>{words}</title>{"".join(parts)}</svg>'
+    )
+
+
+class _Place:
+    """From a value to a pixel: even steps of the grid are even steps on the page."""
+
+    def __init__(self, low: float, high: float, start: float, end: float, *, logs: bool) -> None:
+        self._logs = logs
+        ends = (math.log(low), math.log(high)) if logs else (low, high)
+        self._scale, self._low, self._high = Scale(*ends, start, end), low, high
+
+    def __call__(self, value: float) -> float:
+        inside = min(max(value, self._low), self._high)
+        return self._scale(math.log(inside) if self._logs else inside)
+
+
+def _place(asked: Asked, start: float, end: float) -> _Place | None:
+    grid = asked.grid
+    if grid is None:
+        mean = asked.question["verb"] == "mean"  # of terms in [0, 1]
+        return _Place(0.0, 1.0, start, end, logs=False) if mean else None
+    logs = grid.low > 0 and grid.to_json().get("scale") == "log"
+    return _Place(float(grid.low), float(grid.high), start, end, logs=logs)
+
+
+class Panel(NamedTuple):
+    """Answers that can be drawn on one axis: they were asked for on the same grid."""
+
+    title: str
+    asked: list[tuple[Asked, Answer]]
+
+
+def panels(questions: Iterable[Asked]) -> tuple[list[Panel], int]:
+    """The largest groups of answers on one grid, and how many answers are in none of them."""
+    groups: dict[str, list[tuple[Asked, Answer]]] = {}
+    for asked in questions:
+        answer = answer_of(asked)
+        if answer is not None and math.isfinite(answer.value):
+            groups.setdefault(_axis(asked), []).append((asked, answer))
+    ordered = sorted(groups.items(), key=lambda item: -len(item[1]))  # ties: who came first
+    if any(len(members) >= _FEW for _, members in ordered):  # beside them one dot says little
+        ordered = [item for item in ordered if len(item[1]) >= _FEW]
+    shown = [Panel(name, members) for name, members in ordered[:_MOST_PANELS]]
+    drawn = sum(len(panel.asked) for panel in shown)
+    return shown, sum(map(len, groups.values())) - drawn
+
+
+def _axis(asked: Asked) -> str:
+    """What answers must share to be compared by eye."""
+    if asked.grid is not None:
+        return typeset(asked.grid.describe())
+    return "means between 0 and 1" if asked.question["verb"] == "mean" else "no grid"
+
+
+def panel_svg(panel: Panel, width: int) -> str:
+    """One panel: question numbers across, answers with their bars up."""
+    low, high = _extent([answer for _, answer in panel.asked])
+    first, last = panel.asked[0][0].number, panel.asked[-1][0].number
+    margin = 0.5 if last > first else 1.0
+    across = Scale(first - margin, last + margin, _LEFT, width - _RIGHT)
+    up = Scale(low, high, _HEIGHT - _BOTTOM, _TOP)
+    parts = [_frame(first, last, low, high, across, up, width)]
+    parts += [_point(asked, answer, across, up, low, high) for asked, answer in panel.asked]
+    title = safe(f"Answers on {panel.title}")
+    return (
+        f'<svg class="chart" role="img" viewBox="0 0 {width} {_HEIGHT}" aria-label="{title}">'
+        f"<title>{title}</title>{''.join(parts)}</svg>"
+    )
+
+
+def _extent(answers: Sequence[Answer]) -> tuple[float, float]:
+    ends = [x for a in answers for x in (a.low, a.value, a.high) if x is not None]
+    finite = [x for x in ends if math.isfinite(x) and abs(x) < 1e300]
+    low, high = min(finite), max(finite)
+    room = 0.06 * (high - low) or 0.5 * abs(high) or 1.0
+    return low - room, high + room
+
+
+def _frame(
+    first: int, last: int, low: float, high: float, across: Scale, up: Scale, width: int
+) -> str:
+    parts = []
+    for tick in round_ticks(low, high):
+        parts.append(line(_LEFT, up(tick), width - _RIGHT, up(tick), "rule"))
+        parts.append(label(_LEFT - 8, up(tick) + 4, value_label(tick), "end"))
+    bottom = _HEIGHT - _BOTTOM
+    parts.append(line(_LEFT, bottom, width - _RIGHT, bottom, "axis"))
+    for tick in whole_ticks(first, last, 8 if width < 600 else 12):
+        parts.append(line(across(tick), bottom, across(tick), bottom + 4, "axis"))
+        parts.append(label(across(tick), bottom + 17, f"{tick:,}"))
+    return "".join(parts)
+
+
+def _point(asked: Asked, answer: Answer, across: Scale, up: Scale, low: float, high: float) -> str:
+    x, y = across(asked.number), up(answer.value)
+    bar = ""
+    if answer.low is not None or answer.high is not None:
+        bottom = up(max(low, answer.low if answer.low is not None else low))
+        top = up(min(high, answer.high if answer.high is not None else high))
+        bar = line(x, bottom, x, top, "whisker")
+    style = "dot end" if answer.at_grid_end else "dot"
+    where = "" if asked.where is None else f" where {asked.where}"
+    value = f"{value_text(asked, answer)} {bar_text(answer)}".strip()
+    words = safe(f"{asked.number}. {asked.text}{where}: {value}")
+    dot = f'<circle class="{style}" cx="{x:.1f}" cy="{y:.1f}" r="3.4"/>'
+    return f"<g>{bar}{dot}<title>{words}</title></g>"

@@ -1,0 +1,66 @@
+"""The page put together. Everything on it is text of the story, made safe, and drawings of it."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from importlib.resources import files
+
+from holdfast.report.question_table import question_table
+from holdfast.report.sections import (
+    answers_section,
+    budget_section,
+    data_section,
+    header,
+    ledger_section,
+    plan_section,
+    privacy_section,
+    promise_section,
+)
+from holdfast.report.story import Story
+from holdfast.report.text import safe
+
+__all__ = ["page_html"]
+
+# The browser itself refuses whatever the page should not contain: scripts, and all that is remote.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def page_html(story: Story) -> str:
+    """One HTML file: no script, nothing fetched from anywhere; a pure function of the story."""
+    style = files("holdfast.report").joinpath("page.css").read_text("utf-8")
+    sections = (
+        ("promise", "Promise", promise_section(story)),
+        ("budget", "Budget", budget_section(story)),
+        ("answers", "Answers", answers_section(story)),
+        ("plan", "Plan", plan_section(story)),
+        ("data", "Data", data_section(story)),
+        ("privacy", "Privacy", privacy_section(story)),
+        ("ledger", "Ledger", ledger_section(story)),
+        ("questions", "Every question", _questions(story)),
+    )
+    links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in sections)
+    body = "".join(
+        f'<section id="{key}"><h2>{title}</h2>{text}</section>' for key, title, text in sections
+    )
+    title = safe(story.charter.name)
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{title}: Holdfast report</title>\n<style>\n{style}</style></head>\n"
+        f"<body><main>{header(story)}<nav>{links}</nav>{body}"
+        f"<footer>Written by Holdfast {safe(version('holdfast'))} from {story.head.number:,} rows "
+        "of the ledger. The same rows give the same page.</footer></main></body></html>\n"
+    )
+
+
+def _questions(story: Story) -> str:
+    if not story.asked:
+        return "<p>Nothing was asked yet.</p>"
+    note = (
+        "<p>In the order in which they were answered. A price is a share of the budget of its set. "
+        "The drawing shows where the answer lies on its grid, with the error bar where one is "
+        "certified.</p>"
+    )
+    return note + question_table(story)

@@ -1,0 +1,241 @@
+"""Admission: a function that could mix blocks is refused before it sees sealed ones."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from holdfast.engines.local import ASSUMPTION, ASSUMPTION_SHARED, LocalEngine, local_estimator
+from holdfast.engines.local.trials import trial_blocks
+from holdfast.engines.store import BlockStore
+from holdfast.errors import InvalidInput
+from tests.engines.local.stores import grouped_rows, make_store, mixed_rows
+
+BLOCKS, UNITS = 6, 30
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> BlockStore:
+    return make_store(tmp_path_factory.mktemp("sealed"), mixed_rows(BLOCKS * UNITS), BLOCKS)
+
+
+@pytest.fixture(scope="module")
+def open_store(tmp_path_factory: pytest.TempPathFactory) -> BlockStore:
+    folder = tmp_path_factory.mktemp("open")
+    return make_store(folder, mixed_rows(2 * BLOCKS * UNITS), BLOCKS, open_fraction=0.5)
+
+
+@pytest.fixture(scope="module")
+def engine(store: BlockStore) -> Iterator[LocalEngine]:
+    with LocalEngine(store, workers=1, block_time_limit=5, batch_time_limit=5) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def open_engine(open_store: BlockStore) -> Iterator[LocalEngine]:
+    with LocalEngine(open_store, workers=1, block_time_limit=5, batch_time_limit=5) as engine:
+        yield engine
+
+
+def counter(frame: Any) -> float:
+    """A state where no copy of the function would find it: in a module of Python's own."""
+    calendar: Any = importlib.import_module("calendar")
+    calendar.mdays.append(1)
+    return float(len(calendar.mdays))
+
+
+def running_mean(arrays: Any) -> Any:
+    return np.cumsum(np.nanmean(arrays["x"], axis=1))
+
+
+def standardised(arrays: Any) -> Any:
+    values = np.nan_to_num(arrays["x"])
+    return ((values - values.mean()) / values.std()).mean(axis=1)
+
+
+def ranked(arrays: Any) -> Any:
+    return np.argsort(np.argsort(np.nanmean(arrays["x"], axis=1))).astype(float)
+
+
+def neighbours(arrays: Any) -> Any:
+    means = np.nanmean(arrays["x"], axis=1)
+    return means + 1e-6 * np.roll(means, 1)
+
+
+def largest_first(arrays: Any) -> Any:
+    return np.sort(np.nanmean(arrays["x"], axis=1))
+
+
+def half_of_a_batch(arrays: Any) -> Any:
+    means = np.nanmean(arrays["x"], axis=1)
+    means[: len(means) // 2] = 0.0
+    return means
+
+
+GOOD_VECTORISED: dict[str, Callable[[Any], Any]] = {
+    "mean": lambda a: np.nanmean(a["x"], axis=1),
+    "quantile": lambda a: np.nanquantile(a["x"], 0.9, axis=1),
+    "product": lambda a: np.einsum("bt,bt->b", np.nan_to_num(a["x"]), np.nan_to_num(a["y"])),
+    "matrix": lambda a: np.nan_to_num(a["x"]) @ np.ones(a["x"].shape[1]),
+    "text": lambda a: (a["arm"] == "a").mean(axis=1),
+    "raises on NULL": lambda a: np.linalg.norm(_finite(a["x"]), axis=1),
+}
+MIXING = [running_mean, standardised, ranked, neighbours, largest_first, half_of_a_batch]
+
+
+def _finite(values: Any) -> Any:
+    if not np.isfinite(values).all():
+        raise ValueError("NaN")
+    return values
+
+
+@pytest.mark.parametrize("name", GOOD_VECTORISED)
+def test_functions_that_treat_each_block_by_itself_are_admitted(
+    name: str, engine: LocalEngine
+) -> None:
+    admitted = engine.admit(local_estimator(GOOD_VECTORISED[name], vectorised=True))
+    assert admitted.assumption == ASSUMPTION
+    assert admitted.blocks >= 6
+    assert not admitted.is_open
+
+
+@pytest.mark.parametrize("function", MIXING, ids=lambda each: each.__name__)
+def test_functions_that_mix_blocks_are_refused(
+    function: Callable[[Any], Any], engine: LocalEngine, open_engine: LocalEngine
+) -> None:
+    for each in (engine, open_engine):
+        with pytest.raises(InvalidInput, match=r"treats each block by itself.*axis=1"):
+            each.admit(local_estimator(function, vectorised=True))
+
+
+@pytest.mark.parametrize("block", ["pandas", "polars", "arrow", "numpy"])
+def test_functions_of_one_block_are_admitted(block: str, engine: LocalEngine) -> None:
+    admitted = engine.admit(local_estimator(lambda f: float(len(f["x"])), block=block))
+    assert admitted.assumption == ASSUMPTION_SHARED
+    assert admitted.blocks == 4
+
+
+def test_a_function_with_a_state_is_refused(engine: LocalEngine) -> None:
+    with pytest.raises(InvalidInput, match="remembers nothing"):
+        engine.admit(local_estimator(counter))
+
+
+def test_isolated_blocks_need_no_assumption(store: BlockStore) -> None:
+    with LocalEngine(store, workers=1, isolated=True) as engine:
+        assert engine.admit(local_estimator(lambda f: f.x.mean())).assumption is None
+
+
+@pytest.mark.parametrize("vectorised", [False, True])
+def test_a_random_function_is_refused_with_a_hint(vectorised: bool, engine: LocalEngine) -> None:
+    def draw(block: Any) -> Any:
+        drawn = np.random.default_rng().normal(size=len(block["x"]))
+        return drawn if vectorised else drawn[0]
+
+    with pytest.raises(InvalidInput, match=r"the same value every time.*default_rng\(1\)"):
+        engine.admit(local_estimator(draw, vectorised=vectorised))
+
+
+def test_a_seeded_function_is_admitted(engine: LocalEngine) -> None:
+    def bootstrap(frame: Any) -> float:
+        rng = np.random.default_rng(1)
+        return float(rng.choice(frame.x.dropna(), 20).mean())
+
+    assert engine.admit(local_estimator(bootstrap)).blocks == 4
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda f: f.z.mean(), "no attribute 'z'"),
+        (lambda f: f["z"].mean(), "KeyError: 'z'"),
+        (lambda f: undefined(f), "NameError"),  # type: ignore[name-defined]  # noqa: F821
+        (lambda f, g: 1.0, "missing 1 required positional argument"),
+        (lambda f: importlib.import_module("no_such_module"), "ModuleNotFoundError"),
+    ],
+    ids=range(5),
+)
+def test_a_mistake_is_told_and_costs_nothing(
+    function: Callable[..., Any], said: str, engine: LocalEngine
+) -> None:
+    with pytest.raises(
+        InvalidInput, match=r"failed on every synthetic block.*Nothing was charged"
+    ) as e:
+        engine.admit(local_estimator(function))
+    assert said in str(e.value)
+
+
+def test_a_function_of_other_data_than_synthetic_ones_is_admitted_unchecked(
+    engine: LocalEngine,
+) -> None:
+    def known_arms(frame: Any) -> float:
+        return float({"control": 1, "drug": 2}[frame.arm.dropna().iloc[0]])
+
+    admitted = engine.admit(local_estimator(known_arms))
+    assert admitted.blocks == 0
+    assert "could not be checked" in str(admitted.assumption)
+
+
+def test_on_open_blocks_every_failure_is_told(open_engine: LocalEngine) -> None:
+    def fails(frame: Any) -> float:
+        raise ValueError(f"{len(frame)} rows are too few")
+
+    with pytest.raises(InvalidInput, match="open block: ValueError: 30 rows are too few"):
+        open_engine.admit(local_estimator(fails))
+
+
+def test_open_blocks_are_used_where_there_are_enough(open_engine: LocalEngine) -> None:
+    assert open_engine.admit(local_estimator(lambda f: f.x.mean())).is_open
+
+
+def test_a_function_that_never_returns_is_admitted_unchecked(store: BlockStore) -> None:
+    def endless(frame: Any) -> float:
+        while True:
+            pass
+
+    with LocalEngine(store, workers=1, block_time_limit=0.3) as engine:
+        assert engine.admit(local_estimator(endless)).blocks == 0
+
+
+def test_terms_for_sums_are_admitted_likewise(engine: LocalEngine) -> None:
+    good = local_estimator(lambda a: a["x"] > 0, vectorised=True)
+    assert engine.admit(good, rows=True).blocks == 8
+    mixing = local_estimator(lambda a: a["x"] > np.nanmean(a["x"]), vectorised=True)
+    with pytest.raises(InvalidInput, match="treats each block by itself"):
+        engine.admit(mixing, rows=True)
+
+
+def test_synthetic_blocks_follow_the_schema_and_show_no_data(
+    store: BlockStore, tmp_path: Path
+) -> None:
+    other = make_store(tmp_path / "other", mixed_rows(BLOCKS * UNITS, seed=2), BLOCKS)
+    tables = []
+    for each in (store, other):
+        engine = LocalEngine(each, workers=1)
+        job = engine.job((local_estimator(len),), sums=False)
+        blocks = trial_blocks(each, job)
+        assert blocks.blocks == 8
+        assert all(b - a == UNITS for a, b in itertools.pairwise(blocks.rows))
+        tables.append(blocks.table)
+    assert tables[0].equals(tables[1])
+    kinds = {name: tables[0].schema.field(name).type for name in tables[0].column_names}
+    assert kinds["x"] == pa.float64()
+    assert kinds["flag"] == pa.bool_()
+    assert kinds["arm"] == pa.string()
+    assert pa.types.is_temporal(kinds["day"])
+    assert all(tables[0].column(name).null_count for name in store.schema.names)
+
+
+def test_synthetic_units_have_several_rows_where_the_data_do(tmp_path: Path) -> None:
+    store = make_store(tmp_path, grouped_rows(BLOCKS * UNITS), BLOCKS, unit="who")
+    with LocalEngine(store, workers=1) as engine:
+        job = engine.job((local_estimator(len), None), sums=True)
+        blocks = trial_blocks(store, job)
+        assert len(set(np.diff(blocks.rows))) > 1
+        assert engine.admit(local_estimator(lambda f: f.x > 0), rows=True).blocks == 4

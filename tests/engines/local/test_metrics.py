@@ -1,0 +1,426 @@
+"""Scores of models and predictions are scikit-learn's, block by block."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.metrics as sk
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.compose import make_column_transformer
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from holdfast.engines.local import LocalEngine, score_estimator
+from holdfast.engines.local.metrics import blockwise
+from holdfast.engines.local.metrics.table import find_metric
+from holdfast.engines.store import BlockStore
+from holdfast.errors import InvalidInput
+from tests.engines.local.stores import make_store
+
+BLOCKS, UNITS = 8, 50
+ROWS = BLOCKS * UNITS + 11
+
+
+def make_rows(seed: int = 1) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, ROWS))
+    city = rng.choice(["bern", "rome", "oslo"], ROWS)
+    label = (a + 0.5 * b + rng.normal(size=ROWS) > 0).astype(int)
+    return pd.DataFrame(
+        {
+            "a": a,
+            "b": b,
+            "city": city,
+            "label": label,
+            "price": 3 * a - b + rng.normal(size=ROWS),
+            "name": np.where(label == 1, "yes", "no"),
+            "yes": label == 1,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    return make_rows()
+
+
+@pytest.fixture(scope="module")
+def store(rows: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> BlockStore:
+    return make_store(tmp_path_factory.mktemp("scores"), rows, BLOCKS)
+
+
+@pytest.fixture(scope="module")
+def engine(store: BlockStore) -> Iterator[LocalEngine]:
+    with LocalEngine(store, workers=1) as engine:
+        yield engine
+
+
+def by_block(store: BlockStore, score: Callable[[pd.DataFrame], float]) -> list[float]:
+    table = store.table(hidden=True).to_pandas()
+    return [score(each) for _, each in table.groupby("__block")]
+
+
+# The functions for many blocks, against scikit-learn on each.
+
+
+def on_each(function: Callable[..., Any], target: Any, predicted: Any) -> list[float]:
+    values = []
+    for one, other in zip(target, predicted, strict=True):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                values.append(float(function(one, other)))
+            except ValueError:
+                values.append(np.nan)
+    return values
+
+
+LABELS = {
+    "accuracy": (blockwise.accuracy, sk.accuracy_score),
+    "error_rate": (blockwise.error_rate, sk.zero_one_loss),
+    "balanced_accuracy": (blockwise.balanced_accuracy, sk.balanced_accuracy_score),
+}
+NUMBERS = {
+    "mse": (blockwise.squared_error, sk.mean_squared_error),
+    "rmse": (blockwise.root_squared_error, sk.root_mean_squared_error),
+    "mae": (blockwise.absolute_error, sk.mean_absolute_error),
+    "r2": (blockwise.r_squared, sk.r2_score),
+}
+PROBABILITIES = {
+    "brier": (blockwise.brier, sk.brier_score_loss),
+    "log_loss": (blockwise.log_loss, lambda y, p: sk.log_loss(y, p, labels=[0, 1])),
+    "roc_auc": (blockwise.area_under_curve, sk.roc_auc_score),
+}
+shapes = st.tuples(st.integers(1, 5), st.integers(2, 9), st.integers(0, 2**32 - 1))
+
+
+@pytest.mark.parametrize("name", LABELS)
+@settings(max_examples=50)
+@given(shape=shapes, classes=st.integers(1, 4), text=st.booleans())
+def test_metrics_of_labels(
+    name: str, shape: tuple[int, int, int], classes: int, text: bool
+) -> None:
+    many, one = LABELS[name]
+    rng = np.random.default_rng(shape[2])
+    target, predicted = rng.integers(0, classes, (2, *shape[:2]))
+    if text:
+        words = np.array(["a", "b", "c", "d"], object)
+        target, predicted = words[target], words[predicted]
+    np.testing.assert_allclose(many(target, predicted), on_each(one, target, predicted), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@settings(max_examples=50)
+@given(shape=shapes, constant=st.booleans(), whole=st.booleans())
+def test_metrics_of_numbers(
+    name: str, shape: tuple[int, int, int], constant: bool, whole: bool
+) -> None:
+    many, one = NUMBERS[name]
+    rng = np.random.default_rng(shape[2])
+    target, predicted = rng.normal(1, 3, (2, *shape[:2]))
+    if whole:
+        target, predicted = np.round(target), np.round(predicted)
+    if constant:
+        target[0] = 1.0
+        predicted[0, 0] = 1.0
+    wanted = on_each(one, target, predicted)
+    np.testing.assert_allclose(many(target, predicted), wanted, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", PROBABILITIES)
+@settings(max_examples=50)
+@given(shape=shapes, levels=st.sampled_from([0, 1, 2, 3]))
+def test_metrics_of_probabilities(name: str, shape: tuple[int, int, int], levels: int) -> None:
+    """With ties, with blocks of one class only, with probabilities 0 and 1."""
+    many, one = PROBABILITIES[name]
+    rng = np.random.default_rng(shape[2])
+    target = rng.integers(0, 2, shape[:2]).astype(float)
+    probability = rng.random(shape[:2])
+    if levels:
+        probability = np.round(probability * levels) / levels
+    wanted = on_each(one, target, probability)
+    np.testing.assert_allclose(many(target, probability), wanted, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [*LABELS, *NUMBERS, *PROBABILITIES])
+def test_what_is_missing_or_infinite_fails_its_own_block_only(name: str) -> None:
+    many, _ = {**LABELS, **NUMBERS, **PROBABILITIES}[name]
+    rng = np.random.default_rng(1)
+    target = rng.integers(0, 2, (5, 30)).astype(float)
+    predicted = np.round(rng.random((5, 30)))
+    plain = many(target, predicted)
+    target[1, 3], predicted[3, 4] = np.nan, np.nan
+    with np.errstate(all="ignore"):
+        values = many(target, predicted)
+    assert np.isnan(values).tolist() == [False, True, False, True, False]
+    assert np.array_equal(values[[0, 2, 4]], plain[[0, 2, 4]])
+    if name in NUMBERS:
+        target[0, 0] = np.inf
+        with np.errstate(all="ignore"):
+            assert np.isnan(many(target, predicted)[0])
+
+
+# Models, in the engine.
+
+
+def models(rows: pd.DataFrame) -> dict[str, Any]:
+    features = rows[["a", "b"]]
+    text = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["city"]), (StandardScaler(), ["a", "b"])
+    )
+    return {
+        "logistic": LogisticRegression().fit(features, rows.label),
+        "logistic, text labels": LogisticRegression().fit(features, rows.name),
+        "logistic, booleans": LogisticRegression().fit(features, rows.yes),
+        "arrays without names": LogisticRegression().fit(features.to_numpy(), rows.label),
+        "pipeline with text": make_pipeline(text, LogisticRegression()).fit(
+            rows[["a", "b", "city"]], rows.label
+        ),
+        "forest": RandomForestClassifier(n_estimators=5, random_state=1).fit(features, rows.label),
+        "ridge": RidgeClassifier().fit(features, rows.label),
+        "linear": LinearRegression().fit(features, rows.price),
+    }
+
+
+CASES = [
+    ("logistic", "label", "accuracy"),
+    ("logistic", "label", "balanced_accuracy"),
+    ("logistic", "label", "roc_auc"),
+    ("logistic", "label", "neg_log_loss"),
+    ("logistic", "label", "neg_brier_score"),
+    ("logistic", "label", "f1"),
+    ("logistic", "label", "matthews_corrcoef"),
+    ("logistic, text labels", "name", "accuracy"),
+    ("logistic, text labels", "name", "roc_auc"),
+    ("logistic, text labels", "name", "balanced_accuracy"),
+    ("logistic, booleans", "yes", "accuracy"),
+    ("logistic, booleans", "yes", "roc_auc"),
+    ("arrays without names", "label", "accuracy"),
+    ("pipeline with text", "label", "accuracy"),
+    ("pipeline with text", "label", "average_precision"),
+    ("forest", "label", "roc_auc"),
+    ("ridge", "label", "roc_auc"),
+    ("linear", "price", "neg_mean_squared_error"),
+    ("linear", "price", "neg_mean_absolute_error"),
+    ("linear", "price", "neg_root_mean_squared_error"),
+    ("linear", "price", "r2"),
+    ("linear", "price", "explained_variance"),
+]
+
+
+@pytest.fixture(scope="module")
+def fitted() -> dict[str, Any]:
+    return models(make_rows(seed=7))
+
+
+@pytest.mark.parametrize(("name", "target", "metric"), CASES)
+def test_scores_of_models_are_those_of_scikit_learn(
+    name: str,
+    target: str,
+    metric: str,
+    fitted: dict[str, Any],
+    engine: LocalEngine,
+    store: BlockStore,
+) -> None:
+    model = fitted[name]
+    features = ["a", "b", "city"] if "text" in name and target == "label" else ["a", "b"]
+    plain = None if hasattr(model, "feature_names_in_") else features
+    estimator = score_estimator(model, metric, target=target, features=plain)
+    scorer = sk.get_scorer(metric)
+
+    def score(block: pd.DataFrame) -> float:
+        x = block[features] if plain is None else block[features].to_numpy()
+        return float(scorer(model, x, block[target]))
+
+    np.testing.assert_allclose(engine.values(estimator), by_block(store, score), rtol=1e-9)
+    assert estimator.identity is not None
+
+
+def test_a_model_is_admitted_on_synthetic_blocks(
+    fitted: dict[str, Any], engine: LocalEngine
+) -> None:
+    admitted = engine.admit(score_estimator(fitted["logistic"], "accuracy", target="label"))
+    assert admitted.blocks >= 4
+    assert "vectorised" in str(admitted.assumption)
+
+
+def test_a_model_with_other_features_is_refused_by_admission(
+    fitted: dict[str, Any], engine: LocalEngine
+) -> None:
+    estimator = score_estimator(fitted["arrays without names"], "accuracy", target="label")
+    with pytest.raises(InvalidInput, match="takes 2 features, and gets 6"):
+        engine.admit(estimator)
+
+
+def test_a_metric_of_the_users_own(
+    fitted: dict[str, Any], engine: LocalEngine, store: BlockStore
+) -> None:
+    def misses(target: Any, predicted: Any) -> float:
+        return float(np.sum(target != predicted))
+
+    model = fitted["logistic"]
+    estimator = score_estimator(model, misses, target="label")
+    wanted = by_block(store, lambda f: (model.predict(f[["a", "b"]]) != f.label).sum())
+    assert np.array_equal(engine.values(estimator), wanted)
+    assert estimator.range is None
+
+
+def test_an_object_with_predict_is_a_model(engine: LocalEngine, store: BlockStore) -> None:
+    class Above:
+        def predict(self, frame: Any) -> Any:
+            return (frame["a"] > 0).astype(int)
+
+    estimator = score_estimator(Above(), "accuracy", target="label", features=["a"])
+    wanted = by_block(store, lambda f: float(((f.a > 0) == f.label).mean()))
+    np.testing.assert_allclose(engine.values(estimator), wanted)
+
+
+def test_units_of_several_rows_are_scored_block_by_block(tmp_path: Path) -> None:
+    rows = make_rows()
+    rows["who"] = np.arange(ROWS) // 2
+    store = make_store(tmp_path, rows, BLOCKS, unit="who")
+    model = LogisticRegression().fit(rows[["a", "b"]], rows.label)
+    with LocalEngine(store, workers=1) as engine:
+        for metric in ("accuracy", "roc_auc", "f1"):
+            values = engine.values(score_estimator(model, metric, target="label"))
+            scorer = sk.get_scorer(metric)
+            wanted = by_block(store, lambda f, s=scorer: s(model, f[["a", "b"]], f.label))  # type: ignore[misc]
+            np.testing.assert_allclose(values, wanted, rtol=1e-9)
+
+
+# Predictions for all rows of the original data.
+
+
+@pytest.mark.parametrize(
+    ("metric", "target"),
+    [
+        ("accuracy", "label"),
+        ("accuracy", "name"),
+        ("error_rate", "label"),
+        ("brier", "label"),
+        ("log_loss", "label"),
+        ("roc_auc", "label"),
+        ("roc_auc", "yes"),
+        ("mse", "price"),
+        ("mae", "price"),
+        ("rmse", "price"),
+        ("f1", "label"),
+        ("neg_median_absolute_error", "price"),
+    ],
+)
+def test_scores_of_predictions(
+    metric: str, target: str, rows: pd.DataFrame, engine: LocalEngine, store: BlockStore
+) -> None:
+    rng = np.random.default_rng(5)
+    made: Any = rng.random(ROWS)
+    if metric in {"accuracy", "error_rate", "f1"}:
+        made = np.where(rng.random(ROWS) < 0.8, rows[target], rows[target].iloc[0])
+    elif target == "price":
+        made = pd.Series(rows.price + rng.normal(size=ROWS))
+    one: dict[str, Callable[..., Any]] = {
+        "accuracy": sk.accuracy_score,
+        "error_rate": sk.zero_one_loss,
+        "brier": sk.brier_score_loss,
+        "log_loss": sk.log_loss,
+        "roc_auc": sk.roc_auc_score,
+        "mse": sk.mean_squared_error,
+        "mae": sk.mean_absolute_error,
+        "rmse": sk.root_mean_squared_error,
+        "f1": sk.f1_score,
+        "neg_median_absolute_error": lambda y, p: -sk.median_absolute_error(y, p),
+    }
+    values = engine.values(score_estimator(made, metric, target=target))
+    predicted = np.asarray(made)
+    wanted = by_block(store, lambda f: one[metric](f[target], predicted[f["__row"]]))
+    np.testing.assert_allclose(values, wanted, rtol=1e-9)
+
+
+def test_predictions_must_be_for_all_rows(engine: LocalEngine) -> None:
+    with pytest.raises(InvalidInput, match="411 predictions, one for each row"):
+        engine.values(score_estimator(np.zeros(10), "accuracy", target="label"))
+
+
+def test_probabilities_of_a_text_target_are_refused_by_admission(engine: LocalEngine) -> None:
+    estimator = score_estimator(np.zeros(ROWS), "roc_auc", target="name")
+    with pytest.raises(InvalidInput, match="need a target of 0 and 1"):
+        engine.admit(estimator)
+
+
+@pytest.mark.parametrize(
+    ("metric", "limits", "bounded"),
+    [
+        ("accuracy", (0, 1), True),
+        ("error_rate", (0, 1), True),
+        ("brier", (0, 1), True),
+        ("neg_brier_score", (-1, 0), True),
+        ("balanced_accuracy", (0, 1), False),
+        ("roc_auc", (0, 1), False),
+        ("f1", (0, 1), False),
+        ("roc_auc_ovr", (0, 1), False),
+        ("precision_macro", (0, 1), False),
+        ("matthews_corrcoef", (-1, 1), False),
+        ("mse", None, False),
+        ("r2", None, False),
+        ("explained_variance", None, False),
+    ],
+)
+def test_ranges(metric: str, limits: tuple[float, float] | None, bounded: bool) -> None:
+    estimator = score_estimator(np.zeros(3), metric, target="y")
+    assert (estimator.range, estimator.bounded_mean) == (limits, bounded)
+
+
+def test_every_name_of_scikit_learn_is_a_metric() -> None:
+    assert all(find_metric(name).name for name in sk.get_scorer_names())
+
+
+def test_identity_tells_models_metrics_and_targets(fitted: dict[str, Any]) -> None:
+    model, other = fitted["logistic"], fitted["ridge"]
+    made = [
+        score_estimator(model, "accuracy", target="label"),
+        score_estimator(model, "balanced_accuracy", target="label"),
+        score_estimator(model, "accuracy", target="price"),
+        score_estimator(other, "accuracy", target="label"),
+        score_estimator(np.zeros(3), "accuracy", target="label"),
+        score_estimator(np.ones(3), "accuracy", target="label"),
+    ]
+    assert len({each.identity for each in made}) == len(made)
+    again = score_estimator(models(make_rows(seed=7))["logistic"], "accuracy", target="label")
+    assert again.identity == made[0].identity
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"metric": "acuracy"}, "Did you mean accuracy"),
+        ({"metric": 3}, "a name, or a function"),
+        ({"target": 3}, "the name of a column"),
+        ({"model": np.zeros((3, 2))}, "Give one column"),
+        ({"model": []}, "Give one column"),
+        ({"model": DummyClassifier(), "features": ["y", "x"]}, "other than the target"),
+    ],
+    ids=range(6),
+)
+def test_wrong_scores_are_refused(wrong: dict[str, Any], said: str) -> None:
+    right: dict[str, Any] = {"model": np.zeros(3), "metric": "accuracy", "target": "y"}
+    given_now = {**right, **wrong}
+    with pytest.raises(InvalidInput, match=said):
+        score_estimator(given_now.pop("model"), given_now.pop("metric"), **given_now)
+
+
+def test_without_scikit_learn_the_common_metrics_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "sklearn.metrics", None)
+    assert find_metric("accuracy").batched is not None
+    with pytest.raises(InvalidInput, match=r"pip install 'holdfast\[sklearn\]'"):
+        find_metric("f1")

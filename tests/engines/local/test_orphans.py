@@ -1,0 +1,73 @@
+"""No process of the local engine outlives the process that asked."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ORPHAN = """
+import os, sys, time
+from pathlib import Path
+from tests.engines.local.stores import make_store, mixed_rows
+from holdfast.engines.local import LocalEngine, local_estimator
+
+def slow(frame):
+    import time
+    time.sleep(60)
+    return 1.0
+
+if __name__ == "__main__":
+    store = make_store(Path(sys.argv[1]), mixed_rows(320), 16)
+    engine = LocalEngine(store, workers=2, block_time_limit=100)
+    print(len(engine.values(local_estimator(len))), flush=True)
+    engine.values(local_estimator(slow))
+"""
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGKILL])
+def test_no_worker_outlives_its_parent(ended_by: signal.Signals, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(ORPHAN, "utf-8")
+    path = os.pathsep.join([str(Path(__file__).parents[3]), *filter(None, sys.path)])
+    mark = str(tmp_path)
+    parent = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path / "store")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": path, "LC_ORPHAN": mark},
+    )
+    deadline = time.monotonic() + 60
+    with parent:
+        try:
+            assert parent.stdout is not None
+            assert parent.stdout.readline() == b"16\n"
+            while len(processes(mark)) < 5 and time.monotonic() < deadline:
+                time.sleep(0.02)
+            assert len(processes(mark)) == 5  # two workers, and two forks at work
+            parent.send_signal(ended_by)
+            parent.wait(60)
+        finally:
+            parent.kill()
+    while processes(mark) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert processes(mark) == []
+
+
+def processes(marker: str) -> list[int]:
+    """The living processes that have a mark in their environment."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                marked = f"LC_ORPHAN={marker}".encode() in (folder / "environ").read_bytes()
+            except OSError:
+                continue
+            if marked:
+                found.append(int(folder.name))
+    return found

@@ -1,0 +1,121 @@
+"""A question's values are the same bits on every run, and however many blocks are asked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from holdfast.engines.sql import SqlEngine, sql_estimator
+from holdfast.engines.sql.generate import to_text
+from holdfast.engines.sql.queries import values_query
+from holdfast.engines.sql.worker import Setup, start
+from holdfast.engines.store import BlockStore, Column, Schema, open_input, write_store
+from holdfast.randomness import SeededEntropy
+from tests.engines.sql.expressions import Questions
+from tests.engines.sql.tables import SCHEMA, write
+from tests.engines.sql.values import by_pandas, same
+
+
+@pytest.fixture(scope="module")
+def skewed(tmp_path_factory: pytest.TempPathFactory) -> BlockStore:
+    """Numbers of all sizes, whose sum's last bits depend on the order, in many small blocks."""
+    generator, blocks, rows = np.random.default_rng(3), 3_000, 40
+    columns = {
+        "x": generator.lognormal(0, 5, blocks * rows),
+        "y": generator.normal(size=blocks * rows),
+        "n": generator.integers(0, 9, blocks * rows),
+    }
+    schema = Schema(tuple(Column(name, "number") for name in columns))
+    folder = tmp_path_factory.mktemp("skewed")
+    return write(folder, columns, schema, blocks, group_blocks=101)
+
+
+@pytest.fixture(scope="module")
+def engines(skewed: BlockStore) -> Iterator[list[SqlEngine]]:
+    engines = [SqlEngine(skewed, threads=threads) for threads in (1, 2, 8)]
+    yield engines
+    for engine in engines:
+        engine.close()
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "avg(x)",
+        "sum(x) FILTER (WHERE n IN (1, 2, 3, 4, 5, 6, 7))",
+        "stddev(x) + corr(x, y) + regr_slope(x, y)",
+        "skewness(x)",
+        "sum(x) + count(DISTINCT n)",
+        "median(x) + mad(x)",
+    ],
+)
+def test_bits_do_not_depend_on_threads_or_on_what_is_asked_at_once(
+    skewed: BlockStore, engines: list[SqlEngine], question: str
+) -> None:
+    estimator = sql_estimator(question, skewed.schema, where="y < 2.5")
+    found = []
+    for engine in engines:
+        found += [engine.values(estimator) for _ in range(2)]
+        alone = [engine.values(estimator, k, k + 1) for k in range(5, skewed.blocks, 197)]
+        assert same(np.concatenate(alone), found[0][5::197])
+        parts = [engine.values(estimator, k, min(k + 700, 3000)) for k in range(0, 3000, 700)]
+        found.append(np.concatenate(parts))
+    assert all(same(each, found[0]) for each in found)
+    assert np.isfinite(found[0]).all()
+
+
+def test_random_questions_have_the_same_bits_block_by_block(plain: BlockStore) -> None:
+    schema = Schema(SCHEMA.columns[:8])
+    questions, engine = Questions(schema, 5), SqlEngine(plain, threads=4)
+    for _ in range(60):
+        estimator = sql_estimator(to_text(questions.aggregate_question()), schema)
+        whole = engine.values(estimator)
+        alone = [engine.values(estimator, k, k + 1) for k in (0, 13, 39)]
+        assert same(np.concatenate(alone), whole[[0, 13, 39]]), estimator
+    assert engine.fallbacks == 0
+    engine.close()
+
+
+def test_more_blocks_than_one_query_takes(
+    skewed: BlockStore, engines: list[SqlEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    estimator = sql_estimator("sum(x)", skewed.schema)
+    whole = engines[0].values(estimator)
+    monkeypatch.setattr("holdfast.engines.sql.engine._BATCH", 999)
+    assert same(engines[0].values(estimator), whole)
+    assert same(engines[0].values(estimator, 5, 2_500), whole[5:2_500])
+
+
+def test_a_store_as_it_is_written(tmp_path: Path) -> None:
+    """From a frame to values, with units of several rows, on any number of threads."""
+    random = np.random.default_rng(9)
+    frame = pd.DataFrame(
+        {"id": random.integers(0, 4_000, 20_000), "X y": random.lognormal(0, 5, 20_000)}
+    )
+    with open_input(frame, unit="id") as data:
+        manifest = write_store(tmp_path, data, blocks=500, entropy=SeededEntropy(1))
+    store = BlockStore(tmp_path, manifest)
+    found = []
+    for threads in (1, 8):
+        engine = SqlEngine(store, threads=threads)
+        found.append(engine.values(sql_estimator('avg("x Y")', store.schema)))
+        found.append(engine.values(sql_estimator('sum("x y") / count(*)', store.schema)))
+        engine.close()
+    expected = by_pandas(store, lambda d: d["X y"].mean())
+    np.testing.assert_allclose(found[0], expected)
+    assert all(same(each, found[0]) for each in found)
+
+
+def test_groups_are_formed_by_number(skewed: BlockStore) -> None:
+    """The plan on which the equality of bits rests; hashing would split groups."""
+    columns = tuple((each.name, each.kind) for each in skewed.schema.columns)
+    answer: Any = start(Setup(str(skewed.path), columns, threads=8, memory_limit=2**28))
+    query = values_query(sql_estimator("sum(x)", skewed.schema, "y > 0"))
+    for where in ("", "WHERE __block BETWEEN 5 AND 5", "WHERE __block BETWEEN 100 AND 2000"):
+        rows = answer.__self__.open().execute("EXPLAIN " + query.format(where=where)).fetchall()
+        assert "Perfect Hash Group By" in rows[0][1]

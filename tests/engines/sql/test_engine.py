@@ -1,0 +1,175 @@
+"""The SQL engine: the values of pandas, and failures of blocks alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from holdfast.engines.sql import SqlEngine, SqlEstimator, sql_estimator
+from holdfast.engines.store import BlockStore, Column, Schema
+from holdfast.errors import Infeasible, InvalidInput
+from tests.engines.sql.tables import SCHEMA, write
+from tests.engines.sql.values import by_pandas, same
+
+
+def weighted(d: pd.DataFrame) -> object:
+    both = d.dropna(subset=["x"])
+    return (both.x * both.w).sum() / d.w.sum()
+
+
+PANDAS: dict[str, Callable[[pd.DataFrame], object]] = {
+    "avg(x)": lambda d: d.x.mean(),
+    "sum(x * w) / sum(w)": weighted,
+    "count(*)": len,
+    "count(x)": lambda d: d.x.count(),
+    "count(DISTINCT n)": lambda d: d.n.nunique(),
+    "count_if(x > 0) / count(*)": lambda d: (d.x > 0).mean(),
+    "avg(flag)": lambda d: d.flag.mean(),
+    "median(x)": lambda d: d.x.median(),
+    "quantile_cont(y, 0.9)": lambda d: d.y.quantile(0.9),
+    "stddev(x)": lambda d: d.x.std(),
+    "var_pop(y)": lambda d: d.y.var(ddof=0),
+    "skewness(x)": lambda d: d.x.skew(),
+    "kurtosis(x)": lambda d: d.x.kurt(),
+    "corr(x, y)": lambda d: d.x.corr(d.y),
+    "covar_samp(w, y)": lambda d: d.w.cov(d.y),
+    "regr_slope(y, w)": lambda d: d.w.cov(d.y) / d.w.var(),
+    "max(x) - min(x)": lambda d: d.x.max() - d.x.min(),
+    "mad(y)": lambda d: (d.y - d.y.median()).abs().median(),
+    "exp(avg(ln(w)))": lambda d: np.exp(np.log(d.w).mean()),
+    "avg(x) FILTER (WHERE arm = 'A')": lambda d: d.x[d.arm == "A"].mean(),
+    "avg(coalesce(x, 0))": lambda d: d.x.fillna(0).mean(),
+    "avg(CASE WHEN x > 0 THEN 1 WHEN x < -1 THEN -1 ELSE 0 END)": lambda d: np.select(
+        [d.x > 0, d.x < -1], [1, -1], 0
+    ).mean(),
+    "avg(year(born))": lambda d: pd.to_datetime(d.born).dt.year.mean(),
+    "max(hour(seen))": lambda d: d.seen.dt.hour.max(),
+    "avg(date_diff('day', born, DATE '2020-01-01'))": lambda d: (
+        pd.Timestamp("2020-01-01") - pd.to_datetime(d.born)
+    ).dt.days.mean(),
+    "max(born) - min(born)": lambda d: (d.born.max() - d.born.min()).days,
+    "count_if(arm LIKE 'C%')": lambda d: d.arm.str.startswith("C").sum(),
+    'avg("Arr Delay" > 15)': lambda d: (d["Arr Delay"] > 15).mean(),
+}
+
+
+@pytest.mark.parametrize("question", PANDAS)
+def test_values_are_those_of_pandas(engine: SqlEngine, plain: BlockStore, question: str) -> None:
+    values = engine.values(sql_estimator(question, SCHEMA))
+    expected = by_pandas(plain, PANDAS[question])
+    assert values.dtype == np.float64
+    np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_a_filter_leaves_every_block_in_place(engine: SqlEngine, plain: BlockStore) -> None:
+    where = "x > 2"  # nothing is left of most blocks
+    values = engine.values(sql_estimator("avg(x)", SCHEMA, where))
+    counts = engine.values(sql_estimator("count(*)", SCHEMA, where))
+    np.testing.assert_allclose(values, by_pandas(plain, lambda d: d.x[d.x > 2].mean()))
+    np.testing.assert_array_equal(counts, by_pandas(plain, lambda d: (d.x > 2).sum()))
+    assert np.isnan(values).any()
+    assert (counts == 0).any()
+
+
+def test_a_filter_meets_the_aggregates_own(engine: SqlEngine, plain: BlockStore) -> None:
+    question = "avg(x) FILTER (WHERE flag)"
+    values = engine.values(sql_estimator(question, SCHEMA, "arm <> 'B'"))
+    expected = by_pandas(plain, lambda d: d.x[d.flag & (d.arm != "B")].mean())
+    np.testing.assert_allclose(values, expected)
+
+
+def test_a_part_of_the_blocks(engine: SqlEngine, plain: BlockStore) -> None:
+    estimator = sql_estimator("avg(x)", SCHEMA)
+    whole = engine.values(estimator)
+    assert same(engine.values(estimator, 7, 31), whole[7:31])
+    for start, stop in ((-1, 5), (5, 5), (0, plain.blocks + 1)):
+        with pytest.raises(InvalidInput):
+            engine.values(estimator, start, stop)
+
+
+# Its text is an error that leaves the database unusable.
+EXTREME = "CASE WHEN x > 2.5 THEN -9223372036854775808 ELSE 0 END"
+
+
+def failing(estimator: SqlEstimator, sql: str) -> SqlEstimator:
+    """The same question, but that other SQL runs: what no checked question can do."""
+    return dataclasses.replace(estimator, aggregate=sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "avg(CASE WHEN x > 2.5 THEN error('SECRET-4711') ELSE x END)",
+        "avg(CASE WHEN x > 2.5 THEN length(repeat('a', 4000000000)) ELSE x END)",
+        f"avg(x) + 0 * sum(length(CAST(make_timestamp({EXTREME}) AS VARCHAR)))",
+    ],
+    ids=["error", "memory", "fatal error"],
+)
+def test_only_the_blocks_that_fail_are_failures(plain: BlockStore, sql: str) -> None:
+    engine = SqlEngine(plain, threads=2, memory_limit=2**28)
+    estimator = sql_estimator("avg(x)", SCHEMA)
+    good = engine.values(estimator)
+    found = engine.values(failing(estimator, sql))
+    bad = by_pandas(plain, lambda d: (d.x > 2.5).any()).astype(bool)
+    assert 0 < np.count_nonzero(bad) < plain.blocks
+    assert same(found, np.where(bad, np.nan, good))
+    assert engine.fallbacks == 1
+    assert same(engine.values(estimator), good)  # and the engine is as good as before
+    engine.close()
+
+
+def test_blocks_that_take_too_long_are_failures(plain: BlockStore) -> None:
+    estimator = sql_estimator("avg(x)", SCHEMA)
+    engine = SqlEngine(plain, threads=2, memory_limit=2**34, time_limit=3, block_time_limit=3)
+    engine.values(estimator)
+    most = by_pandas(plain, lambda d: d.x.max())
+    worst, limit = int(np.argmax(most)), np.sort(most)[-2:].mean()
+    start = min(worst, plain.blocks - 4)
+    size = f"CASE WHEN x > {limit}e0 THEN 900000000 ELSE 1 END"
+    sql = f"sum(len(list_filter(range({size}), lambda v: sin(v) > 2)))"
+    found = engine.values(failing(estimator, sql), start, start + 4)
+    assert same(found, np.where(np.arange(start, start + 4) == worst, np.nan, 0.0))
+    engine.close()
+
+
+def test_a_process_that_is_killed_is_replaced(plain: BlockStore) -> None:
+    engine = SqlEngine(plain, threads=1)
+    estimator = sql_estimator("avg(x)", SCHEMA)
+    values = engine.values(estimator)
+    assert engine._worker is not None
+    os.kill(engine._worker.pid, signal.SIGKILL)
+    assert same(engine.values(estimator), values)
+    engine.close()
+    engine.close()
+    assert same(engine.values(estimator), values)
+    engine.close()
+
+
+def test_that_the_engine_cannot_start_is_said(plain: BlockStore, tmp_path: Path) -> None:
+    engine = SqlEngine(BlockStore(tmp_path, plain.manifest), threads=1)
+    with pytest.raises(Infeasible, match="SQL engine cannot start"):
+        engine.values(sql_estimator("avg(x)", SCHEMA))
+
+
+def test_names_and_texts_are_taken_as_they_are(tmp_path: Path) -> None:
+    names = ['a "b"', "{0}", "it's", "{where}", "x\\", "%s"]
+    schema = Schema(tuple(Column(name, "number") for name in names))
+    folder = tmp_path / "it's {odd}"
+    folder.mkdir()
+    store = write(folder, {name: np.arange(6.0) + k for k, name in enumerate(names)}, schema, 2)
+    engine = SqlEngine(store, threads=1)
+    for k, name in enumerate(names):
+        quoted = '"' + name.replace('"', '""') + '"'
+        estimator = sql_estimator(
+            f"avg({quoted})", schema, f"{quoted} IS NOT NULL AND '{{}}' = '{{}}'"
+        )
+        assert engine.values(estimator).tolist() == [1.0 + k, 4.0 + k]
+    assert engine.fallbacks == 0
+    engine.close()

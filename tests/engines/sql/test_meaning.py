@@ -1,0 +1,122 @@
+"""A question means what it means in DuckDB: precedence, LIKE, and one text for one meaning."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from holdfast.engines.sql import sql_estimator
+from holdfast.engines.sql.generate import to_text
+from holdfast.errors import InvalidInput
+from tests.engines.sql.expressions import Questions
+from tests.engines.sql.tables import HOSTILE_SCHEMA, SCHEMA
+
+ROWS = """
+    SELECT x::DOUBLE AS x, y::DOUBLE AS y, w::DOUBLE AS w, flag, arm FROM (VALUES
+        (2, 3, 0.5, TRUE, 'A'), (-1, 4, 0.25, FALSE, 'AB'), (7, -2, 1, NULL, ''),
+        (NULL, 1, 0, TRUE, NULL), (0, 0, 2, FALSE, 'BAB'), (3, 3, 3, TRUE, 'ABA')
+    ) AS t(x, y, w, flag, arm)
+"""
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[Any]:
+    connection = duckdb.connect()
+    connection.execute("SET error_on_division_by_zero = false")
+    connection.execute("SET ieee_floating_point_ops = false")  # a division by zero is NULL
+    connection.execute(f"CREATE TABLE t AS {ROWS}")
+    yield connection
+    connection.close()
+
+
+def one(connection: Any, sql: str) -> float | None:
+    (value,) = connection.execute(f"SELECT CAST({sql} AS DOUBLE) FROM t").fetchone()
+    return None if value is None or math.isnan(value) else value
+
+
+def flat_number(random: np.random.Generator) -> str:
+    """Operators in a row, without a bracket."""
+    parts = [str(random.choice(["x", "y", "w", "2", "-3", "-x", "0.5"]))]
+    for _ in range(random.integers(1, 5)):
+        parts += [str(random.choice(["+", "-", "*", "/", "%"]))]
+        parts += [str(random.choice(["x", "y", "w", "2", "-3", "- y", "4"]))]
+    return " ".join(parts)
+
+
+def flat_condition(random: np.random.Generator) -> str:
+    def one_part() -> str:
+        kind = random.integers(0, 7)
+        if kind == 0:
+            return "flag"
+        if kind == 1:
+            return f"{flat_number(random)} BETWEEN {flat_number(random)} AND y"
+        if kind == 2:
+            return f"{flat_number(random)} IS NULL"
+        if kind == 3:
+            return f"{flat_number(random)} NOT IN (1, 2, -3)"
+        if kind == 4:
+            return "arm LIKE 'A%'"
+        sign = random.choice(["=", "<>", "<", ">=", "!=", "=="])
+        return f"{flat_number(random)} {sign} {flat_number(random)}"
+
+    parts = [one_part()]
+    for _ in range(random.integers(1, 5)):
+        parts += [str(random.choice(["AND", "OR", "AND NOT", "OR NOT"])), one_part()]
+    return " ".join([str(random.choice(["NOT", ""])), *parts])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_operators_bind_as_in_duckdb(connection: Any, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    for _ in range(60):
+        number, condition = flat_number(random), flat_condition(random)
+        for text in (f"sum({number})", f"count(*) FILTER (WHERE {condition})"):
+            mine = one(connection, sql_estimator(text, SCHEMA).aggregate)
+            theirs = one(connection, text)
+            assert mine == pytest.approx(theirs, rel=1e-12), text
+
+
+@pytest.mark.parametrize("text", ["-x ** 2", "2 ** x ** 2", "- x % 2", "x - -y", "2 * x ** 2 * y"])
+def test_powers_bind_as_in_duckdb(connection: Any, text: str) -> None:
+    mine = one(connection, sql_estimator(f"sum({text})", SCHEMA).aggregate)
+    assert mine == pytest.approx(one(connection, f"sum({text})"))
+
+
+def test_patterns_match_as_in_duckdb(connection: Any) -> None:
+    random, allowed = np.random.default_rng(1), 0
+    for _ in range(400):
+        pattern = "".join(random.choice(["A", "B", "%", "AB", "_", "%%"], random.integers(0, 5)))
+        text = f"count_if(arm LIKE '{pattern}')"
+        try:
+            mine = one(connection, sql_estimator(text, SCHEMA).aggregate)
+        except InvalidInput:
+            continue
+        allowed += 1
+        assert mine == one(connection, f"count(*) FILTER (WHERE arm LIKE '{pattern}')"), pattern
+    assert allowed > 100
+
+
+def test_division_by_zero_is_null(connection: Any) -> None:
+    assert one(connection, sql_estimator("sum(x / 0)", SCHEMA).aggregate) is None
+    assert one(connection, sql_estimator("sum(x % 0)", SCHEMA).aggregate) is None
+    assert one(connection, sql_estimator("count(1 / w)", SCHEMA).aggregate) == 5
+
+
+def test_the_text_of_a_question_is_a_question_with_that_text() -> None:
+    questions = Questions(HOSTILE_SCHEMA, 21)
+    for _ in range(400):
+        first = sql_estimator(
+            to_text(questions.aggregate_question()),
+            HOSTILE_SCHEMA,
+            to_text(questions.condition()),
+        )
+        second = sql_estimator(first.text, HOSTILE_SCHEMA, first.where)
+        assert second == first
+        assert (second.aggregate, second.filter) == (first.aggregate, first.filter)
+        loud = sql_estimator(f"  ( {first.text}\n) /* again */ ", HOSTILE_SCHEMA, first.where)
+        assert loud == first

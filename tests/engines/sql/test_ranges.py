@@ -1,0 +1,279 @@
+"""Ranges hold for every value a question can have, and means are granted only where certain."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.engines.sql import SqlEngine, sql_estimator
+from holdfast.engines.sql.aggregates import AGGREGATES
+from holdfast.engines.sql.generate import to_text
+from holdfast.engines.sql.intervals import (
+    Bound,
+    Interval,
+    absolute,
+    add,
+    divide,
+    greatest,
+    least,
+    modulo,
+    multiply,
+    power,
+    subtract,
+)
+from holdfast.engines.sql.tree import Aggregate
+from holdfast.engines.store import BlockStore, Schema
+from tests.engines.sql.expressions import Questions
+from tests.engines.sql.tables import SCHEMA, write
+
+RANGES = {"X": (-3.0, 4.0), "w": (0.0, 1.0), "n": (0.0, 11.0)}
+UNITS = 25
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("corr(y, w)", (-1.0, 1.0)),
+        ("regr_r2(y, w)", (0.0, 1.0)),
+        ("avg(flag)", (0.0, 1.0)),
+        ("avg(y > 3)", (0.0, 1.0)),
+        ("count_if(y > 3) / count(*)", (0.0, 1.0)),
+        ("count(*) FILTER (WHERE y > 3) / count(*)", (0.0, 1.0)),
+        ("count(*)", (0.0, 25.0)),
+        ("count(DISTINCT arm)", (0.0, 25.0)),
+        ("avg(x)", (-3.0, 4.0)),
+        ("median(x)", (-3.0, 4.0)),
+        ("quantile_cont(x, 0.9)", (-3.0, 4.0)),
+        ("avg(x) FILTER (WHERE flag)", (-3.0, 4.0)),
+        ("max(x) - min(x)", (-7.0, 7.0)),
+        ("avg(2 * x + 1)", (-5.0, 9.0)),
+        ("sum(w)", (0.0, 25.0)),
+        ("sum(n * w) / sum(w)", (0.0, 11.0)),
+        ("sum(x * w) / sum(w)", (-3.0, 4.0)),
+        ("sum(x) / count(*)", (-3.0, 4.0)),
+        ("stddev_pop(x)", (0.0, 3.5)),
+        ("var_pop(x)", (0.0, 12.25)),
+        ("var_samp(x)", (0.0, 24.5)),
+        ("covar_pop(x, w)", (-1.75, 1.75)),
+        ("mad(x)", (0.0, 3.5)),
+        ("skewness(y)", (-5.0, 5.0)),
+        ("avg(month(born))", (1.0, 12.0)),
+        ("max(hour(seen))", (0.0, 23.0)),
+        ("avg(x) > avg(y)", (0.0, 1.0)),
+        ("bool_or(y > 3)", (0.0, 1.0)),
+        ("avg(abs(x))", (0.0, 4.0)),
+        ("avg(least(greatest(y, 0), 10))", (0.0, 10.0)),
+        ("avg(CASE WHEN y > 3 THEN 5 ELSE x END)", (-3.0, 5.0)),
+        ("avg(sin(y))", (-1.0, 1.0)),
+        ("avg(x / (n + 1))", (-3.0, 4.0)),
+        ("avg(y)", None),
+        ("sum(x) / sum(y)", None),
+        ("regr_slope(x, y)", None),
+        ("avg(length(arm))", None),
+        ("avg(1 / w)", None),
+    ],
+)
+def test_ranges(question: str, expected: tuple[float, float] | None) -> None:
+    assert sql_estimator(question, SCHEMA).range(RANGES, UNITS, True) == expected
+
+
+def test_ranges_of_library_functions_are_a_little_wider() -> None:
+    low, high = sql_estimator("exp(avg(x))", SCHEMA).range(RANGES, UNITS, True) or (0.0, 0.0)
+    assert math.exp(-3) * (1 - 1e-14) < low < math.exp(-3)
+    assert math.exp(4) < high < math.exp(4) * (1 + 1e-14)
+
+
+@pytest.mark.parametrize("question", ["count(*)", "sum(w)", "count(DISTINCT arm)", "skewness(y)"])
+def test_rows_are_not_bounded_if_units_have_several(question: str) -> None:
+    assert sql_estimator(question, SCHEMA).range(RANGES, UNITS, False) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("avg(x IS NULL)", (0.0, 1.0)),
+        ("avg(coalesce(x > 60, FALSE))", (0.0, 1.0)),
+        ("avg(coalesce(flag, FALSE))", (0.0, 1.0)),
+        ("avg(CASE WHEN x > 60 THEN 1 ELSE 0 END)", (0.0, 1.0)),
+        ("avg(CASE WHEN x > 60 THEN 1 ELSE -2 END * 3)", (-6.0, 3.0)),
+        ("avg(least(greatest(coalesce(x, 0), 0), 100))", (0.0, 100.0)),
+        ("avg(least(greatest(x, 0), 100))", (0.0, 100.0)),
+        ("avg(x IS NOT DISTINCT FROM y)", (0.0, 1.0)),
+        ("avg(x)", None),  # a declared range binds nobody
+        ("avg(flag)", None),  # may be NULL
+        ("avg(x > 60)", None),
+        ("avg(CASE WHEN x > 60 THEN 1 END)", None),
+        ("avg(greatest(least(coalesce(x - y, 0), 1), 0))", (0.0, 1.0)),
+        ("avg(least(greatest(coalesce(x - y, 0), 0), 1))", (0.0, 1.0)),
+        ("avg(greatest(coalesce(x - y, 0), 0))", None),
+        ("avg(greatest(coalesce(least(ln(x), 1), 0), 0))", (0.0, 1.0)),
+        ("avg(greatest(coalesce(ln(x), 0), 0))", None),
+        ("avg(nullif(coalesce(w, 0), 0.5))", None),
+        ("avg(x IS NULL) FILTER (WHERE flag)", None),
+        ("avg(x IS NULL) + 0", None),
+        ("median(x IS NULL)", None),
+        ("sum(x IS NULL) / count(*)", None),
+        ("avg(1)", None),
+    ],
+)
+def test_bounded_means(question: str, expected: tuple[float, float] | None) -> None:
+    assert sql_estimator(question, SCHEMA).bounded_mean(True) == expected
+
+
+def test_a_mean_has_no_filter_and_single_rows() -> None:
+    assert sql_estimator("avg(x IS NULL)", SCHEMA, "flag").bounded_mean(True) is None
+    assert sql_estimator("avg(x IS NULL)", SCHEMA).bounded_mean(False) is None
+
+
+@pytest.fixture(scope="module")
+def bounded(tmp_path_factory: pytest.TempPathFactory) -> BlockStore:
+    """Numbers within the declared ranges, often at their ends, and NULLs, but no NaN."""
+    generator, blocks, rows = np.random.default_rng(8), 6, 30
+    size = blocks * rows
+    columns = {}
+    for name, (low, high) in {
+        "x": (-3, 4),
+        "y": (-1e300, 1e300),
+        "w": (0, 1),
+        "n": (0, 11),
+    }.items():
+        drawn = generator.choice([low, high, 0.0, 1.0, (low + high) / 2], size)
+        if name == "y":
+            drawn[generator.random(size) < 0.2] = np.inf
+        columns[name] = pa.array(drawn, mask=generator.random(size) < 0.1)
+    columns["flag"] = pa.array(generator.random(size) < 0.5, mask=generator.random(size) < 0.2)
+    columns["arm"] = pa.array(generator.choice(["", "A", "SECRET"], size))
+    days = generator.integers(-700_000, 2_900_000, size)
+    columns["born"] = pa.array(days.astype(np.int32)).cast(pa.date32())
+    columns["seen"] = pa.array(days * 86_399_000_000).cast(pa.timestamp("us"))
+    folder = tmp_path_factory.mktemp("bounded")
+    return write(folder, columns, Schema(SCHEMA.columns[:8]), blocks)
+
+
+@pytest.fixture(scope="module")
+def bounded_engine(bounded: BlockStore) -> Iterator[SqlEngine]:
+    engine = SqlEngine(bounded, threads=1)
+    yield engine
+    engine.close()
+
+
+def test_values_lie_in_their_ranges(bounded: BlockStore, bounded_engine: SqlEngine) -> None:
+    questions, checked = Questions(bounded.schema, 11), 0
+    for _ in range(400):
+        estimator = sql_estimator(to_text(questions.aggregate_question()), bounded.schema)
+        found = estimator.range(RANGES, bounded.units, True)
+        if found is None:
+            continue
+        checked += 1
+        low, high = found
+        slack = 1e-9 * (1 + abs(low) + abs(high))  # sums round
+        values = bounded_engine.values(estimator)
+        inside = values[~np.isnan(values)]
+        assert np.all((inside >= low - slack) & (inside <= high + slack)), (estimator, found)
+    assert checked > 100
+
+
+def test_terms_of_means_are_never_null_nor_outside(
+    bounded: BlockStore, bounded_engine: SqlEngine
+) -> None:
+    """Checked row by row, by their least, their greatest and their number."""
+    questions, checked = Questions(bounded.schema, 12, depth=3), 0
+    (average,) = AGGREGATES["avg"]
+    for turn in range(800):
+        term = questions.node("number" if turn % 2 else "boolean", 3, False)
+        text = to_text(term)
+        try:
+            estimator = sql_estimator(f"avg({text})", bounded.schema)
+        except ValueError:  # a constant is folded, and may be nested too deeply
+            continue
+        found = estimator.bounded_mean(True)
+        if found is None:
+            continue
+        assert isinstance(estimator.tree, Aggregate)
+        assert estimator.tree.function is average
+        checked += 1
+        least_, most, count, nans = (
+            bounded_engine.values(sql_estimator(question, bounded.schema))
+            for question in (
+                f"min({text})",
+                f"max({text})",
+                f"count({text})",
+                f"count_if(isnan({text}))" if term.kind == "number" else "count_if(FALSE)",
+            )
+        )
+        assert least_.min() >= found[0], text
+        assert most.max() <= found[1], text
+        assert np.all(count == bounded.units), text
+        assert np.all(nans == 0), text
+    assert checked > 50
+
+
+numbers = st.one_of(
+    st.sampled_from([0.0, 1.0, -1.0, 2.0, 0.5, math.inf, -math.inf, 1e308, 5e-324]),
+    st.floats(allow_nan=False),
+)
+
+
+def spanned(ends: tuple[float, float]) -> Interval:
+    return Interval(min(ends), max(ends), null=False, nan=False)
+
+
+def fmod(a: float, b: float) -> float | None:
+    if b == 0:
+        return None
+    return math.nan if math.isinf(a) else math.fmod(a, b)
+
+
+def powered(a: float, b: float) -> float:
+    with np.errstate(all="ignore"):
+        return float(np.power(np.float64(a), np.float64(b)))
+
+
+OPERATIONS: dict[str, tuple[Bound, Callable[[float, float], float | None]]] = {
+    "add": (add, lambda a, b: a + b),
+    "subtract": (subtract, lambda a, b: a - b),
+    "multiply": (multiply, lambda a, b: a * b),
+    "divide": (divide, lambda a, b: None if b == 0 else a / b),
+    "modulo": (modulo, fmod),
+    "power": (power, powered),
+    "least": (least, min),
+    "greatest": (greatest, max),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@given(x=st.tuples(numbers, numbers), y=st.tuples(numbers, numbers))
+def test_intervals_hold_the_values_of_their_ends(
+    name: str, x: tuple[float, float], y: tuple[float, float]
+) -> None:
+    bound, operation = OPERATIONS[name]
+    found = bound([spanned(x), spanned(y)])
+    for a, b in itertools.product(x, y):
+        value = operation(a, b)
+        if value is None:
+            assert found.null
+        elif math.isnan(value):
+            assert found.nan
+        else:
+            assert found.low <= value <= found.high
+
+
+@given(x=st.tuples(numbers, numbers), value=st.floats(0, 1))
+def test_absolute_values(x: tuple[float, float], value: float) -> None:
+    inside = spanned(x)
+    point = inside.low + value * (inside.high - inside.low) if inside.finite else inside.high
+    if not math.isnan(point) and inside.holds(point):
+        assert absolute([inside]).holds(abs(point))
+
+
+def test_null_makes_the_least_of_two_either() -> None:
+    some, one = Interval(0.0, 5.0, null=True, nan=False), Interval(1.0, 1.0, null=False, nan=False)
+    assert least([some, one]) == Interval(0.0, 1.0, null=False, nan=False)
+    assert greatest([some, one]) == Interval(1.0, 5.0, null=False, nan=False)

@@ -1,0 +1,218 @@
+"""Small plans that prove themselves: numbers that the planner found, so that no test searches."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from holdfast.planning.exact import (
+    ExactCorrections,
+    ExactEstimates,
+    ExactVerdicts,
+    exact_corrections,
+    exact_estimates,
+    exact_verdicts,
+)
+from holdfast.planning.joint import JointPlan
+from holdfast.planning.parts import DirectPart, Part, SearchPart, VerdictPart
+from holdfast.planning.rounds import RoundsPlan, rounds_plan
+from holdfast.planning.splits import SplitPlan, split_plan
+
+ORDER = 12.0
+
+ESTIMATE = SearchPart(
+    name="estimate",
+    protocol="estimate",
+    queries=6,
+    grid=8,
+    tail_low=0.02,
+    tail_high=0.02,
+    twice_target=400,
+    failure_low=0.1,
+    failure_high=0.1,
+    look_price=0.00125,
+    floor=1e-7,
+    looks=63,
+)
+INTERVAL = SearchPart(
+    name="interval",
+    protocol="interval",
+    queries=2,
+    grid=4,
+    tail_low=0.02,
+    tail_high=0.5,
+    twice_target=108,
+    failure_low=0.12,
+    failure_high=0.12,
+    look_price=0.003,
+    floor=1e-7,
+    looks=26,
+    mirrored=True,
+)
+VERIFY = VerdictPart(
+    name="verify",
+    protocol="verify",
+    queries=12,
+    refusals=3,
+    sides=2,
+    tail_low=0.02,
+    tail_high=0.45,
+    twice_target=94,
+    failure_low=0.12,
+    failure_high=0.12,
+    no_price=0.0825,
+    yes_price=0.0055,
+    false_yes=1e-7,
+    false_no=1e-7,
+    looks=24,
+)
+
+
+def joint(*parts: Part, blocks: int, order: float, confidence: float) -> JointPlan:
+    """The parts on one budget that pays for all of them."""
+    budget = sum(part.planned(order) for part in parts) * (1 + 1e-12)
+    plan = JointPlan(blocks, order, budget, confidence, parts)
+    assert plan.verify()
+    return plan
+
+
+@cache
+def mixed() -> JointPlan:
+    """Six estimates, two intervals, twelve guesses with three refusals."""
+    return joint(ESTIMATE, INTERVAL, VERIFY, blocks=400, order=ORDER, confidence=0.4)
+
+
+@cache
+def estimates() -> JointPlan:
+    """Six estimates alone."""
+    return joint(ESTIMATE, blocks=400, order=ORDER, confidence=0.4)
+
+
+@cache
+def crowd() -> JointPlan:
+    """500 questions of one look: what many processes share."""
+    part = SearchPart(
+        name="estimate",
+        protocol="estimate",
+        queries=500,
+        grid=2,
+        tail_low=0.1,
+        tail_high=0.1,
+        twice_target=215,
+        failure_low=0.5,
+        failure_high=0.5,
+        look_price=0.0004989116425132936,
+        floor=9.999999999999996e-10,
+        looks=500,
+    )
+    return joint(part, blocks=215, order=3.6835127990497054, confidence=0.45)
+
+
+@cache
+def simple() -> JointPlan:
+    """Five estimates on five blocks, for well concentrated estimators."""
+    part = SearchPart(
+        name="simple",
+        protocol="simple",
+        queries=5,
+        grid=8,
+        tail_low=1e-6,
+        tail_high=1e-6,
+        twice_target=5,
+        failure_low=0.049,
+        failure_high=0.049,
+        look_price=0.2593518898817417,
+        floor=3.333333333333332e-09,
+        looks=15,
+    )
+    return joint(part, blocks=5, order=2.2377558994213755, confidence=0.95)
+
+
+@cache
+def amplified() -> JointPlan:
+    """Four estimates on 23 blocks of 15 sub-blocks."""
+    part = SearchPart(
+        name="amplified",
+        protocol="amplified",
+        queries=4,
+        grid=8,
+        tail_low=0.017299838365854282,
+        tail_high=0.017299838365854282,
+        twice_target=23,
+        failure_low=0.049,
+        failure_high=0.049,
+        look_price=0.04303803644936293,
+        floor=4.166666666666665e-09,
+        looks=12,
+        subblocks=15,
+        subblock_tail=0.25,
+    )
+    return joint(part, blocks=23, order=5.5014109722575455, confidence=0.95)
+
+
+@cache
+def direct() -> JointPlan:
+    """Five means by a search over their sum."""
+    part = DirectPart(
+        name="mean",
+        protocol="mean",
+        queries=5,
+        half_width=0.3,
+        apart=49,
+        slope=1037.6665545623293,
+        failure=0.04999999999999999,
+        look_price=0.016078702172660907,
+        floor=7.6209255337472494e-06,
+        exact=False,
+        looks=5,
+    )
+    return joint(part, blocks=249, order=13.134296925823323, confidence=0.95)
+
+
+@cache
+def medians() -> JointPlan:
+    """Four means by medians of block means."""
+    part = SearchPart(
+        name="mean",
+        protocol="mean",
+        queries=4,
+        grid=16,
+        tail_low=0.05,
+        tail_high=0.05,
+        twice_target=31,
+        failure_low=0.19,
+        failure_high=0.19,
+        look_price=0.02104004508751567,
+        floor=1.2499999999999996e-08,
+        looks=16,
+    )
+    return joint(part, blocks=31, order=4.553509661059582, confidence=0.8)
+
+
+@cache
+def verdicts() -> ExactVerdicts:
+    """Twenty guesses, three refusals, exactly."""
+    return exact_verdicts(20, 3)
+
+
+@cache
+def corrections() -> ExactCorrections:
+    """Twenty guesses, three corrections, exactly."""
+    return exact_corrections(20, 3, grid=8)
+
+
+@cache
+def exact() -> ExactEstimates:
+    """Four exact answers."""
+    return exact_estimates(4, grid=8)
+
+
+@cache
+def rounds() -> RoundsPlan:
+    """Twenty questions in two rounds."""
+    return rounds_plan(20, 2, exact=True)
+
+
+@cache
+def split() -> SplitPlan:
+    """Three questions with fresh blocks each."""
+    return split_plan(3)

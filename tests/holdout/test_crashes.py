@@ -1,0 +1,55 @@
+"""Killed on the way: the price stays, the answer was not seen, and one can go on."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast as hf
+from holdfast.holdout import Holdout, check_holdout
+from tests.holdout import plans
+from tests.holdout.crowd import killed
+from tests.holdout.tables import sealed, sources
+
+POINTS = hf.grid(0, 1, points=8)
+LEFT = {
+    "in the reservation": ["created"],
+    "after the reservation": ["created", "reserved"],
+    "in the draw": ["created", "reserved"],
+    "before the record": ["created", "reserved"],
+    "behind the record": ["created", "reserved", "recorded"],
+    "after the record": ["created", "reserved", "recorded"],
+}
+PLANS: dict[str, tuple[Callable[[], Any], Callable[[Holdout], Any]]] = {
+    "mixed": (plans.mixed, lambda h: h.ask("avg(x)", grid=POINTS)),
+    "exact": (plans.exact, lambda h: h.ask("avg(x)", grid=POINTS)),
+    "exact-verify": (plans.verdicts, lambda h: h.verify("avg(x)", 0.5)),
+    "rounds": (plans.rounds, lambda h: h.ask("avg(x)")),
+}
+
+
+@pytest.mark.parametrize("point", LEFT)
+@pytest.mark.parametrize("kind", PLANS)
+def test_killed(tmp_path: Path, kind: str, point: str) -> None:
+    path = tmp_path / "a.holdfast"
+    make, ask = PLANS[kind]
+    sealed(path, make()).close()
+    assert killed(path, point, ask) == signal.SIGKILL
+    assert check_holdout(path).passed
+    with Holdout.open(path) as holdout, sources():
+        assert [row.kind for row in holdout.door.ledger.rows()] == LEFT[point]
+        before = holdout.status().sets[0]
+        assert before.unsettled == (LEFT[point] == ["created", "reserved"])
+        free = kind in ("exact-verify", "rounds") and "recorded" in LEFT[point]  # a Yes
+        assert (before.spent > 0) == (point != "in the reservation" and not free)
+        again = ask(holdout)
+        assert again.cached == ("recorded" in LEFT[point])
+        after = holdout.status().sets[0]
+        assert after.unsettled == before.unsettled  # what was lost stays charged
+        if again.cached:
+            assert after.spent == before.spent
+    assert check_holdout(path).passed

@@ -1,0 +1,103 @@
+"""Many at once: exactly what is affordable is granted, and one question is drawn once."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast as hf
+from holdfast.errors import Exhausted
+from holdfast.holdout import Holdout, check_holdout
+from tests.holdout import plans
+from tests.holdout.crowd import requests, retries
+from tests.holdout.tables import Still, sealed, sources
+
+COIN = hf.grid(0, 1, points=2)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "a.holdfast"
+    sealed(path, plans.crowd()).close()
+    yield path
+    assert check_holdout(path).passed
+
+
+def kinds(path: Path) -> Counter[str]:
+    with Holdout.open(path) as holdout:
+        return Counter(row.kind for row in holdout.door.ledger.rows())
+
+
+def test_32_processes_are_granted_what_the_budget_affords(folder: Path) -> None:
+    said = requests(folder, 32, 100)
+    assert sum(each["granted"] for each in said) == 500
+    assert sum(each["refused"] for each in said) == 3_200 - 500
+    assert kinds(folder) == {"created": 1, "reserved": 500, "recorded": 500}
+    with Holdout.open(folder) as holdout:
+        (one,) = holdout.status().sets
+        assert (one.parts[0].questions_left, one.unsettled) == (0, 0)
+
+
+def test_1000_retries_of_a_key_draw_once(folder: Path) -> None:
+    said = retries(folder, 8, 5, 125)  # 1,000 retries, 200 of every key
+    assert sum(each["drawn"] for each in said) == 5
+    for key in said[0]["told"]:
+        assert len({json.dumps(each["told"][key]) for each in said}) == 1
+    assert kinds(folder) == {"created": 1, "reserved": 5, "recorded": 5}
+
+
+@pytest.mark.parametrize("plan", [plans.crowd, plans.exact], ids=["looks", "exact"])
+def test_threads_that_ask_the_same_get_one_answer(tmp_path: Path, plan: Any) -> None:
+    gate = threading.Barrier(8)
+    answers: list[Any] = []
+    drawn: list[int] = []
+
+    class Counted(Still):
+        def values(self, estimator: Any, /) -> Any:
+            drawn.append(1)
+            return super().values(estimator)
+
+    def ask(holdout: Holdout) -> None:
+        gate.wait()
+        answers.append(holdout.ask("avg(x)", grid=COIN))
+
+    with sources(Counted), sealed(tmp_path / "a", plan()) as one, Holdout.open(one.path) as other:
+        threads = [
+            threading.Thread(target=ask, args=((one, other)[number % 2],)) for number in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert len(drawn) == 1
+        assert len(answers) == 8
+        assert {answer.receipt for answer in answers} == {str(one.receipt)}
+        assert sum(not answer.cached for answer in answers) == 1
+        assert [row.kind for row in one.door.ledger.rows()] == ["created", "reserved", "recorded"]
+
+
+def test_threads_of_one_holdout_share_its_budget(tmp_path: Path) -> None:
+    granted: list[int] = []
+
+    def ask(holdout: Holdout, who: int) -> None:
+        for number in range(8):
+            try:
+                holdout.ask(f"avg(x) + {8 * who + number}", grid=hf.grid(0, 1, points=8))
+                granted.append(1)
+            except Exhausted:
+                pass
+
+    with sources(), sealed(tmp_path / "a", plans.exact()) as holdout:
+        threads = [threading.Thread(target=ask, args=(holdout, who)) for who in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert len(granted) == 4
+        assert check_holdout(holdout.path).passed

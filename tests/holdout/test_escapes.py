@@ -1,0 +1,223 @@
+"""Nothing that depends on the data escapes, whatever the estimator does.
+
+Every hostile question is asked of two holdouts whose data differ in one row, with coins that do not
+err. Whatever an analyst can see, besides the recorded answer, must be the same: whether there is an
+answer, its price, what is left, errors to the letter. A failure is the lowest point of its grid.
+A question that is refused for what it is costs nothing; one that fails on the data costs as always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import holdfast as hf
+from holdfast.engines.source import Limits
+from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.holdout import Holdout, check_holdout
+from tests.holdout import plans
+
+POINTS = hf.grid(-1, 1, points=2)
+SECRET = "SECRET-4711"
+
+
+def data(secret: bool, offset: int) -> pd.DataFrame:
+    """Two tables that differ in one row, and in a column that makes them unknown."""
+    rows = plans.crowd().blocks
+    x = np.ones(rows)
+    name = np.full(rows, "name", dtype=object)
+    if secret:
+        x[0], name[0] = -1e308, SECRET
+    return pd.DataFrame({"x": x, "name": name, "i": np.arange(rows) + offset})
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Holdout, Holdout]]:
+    folder = tmp_path_factory.mktemp("pair")
+    limits = Limits(workers=1, block_seconds=1.0)
+    made = [
+        Holdout.create(
+            folder / str(number), data(bool(number), 10**9 + number), plans.crowd(), limits=limits
+        )
+        for number in range(2)
+    ]
+    yield made[0], made[1]
+    for each in made:
+        assert check_holdout(each.path).passed
+        each.close()
+
+
+def seen(holdout: Holdout, ask: Any) -> tuple[Any, ...]:
+    """All that an analyst sees, but for what differs between two holdouts anyhow."""
+    rows = len(holdout.door.ledger.rows())
+    before = holdout.status().sets[0]
+    try:
+        answer = ask(holdout)
+    except HoldfastError as error:
+        assert len(holdout.door.ledger.rows()) == rows  # refused: nothing was written
+        return type(error), str(error), str(error.__cause__), holdout.status().sets[0] == before
+    told = {k: v for k, v in answer.to_dict().items() if k != "receipt"}
+    assert len(holdout.door.ledger.rows()) == rows + 2
+    return told, holdout.status().sets[0].spent - before.spent
+
+
+HOSTILE_SQL = [
+    "ln(min(x))",
+    "sqrt(min(x))",
+    "1 / (min(x) - 1)",
+    "max(x) / 0",
+    "exp(1e308 * avg(x))",
+    "sum(x) * 1e308",
+    "avg(x) + 1e308 * 10",
+    "count(*) * 9223372036854775807",
+    "min(case when name = 'SECRET-4711' then 0.0 / 0 else 1 end)",
+    "stddev(x)",
+    "corr(x, x)",
+    "median(x) % 0",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE_SQL)
+def test_hostile_sql_that_is_allowed_looks_the_same(
+    pair: tuple[Holdout, Holdout], text: str
+) -> None:
+    one, other = (seen(each, lambda h: h.ask(text, grid=POINTS)) for each in pair)
+    assert one == other
+    if isinstance(one[0], dict):
+        assert one[1] > 0  # it was charged, whether it failed or not
+
+
+REFUSED_SQL = [
+    ("avg(nobody)", "nobody"),
+    ("avg(x", "question"),
+    ("x", "no aggregate"),
+    ("avg(x) + x", "outside an aggregate"),
+    ("count(*) filter (where name = 5)", "question"),
+    ("(select avg(x) from t)", "question"),
+    ("avg(x) over ()", "question"),
+    ("random()", "question"),
+    ("max(x, 100000)", "question"),
+    ("string_agg(name)", "question"),
+    ("avg(cast(name as double))", "question"),
+    ("read_csv('/etc/passwd')", "question"),
+    ("avg(x); drop table t", "question"),
+    ("avg(__unit)", "question"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED_SQL)
+def test_sql_that_is_refused_costs_nothing_and_says_why(
+    pair: tuple[Holdout, Holdout], text: str, message: str
+) -> None:
+    one, other = (seen(each, lambda h: h.ask(text, grid=POINTS)) for each in pair)
+    assert one == other
+    kind, said, _, same = one
+    assert (kind, same) == (InvalidInput, True)
+    assert message in said
+    assert SECRET not in said
+
+
+def raises_on_one_row(frame: Any) -> float:
+    if (frame.x < -1e300).any():
+        raise RuntimeError(frame.name.iloc[0])
+    return 1.0
+
+
+def exits_on_one_row(frame: Any) -> float:
+    if (frame.x < -1e300).any():
+        raise SystemExit(3)
+    return 1.0
+
+
+def prints(frame: Any) -> float:
+    print(frame.name.iloc[0])
+    return 1.0
+
+
+def warns(frame: Any) -> float:
+    import warnings
+
+    warnings.warn(frame.name.iloc[0], stacklevel=1)
+    return 1.0
+
+
+def loops_on_one_row(frame: Any) -> float:
+    while (frame.x < -1e300).any():
+        pass
+    return 1.0
+
+
+def kills_itself_on_one_row(frame: Any) -> float:
+    import os
+    import signal
+
+    if (frame.x < -1e300).any():
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 1.0
+
+
+def nothing_on_one_row(frame: Any) -> Any:
+    return None if (frame.x < -1e300).any() else 1.0
+
+
+def text_on_one_row(frame: Any) -> Any:
+    return frame.name.iloc[0] if (frame.x < -1e300).any() else 1.0
+
+
+def mutates(frame: Any) -> float:
+    frame["x"] = 1.0
+    return float(frame.x.iloc[0])
+
+
+HOSTILE_PYTHON = [
+    raises_on_one_row,
+    exits_on_one_row,
+    prints,
+    warns,
+    loops_on_one_row,
+    kills_itself_on_one_row,
+    nothing_on_one_row,
+    text_on_one_row,
+    mutates,
+]
+
+
+@pytest.mark.parametrize("function", HOSTILE_PYTHON, ids=lambda function: function.__name__)
+def test_hostile_python_looks_the_same(
+    pair: tuple[Holdout, Holdout], function: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    one, other = (seen(each, lambda h: h.ask(function, grid=POINTS)) for each in pair)
+    assert one == other
+    told, price = one
+    assert told["value"] == 1.0  # one block of 215 that fails moves no answer
+    assert price > 0
+    assert capfd.readouterr() == ("", "")
+
+
+def always_fails(frame: Any) -> float:
+    raise ValueError(frame.name.iloc[0] if len(frame) else "")
+
+
+def test_failures_are_the_lowest_point_and_are_charged(tmp_path: Path) -> None:
+    made = Holdout.create(tmp_path / "a", data(True, 7), plans.exact(), limits=Limits(workers=1))
+    with made as holdout:
+        grid = hf.grid(3, 10, points=8)
+        for ask in ("ln(avg(x) - 1e9)", always_fails):
+            before = holdout.status().sets[0].parts[0].questions_left
+            answer = holdout.ask(ask, grid=grid)
+            assert (answer.value, answer.at_grid_end) == (3, True)
+            assert holdout.status().sets[0].parts[0].questions_left == before - 1
+
+
+def test_the_ledger_keeps_nothing_of_the_data(pair: tuple[Holdout, Holdout]) -> None:
+    # Questions may name a value; what comes back must not.
+    for each in pair:
+        for row in each.door.ledger.rows()[1:]:
+            kept = dict(row.body)
+            kept.pop("question")
+            assert SECRET not in repr(kept)

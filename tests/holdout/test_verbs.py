@@ -1,0 +1,421 @@
+"""Every verb and every protocol end to end: real blocks, real engines, real coins.
+
+Exact protocols are compared with their definition on the blocks that were sealed. Where coins are
+flipped, `c` is 5 in every row: a look then errs with less than 1e-7.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import holdfast as hf
+from holdfast.engines.source import Limits
+from holdfast.errors import Exhausted, InvalidInput
+from holdfast.holdout import Holdout, check_holdout
+from holdfast.planning.exact import exact_weights
+from holdfast.planning.shapes import BoundedMean, KnownSd
+from tests.holdout import plans
+from tests.holdout.tables import sealed, table
+
+POINTS = hf.grid(0, 7, step=1)
+LIMITS = Limits(workers=1)
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holdout]:
+    """Looks and every exact protocol, in sets of their own; an open part; a target."""
+    every: list[Any] = [plans.mixed(), plans.verdicts(), plans.corrections()]
+    every += [plans.exact(), plans.rounds(), plans.split()]
+    blocks = sum(each.blocks for each in every)
+    path = tmp_path_factory.mktemp("everything") / "a.holdfast"
+    data = table(int(4 * blocks / 0.8) + 4)
+    more: dict[str, Any] = {"open_fraction": 0.2, "ranges": {"x": (-10, 20)}, "target": "y"}
+    with Holdout.create(path, data, every, limits=LIMITS, **more) as holdout:
+        yield holdout
+        assert check_holdout(path).passed
+
+
+def values(holdout: Holdout, name: str, column: str = "x") -> NDArray[np.float64]:
+    """The mean of a column in every block of a set."""
+    (found,) = [each for each in holdout.charter.sets if each.name == name]
+    store = holdout._clerk.store
+    rows = store.table(found.first, found.first + found.blocks, [column]).column(0).to_numpy()
+    return np.asarray(rows.reshape(found.blocks, store.units).mean(axis=1), np.float64)
+
+
+# By looks, on one budget.
+
+
+def test_an_estimate(everything: Holdout) -> None:
+    answer = everything.ask("avg(c)", grid=POINTS)
+    assert (answer.value, answer.low, answer.at_grid_end) == (5, None, False)
+    assert (answer.tail, answer.confidence) == (0.02, 0.15)
+    assert answer.certified
+    assert not answer.cached
+    end = everything.ask("avg(c) + 10", grid=POINTS)
+    assert (end.value, end.at_grid_end) == (7, True)
+    assert "at the end of its grid" in end.described()["answer"]
+
+
+def test_an_interval(everything: Holdout) -> None:
+    answer = everything.interval("avg(c)", grid=hf.grid(0, 9, step=3))
+    assert (answer.low, answer.high) == (3, 6)  # the cell that 5 is in
+
+
+def test_verdicts(everything: Holdout) -> None:
+    right = everything.verify("avg(c)", 5)
+    wrong = everything.verify("avg(c)", 6)
+    assert (right.verdict, wrong.verdict) == ("yes", "no")
+    assert (right.refusals_left, wrong.refusals_left) == (3, 2)
+    assert everything.verify("avg(c)", 4, claim="at least").verdict == "yes"
+    assert everything.verify("avg(c)", 6, claim="at most").verdict == "yes"
+    assert everything.verify("avg(c)", 6, claim="at least").verdict == "no"
+    with pytest.raises(InvalidInput, match="tolerance"):
+        everything.verify("avg(c)", 5, tolerance=1)
+    with pytest.raises(InvalidInput, match="claim"):
+        everything.verify("avg(c)", 5, claim="about")  # type: ignore[arg-type]
+
+
+def test_a_correction_by_looks(everything: Holdout) -> None:
+    kept = everything.correct("avg(c) + 1", 6, grid=POINTS)
+    assert (kept.value, kept.correction) == (6, None)
+    put_right = everything.correct("avg(c) + 1", 0, grid=POINTS)
+    assert (put_right.verdict.verdict, put_right.value) == ("no", 6)
+
+
+# Exactly, each on its own blocks.
+
+
+def test_an_exact_estimate(everything: Holdout) -> None:
+    answer = everything.ask("avg(x)", grid=hf.grid(3, 7, points=8), by="exact")
+    found = hf.grid(3, 7, points=8).project(np.sort(values(everything, "exact")))
+    assert answer.value == found[plans.exact().rank - 1]
+    assert (answer.price, answer.budget_left, answer.method) == (1, 3, "exact")
+
+
+def test_exact_verdicts(everything: Holdout) -> None:
+    blocks, plan = np.sort(values(everything, "exact-verify")), plans.verdicts()
+    edge = float(blocks[plan.least - 1])
+    just, below = edge, math.nextafter(edge, -math.inf)
+    assert everything.verify("avg(x)", just, by="exact-verify").verdict == "yes"
+    refused = everything.verify("avg(x)", below, by="exact-verify")
+    assert (refused.verdict, refused.refusals_left) == ("no", 2)
+    one = everything.verify("avg(x)", below, claim="at least", by="exact-verify")
+    assert one.verdict == "yes"
+
+
+def test_an_exact_correction(everything: Holdout) -> None:
+    fine = hf.grid(3, 7, points=8)
+    corrected = everything.correct("avg(x)", 100, grid=fine, by="exact-correct")
+    ranked = np.sort(values(everything, "exact-correct"))[plans.corrections().rank - 1]
+    assert corrected.value == fine.project(ranked)
+    middle = float(np.median(values(everything, "exact-correct")))
+    assert everything.correct("avg(x)", middle, grid=fine, by="exact-correct").value == middle
+
+
+def test_a_round(everything: Holdout) -> None:
+    answer = everything.ask("avg(x)", by="rounds")
+    plan = plans.rounds()
+    first = plan.verification.blocks
+    one = np.sort(values(everything, "rounds")[first : first + plan.set_blocks])
+    assert answer.value == pytest.approx(one[(len(one) - 1) // 2], rel=1e-12)
+    assert (answer.price, answer.budget_left) == (0, 2)
+
+
+def test_a_split(everything: Holdout) -> None:
+    plan = plans.split()
+    each, blocks = plan.blocks_per_question, values(everything, "split")
+    for number, text in enumerate(["avg(x)", "avg(x) + 0"]):
+        answer = everything.ask(text, by="split", shape=KnownSd(1.0))
+        ranked = np.sort(blocks[number * each : (number + 1) * each])[plan.rank - 1]
+        assert answer.value == pytest.approx(ranked, rel=1e-12)
+        assert answer.low is not None
+        assert answer.high is not None
+        assert answer.low < 5 < answer.high
+
+
+def test_parts_are_chosen_by_name(everything: Holdout) -> None:
+    for verb, by in [("ask", "verify"), ("interval", "estimate"), ("mean", "rounds")]:
+        more = {} if verb == "mean" else {"grid": POINTS}
+        with pytest.raises(InvalidInput, match=f"a part that can {verb}"):
+            getattr(everything, verb)("avg(x)", by=by, **more)
+    with pytest.raises(InvalidInput, match="'nobody'"):
+        everything.ask("avg(x)", by="nobody", grid=POINTS)
+
+
+def test_what_the_plan_does_not_cover_is_refused(tmp_path: Path) -> None:
+    with sealed(tmp_path / "a", plans.verdicts()) as holdout:
+        before = holdout.receipt
+        for verb in ("ask", "interval", "mean"):
+            with pytest.raises(InvalidInput, match="planned for exact-verify"):
+                getattr(holdout, verb)("avg(x)")
+        with pytest.raises(InvalidInput, match="planned for exact-verify"):
+            holdout.correct("avg(x)", 5)
+        assert holdout.receipt == before
+
+
+# Means.
+
+
+def test_a_mean_by_an_estimate(everything: Holdout) -> None:
+    answer = everything.mean("c = 5")
+    assert (answer.protocol, answer.value, answer.at_grid_end) == ("mean", 1, True)
+    assert answer.low is not None
+    assert answer.high == 1
+
+
+def test_means_by_medians(tmp_path: Path) -> None:
+    with sealed(tmp_path / "a", plans.medians(), units=100, limits=LIMITS) as holdout:
+        answer = holdout.mean("y = 1")
+        assert answer.low is not None
+        assert answer.high is not None
+        assert answer.low < 0.25 < answer.high < 0.6
+        where = holdout.mean("y = 1", where="g = 'a'")
+        assert (where.low, where.high) == (None, None)
+        assert 0.1 < where.value < 0.4
+        python = holdout.mean(lambda frame: frame.y == 1, columns=["y"])
+        assert 0.1 < python.value < 0.4
+        kept = holdout.mean(
+            lambda frame: frame.y == 1, where=lambda frame: frame.g == "a", columns=["y", "g"]
+        )
+        assert 0.1 < kept.value < 0.4
+        with pytest.raises(InvalidInput, match="like the term itself"):
+            holdout.mean("y = 1", where=lambda frame: frame.y == 1)
+        with pytest.raises(Exhausted):
+            holdout.mean("y = 0")
+        assert check_holdout(holdout.path).passed
+
+
+def test_a_direct_mean(tmp_path: Path) -> None:
+    with sealed(tmp_path / "a", plans.direct(), units=4) as holdout:
+        answer = holdout.mean("y = 1")
+        assert answer.low is not None
+        assert answer.high is not None
+        assert answer.low < 0.25 < answer.high < answer.low + 0.6 + 1e-9
+        assert answer.method == "direct search"
+        assert holdout.mean("y = 1", grid=hf.grid(0, 1, points=9)).cached  # it has its own
+        before = holdout.receipt
+        with pytest.raises(InvalidInput, match="where"):
+            holdout.mean("y = 1", where="g = 'a'")
+        assert holdout.receipt == before
+        assert check_holdout(holdout.path).passed
+
+
+# Few blocks, and blocks of sub-blocks.
+
+
+def test_simple_and_near(tmp_path: Path) -> None:
+    with sealed(tmp_path / "a", plans.simple(), units=50) as holdout:
+        assert holdout.ask("avg(c)", grid=POINTS).value == 5
+        for guess, tolerance, verdict in [(4, 1.5, "yes"), (5, 0, "yes"), (4, 0.5, "no")]:
+            assert holdout.verify("avg(c)", guess, tolerance=tolerance).verdict == verdict
+        with pytest.raises(InvalidInput, match="claim"):
+            holdout.verify("avg(c)", 5, claim="at most")
+        with pytest.raises(InvalidInput, match="tolerance"):
+            holdout.verify("avg(c)", 5, tolerance=-1)
+        assert check_holdout(holdout.path).passed
+
+
+def test_near_takes_one_step_of_the_default_grid(tmp_path: Path) -> None:
+    with sealed(tmp_path / "a", plans.simple(), units=50, ranges={"c": (0, 7)}) as holdout:
+        verdict = holdout.verify("avg(c)", 4)  # the grid would have been 0, 1, …, 7
+        assert verdict.verdict == "yes"
+        assert "± 1 " in verdict.promise
+        assert holdout.verify("avg(c)", 4, tolerance=1).cached
+        assert holdout.verify("avg(c)", 3).verdict == "no"
+
+
+def test_amplified(tmp_path: Path) -> None:
+    with sealed(tmp_path / "a", plans.amplified()) as holdout:
+        assert holdout.status().blocks == 23 * 15
+        answer = holdout.ask("avg(c)", grid=POINTS)
+        assert (answer.value, answer.tail) == (5, 0.25)
+        assert check_holdout(holdout.path).passed
+
+
+def test_weights_over_a_universe(tmp_path: Path) -> None:
+    plan = exact_weights(6, universe=2, tail=0.25)
+    data = {"y": np.arange(plan.blocks) % 4 == 0, "i": np.arange(plan.blocks) + 0.375}
+    made = Holdout.create(tmp_path / "a", data, plan, universe={"y": [False, True]}, block_units=1)
+    with made as holdout:
+        answer = holdout.ask("count_if(y)", grid=hf.grid(0, 1, points=2))
+        assert answer.value == 0  # three in four blocks have none
+        assert holdout.ask("count_if(not y)", grid=hf.grid(0, 1, points=2)).value == 1
+        spent = holdout.status().to_dict()
+    with Holdout.open(tmp_path / "a") as holdout:
+        assert holdout.status().to_dict() == spent
+        assert holdout.ask("count_if(y)", grid=hf.grid(0, 1, points=2)).cached
+        assert check_holdout(holdout.path).passed
+
+
+# Python.
+
+
+def test_python_estimators_agree_with_sql(everything: Holdout) -> None:
+    fine = hf.grid(3, 7, points=8)
+    by_sql = everything.ask("avg(x)", grid=fine, by="exact").value
+    one = everything.ask(lambda frame: frame.x.mean(), grid=fine, by="exact", columns=["x"])
+    many = everything.ask(
+        lambda arrays: arrays["x"].mean(axis=1),
+        grid=fine,
+        by="exact",
+        columns=["x"],
+        vectorised=True,
+    )
+    assert one.value == many.value == by_sql
+    assert "exact" in str(one.method)
+
+
+def test_options_are_for_functions_and_where_is_for_sql(everything: Holdout) -> None:
+    before = everything.receipt
+    with pytest.raises(InvalidInput, match="columns"):
+        everything.ask("avg(x)", grid=POINTS, columns=["x"])
+    with pytest.raises(InvalidInput, match="inside the function"):
+        everything.ask(lambda frame: frame.x.mean(), grid=POINTS, where="y = 1")
+    with pytest.raises(InvalidInput, match="SQL text or a callable"):
+        everything.ask(5, grid=POINTS)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="grid"):
+        everything.ask("avg(x)", grid=[1, 2, 3])  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="shape"):
+        everything.ask("avg(x)", grid=POINTS, shape="mean")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="guess"):
+        everything.verify("avg(x)", math.nan)
+    assert everything.receipt == before
+
+
+def test_a_function_is_admitted_before_it_is_charged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[tuple[str, bool]] = []
+
+    def admit(_: object, estimator: Any, *, rows: bool = False) -> None:
+        tried.append((estimator.name.rpartition(".")[2], rows))
+        if len(tried) > 1:
+            raise InvalidInput("estimator", estimator.name, "admitted")
+
+    def first(frame: Any) -> Any:
+        return frame.y
+
+    def second(frame: Any) -> Any:
+        return frame.y > 0
+
+    monkeypatch.setattr("holdfast.engines.local.engine.LocalEngine.admit", admit)
+    with sealed(tmp_path / "a", plans.mixed()) as holdout:
+        before = holdout.receipt
+        with pytest.raises(AttributeError):  # this stub returns no admission
+            holdout.ask(first, grid=POINTS)
+        for verb in (holdout.ask, holdout.interval):
+            with pytest.raises(InvalidInput, match="admitted"):
+                verb(first, grid=POINTS)
+        with pytest.raises(InvalidInput, match="admitted"):
+            holdout.verify(first, 3)
+        with pytest.raises(InvalidInput, match="admitted"):
+            holdout.mean(first, where=second)
+        assert tried == [("first", False)] * 4 + [("first", True)]
+        tried.clear()
+        with pytest.raises(AttributeError):
+            holdout.mean(first, where=second)
+        assert holdout.receipt == before
+
+
+def test_a_function_that_mixes_blocks_is_refused(tmp_path: Path) -> None:
+    with sealed(tmp_path / "a", plans.mixed(), units=2, limits=LIMITS) as holdout:
+        before = holdout.receipt
+        with pytest.raises(InvalidInput, match="each block by itself"):
+            holdout.ask(
+                lambda arrays: arrays["x"].mean(axis=1) - arrays["x"].mean(),
+                grid=POINTS,
+                columns=["x"],
+                vectorised=True,
+            )
+        assert holdout.receipt == before
+
+
+# Models.
+
+
+def test_scores_inside_a_search(tmp_path: Path) -> None:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import ParameterGrid
+
+    data = table(4 * plans.exact().blocks * 10)
+    data["y"] = (data.x + np.random.default_rng(1).normal(0, 0.3, len(data)) > 5).astype(int)
+    made = Holdout.create(
+        tmp_path / "a", data, plans.exact(), open_fraction=0.5, target="y", limits=LIMITS
+    )
+    with made as holdout:
+        train = holdout.open_table().to_pandas()
+        scores = {}
+        for setting in ParameterGrid({"C": [1e-12, 1.0]}):
+            model = LogisticRegression(**setting).fit(train[["x"]], train.y)
+            scores[setting["C"]] = holdout.score(model)
+        assert scores[1.0].value > 0.8 > scores[1e-12].value
+        assert scores[1.0].low is not None  # accuracy is a mean of zeros and ones
+        again = LogisticRegression(C=1.0).fit(train[["x"]], train.y)
+        assert holdout.score(again).cached
+        predictions = again.predict(data[["x"]])
+        by_rows = holdout.score(predictions)
+        assert not by_rows.cached
+        assert by_rows.value == scores[1.0].value
+        assert holdout.score(predictions.copy()).cached
+        with pytest.raises(InvalidInput, match="nobody"):
+            holdout.score(again, target="nobody")
+        assert check_holdout(holdout.path).passed
+
+
+def test_a_score_needs_a_target(everything: Holdout, tmp_path: Path) -> None:
+    with (
+        sealed(tmp_path / "a", plans.exact()) as holdout,
+        pytest.raises(InvalidInput, match="target='y'"),
+    ):
+        holdout.score(np.zeros(plans.exact().blocks))
+    with pytest.raises(InvalidInput):  # not one prediction for every row of the data
+        everything.score(np.zeros(3))
+
+
+# Grids that were left out.
+
+
+def test_grids_come_from_what_is_known(everything: Holdout, tmp_path: Path) -> None:
+    asked = everything.ask("avg(x)", by="exact")  # x is declared to lie between −10 and 20
+    row = everything.door.ledger.rows()[-1]
+    grid = hf.Grid.from_json(row.body["question"]["grid"])
+    assert (grid.low, grid.high, grid.size) == (-10, 20, 8)
+    assert asked.value in grid.points(np.arange(8))
+    with sealed(tmp_path / "a", plans.mixed(), units=2) as holdout:
+        before = holdout.receipt
+        with pytest.raises(InvalidInput, match="declare ranges"):
+            holdout.ask("avg(number)")
+        assert holdout.receipt == before
+        holdout.ask("corr(x, c)")
+        grid = hf.Grid.from_json(holdout.door.ledger.rows()[-1].body["question"]["grid"])
+        assert (grid.low, grid.high) == (-1, 1)
+
+
+def test_grids_come_from_the_open_part(tmp_path: Path) -> None:
+    data = table(5 * plans.mixed().blocks)
+    with Holdout.create(tmp_path / "a", data, plans.mixed(), open_fraction=0.5) as holdout:
+        answer = holdout.ask("avg(number)")
+        grid = hf.Grid.from_json(holdout.door.ledger.rows()[-1].body["question"]["grid"])
+        assert grid.size <= 8
+        assert grid.low < data.number.min()
+        assert grid.high > data.number.max()
+        assert not answer.at_grid_end
+        assert holdout.ask("avg(number)").cached
+
+
+def test_a_bounded_mean_has_its_bar_unasked(everything: Holdout) -> None:
+    fine = hf.grid(0, 1, points=8)
+    # The mean of a truth value over all units, none of which can be missing.
+    answer = everything.ask("avg(case when x > 5 then 1 else 0 end)", grid=fine, by="split")
+    named = everything.ask("avg(x)", grid=POINTS, by="estimate", shape=BoundedMean(0, 10))
+    assert answer.low is not None
+    assert named.low is not None
+    assert everything.ask("max(x)", grid=POINTS, by="estimate").low is None

@@ -1,0 +1,120 @@
+"""Weights through a holdout: what the hypothesis knows, also after reopening."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import holdfast as hf
+from holdfast.engines.sql import sql_estimator
+from holdfast.holdout import check_holdout
+from holdfast.holdout.worlds import Cells, read_cells, world_size
+from holdfast.planning import WeightedEstimates, exact_weights, joint_plan
+from holdfast.protocols import ExactWeighing
+
+GRID = hf.grid(0, 1, step=0.05)
+VALUES: dict[str, list[object]] = {"x": [i / 10 for i in range(11)], "group": ["a", "b"]}
+QUESTIONS = ("avg(x)", "count_if(group = 'b')", "count_if(x > 0.4)", "avg(1 - x)")
+
+
+def table(seed: int) -> pd.DataFrame:
+    generator = np.random.default_rng(seed)
+    x = generator.binomial(10, 0.3, 4000) / 10
+    group = generator.choice(["b", "a"], 4000, p=[0.9, 0.1])
+    return pd.DataFrame({"x": x, "group": group, "z": x})
+
+
+@pytest.fixture(scope="module")
+def exact(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hf.Holdout]:
+    plan = exact_weights(50, universe=22, tail=0.1)
+    folder = tmp_path_factory.mktemp("world") / "exact"
+    with hf.Holdout.create(folder, table(1), plan, universe=VALUES, block_units=1) as holdout:
+        yield holdout
+
+
+def test_answers_are_inside_the_tails_of_the_sample(exact: hf.Holdout) -> None:
+    sealed = exact._clerk.store.table(columns=["x"]).column(0).to_numpy()
+    answer = exact.ask("avg(x)", grid=GRID)
+    assert answer.certified
+    assert np.mean(sealed <= answer.value) > 0.1
+    assert np.mean(np.ceil(sealed * 20 - 1e-9) / 20 >= answer.value) > 0.1
+
+
+def test_a_hypothesis_read_from_the_ledger_is_the_one_that_learnt(tmp_path: Path) -> None:
+    """The same questions to one object that lives on, and to a holdout reopened for each."""
+    plan, folder = exact_weights(50, universe=22, tail=0.2), tmp_path / "a"
+    with hf.Holdout.create(folder, table(4), plan, universe=VALUES, block_units=1) as holdout:
+        world = holdout._clerk._world
+        assert world is not None
+        living = ExactWeighing(plan, world.source(0, plan.blocks), world.universe)
+        expected = [
+            living.ask_values(world.values(sql_estimator(text, holdout._clerk.store.schema)), GRID)
+            for text in QUESTIONS
+        ]
+        assert living.updates > 1
+    told = []
+    for text in QUESTIONS:
+        with hf.Holdout.open(folder) as later:
+            told.append(later.ask(text, grid=GRID).value)
+    assert told == [answer.value for answer in expected]
+    assert check_holdout(folder).passed
+
+
+@pytest.mark.parametrize("estimator", ["avg(z)", lambda frame: frame.z.mean()], ids=["sql", "py"])
+def test_a_column_without_named_values_is_refused_and_free(
+    exact: hf.Holdout, estimator: object
+) -> None:
+    before = exact.receipt
+    with pytest.raises(hf.InvalidInput):
+        exact.ask(estimator, grid=GRID)  # type: ignore[arg-type]
+    assert exact.receipt == before
+
+
+def test_weights_by_looks_learn_and_pay(tmp_path: Path) -> None:
+    plan = joint_plan(WeightedEstimates(queries=30, universe=22, tail=0.05), blocks=1000)
+    with hf.Holdout.create(
+        tmp_path / "looks", table(2), plan, universe=VALUES, block_units=1, seed=1
+    ) as holdout:
+        values = [holdout.ask(question, grid=GRID).value for question in QUESTIONS]
+        rows = holdout.door.ledger.rows()
+    assert any("learnt" in row.body for row in rows)  # the uniform guess is far from this law
+    assert 0.2 <= values[0] <= 0.45
+    assert check_holdout(tmp_path / "looks").passed
+
+
+def test_weights_need_a_universe_and_a_size(tmp_path: Path) -> None:
+    plan = exact_weights(50, universe=22, tail=0.1)
+    data = table(3)
+    with pytest.raises(hf.InvalidInput, match="universe"):
+        hf.Holdout.create(tmp_path / "a", data, plan)
+    with pytest.raises(hf.InvalidInput, match="block_units"):
+        hf.Holdout.create(tmp_path / "b", data, exact_weights(5, 22), universe=VALUES)
+    few = {"x": VALUES["x"]}
+    with pytest.raises(hf.InvalidInput, match="22"):
+        hf.Holdout.create(tmp_path / "c", data, plan, universe=few, block_units=1)
+    missing: dict[str, list[object]] = {**VALUES, "x": [i / 10 + 0.01 for i in range(11)]}
+    with pytest.raises(hf.InvalidInput, match="all rows"):
+        hf.Holdout.create(tmp_path / "d", data, plan, universe=missing, block_units=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cells_have_one_number_whatever_order_columns_come_in(exact: hf.Holdout) -> None:
+    schema = exact.charter.manifest.schema
+    one, other = read_cells(VALUES, schema), read_cells(dict(reversed(VALUES.items())), schema)
+    assert one == other == Cells({"group": ("a", "b"), "x": tuple(VALUES["x"])})  # type: ignore[arg-type]
+    rows = exact._clerk.store.table(0, 50)
+    numbers = one.numbers(rows)
+    back = one.columns(numbers)
+    assert back["x"] == rows.column("x").to_pylist()
+    assert back["group"] == rows.column("group").to_pylist()
+
+
+def test_a_world_too_large_is_refused() -> None:
+    cells = Cells({"x": tuple(float(i) for i in range(100))})
+    assert world_size(cells, 1) == 100
+    with pytest.raises(hf.Infeasible, match="block_units=1"):
+        world_size(cells, 5)

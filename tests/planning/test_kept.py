@@ -1,0 +1,122 @@
+"""Plans as plain data: every kind comes back, and nothing that was changed does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from holdfast.errors import InvalidInput
+from holdfast.planning.exact import exact_weights
+from holdfast.planning.kept import KeptPlan, kept_dict, kept_plan
+from tests.holdout import plans
+
+KINDS: dict[str, Callable[[], KeptPlan]] = {
+    "mixed": plans.mixed,
+    "amplified": plans.amplified,
+    "direct": plans.direct,
+    "verdicts": plans.verdicts,
+    "corrections": plans.corrections,
+    "estimates": plans.exact,
+    "weights": lambda: exact_weights(5, universe=4, tail=0.25),
+    "rounds": plans.rounds,
+    "split": plans.split,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_comes_back_through_json(kind: str) -> None:
+    plan = KINDS[kind]()
+    data = json.loads(json.dumps(kept_dict(plan)))
+    again = kept_plan(data)
+    assert again == plan
+    assert type(again) is type(plan)
+    assert kept_dict(again) == data
+
+
+def numbers(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Where the numbers are in nested data."""
+    if isinstance(data, dict):
+        return [found for key, value in data.items() for found in numbers(value, (*path, key))]
+    if isinstance(data, list):
+        return [found for key, value in enumerate(data) for found in numbers(value, (*path, key))]
+    number = isinstance(data, int | float) and not isinstance(data, bool)
+    return [path] if number and path[-1] != "format" else []
+
+
+def changed(data: Any, path: tuple[Any, ...], change: Callable[[Any], Any]) -> Any:
+    copy = json.loads(json.dumps(data))
+    place = copy
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = change(place[path[-1]])
+    return copy
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_another_type_of_number_is_refused(kind: str) -> None:
+    data = json.loads(json.dumps(kept_dict(KINDS[kind]())))
+    for path in numbers(data):
+        for change in (str, lambda _: None, lambda _: [1], lambda _: True):
+            with pytest.raises(InvalidInput):
+                kept_plan(changed(data, path, change))
+
+
+PROMISES = [  # what makes more of the same blocks
+    ("verdicts", ("queries",), lambda count: 100 * count),
+    ("verdicts", ("refusals",), lambda count: count + 5),
+    ("verdicts", ("blocks",), lambda blocks: blocks // 2),
+    ("verdicts", ("confidence",), lambda _: 0.999999),
+    ("verdicts", ("least",), lambda least: least - 10),
+    ("corrections", ("grid",), lambda _: 10**6),
+    ("estimates", ("queries",), lambda count: 10 * count),
+    ("estimates", ("rank",), lambda rank: rank + 10),
+    ("split", ("queries",), lambda count: 100 * count),
+    ("split", ("blocks_per_question",), lambda blocks: blocks // 2),
+    ("rounds", ("sets",), lambda count: count + 1),
+    ("rounds", ("set_blocks",), lambda blocks: blocks // 3),
+    ("rounds", ("confidence",), lambda _: 0.99),
+    ("rounds", ("verification", "queries"), lambda count: 100 * count),
+    ("mixed", ("plan", "budget"), lambda budget: 2 * budget),
+    ("mixed", ("plan", "confidence"), lambda _: 0.99),
+    ("mixed", ("plan", "blocks"), lambda blocks: blocks // 2),
+    ("mixed", ("plan", "parts", 0, "looks"), lambda looks: 10**6 * looks),
+    ("mixed", ("plan", "parts", 2, "refusals"), lambda _: 0),
+    ("direct", ("plan", "parts", 0, "half_width"), lambda _: 0.001),
+    ("amplified", ("plan", "parts", 0, "subblocks"), lambda _: 3),
+    ("weights", ("universe",), lambda _: 10**9),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "change"),
+    PROMISES,
+    ids=[f"{k}-{p[-1]}-{n}" for n, (k, p, _) in enumerate(PROMISES)],
+)
+def test_a_plan_that_promises_more_than_it_can_is_refused(
+    kind: str, path: tuple[Any, ...], change: Callable[[Any], Any]
+) -> None:
+    data = json.loads(json.dumps(kept_dict(KINDS[kind]())))
+    kept_plan(data)
+    with pytest.raises(InvalidInput):
+        kept_plan(changed(data, path, change))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_keys_are_neither_more_nor_fewer(kind: str) -> None:
+    data = json.loads(json.dumps(kept_dict(KINDS[kind]())))
+    for key in data:
+        with pytest.raises(InvalidInput):
+            kept_plan({name: value for name, value in data.items() if name != key})
+    with pytest.raises(InvalidInput):
+        kept_plan({**data, "extra": 1})
+    with pytest.raises(InvalidInput):
+        kept_plan({**data, "kind": "other"})
+
+
+def test_rounds_are_verified_by_a_plan_for_guesses() -> None:
+    data = kept_dict(plans.rounds())
+    with pytest.raises(InvalidInput):
+        kept_plan({**data, "verification": kept_dict(plans.exact())})

@@ -1,0 +1,135 @@
+"""From a list of protocols to plans that share β and blocks as they must."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import InvalidInput
+from holdfast.holdout.sets import joint_confidence, sets_for
+from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts
+from holdfast.planning.joint import JointPlan
+from holdfast.planning.menu import MENU, Order, _share, plans_for, read_order
+from holdfast.planning.rounds import RoundsPlan
+from holdfast.planning.splits import SplitPlan
+
+
+def test_names_and_numbers() -> None:
+    assert dict(read_order("estimate", 5).queries) == {"estimate": 5}
+    assert dict(read_order(" exact = 1e3 , split=2,", None).queries) == {"exact": 1000, "split": 2}
+    assert dict(read_order("correct=50", None, refusals=3).queries) == {
+        "verify": 50,
+        "estimate": 3,
+    }
+    assert dict(read_order("correct=2", None, refusals=3).queries) == {"verify": 2, "estimate": 2}
+    assert dict(read_order("correct=50,estimate=7", None).queries) == {"verify": 50, "estimate": 7}
+
+
+@pytest.mark.parametrize(
+    ("text", "queries", "message"),
+    [
+        ("", 5, "some of"),
+        ("nothing", 5, "some of"),
+        ("exact=many", 5, "NAME=QUESTIONS"),
+        ("exact", None, "queries"),
+        ("exact,split=3", None, "queries"),
+        ("exact,exact", 5, "once"),
+        ("exact=0", 5, "queries for exact"),
+        ("exact=1.5", 5, "whole number|NAME=QUESTIONS"),
+        ("exact=inf", 5, "whole number|NAME=QUESTIONS"),
+        ("exact=nan", 5, "whole number|NAME=QUESTIONS"),
+    ],
+)
+def test_a_list_that_makes_no_sense(text: str, queries: int | None, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        read_order(text, queries)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"grid": 1},
+        {"refusals": 0},
+        {"confidence": 1},
+        {"confidence": 0},
+        {"tail": 0.5},
+        {"tail": 0},
+        {"rounds": 0},
+    ],
+)
+def test_numbers_that_make_no_sense(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        Order({"exact": 3}, **wrong)
+
+
+def test_each_protocol_has_its_plan() -> None:
+    text = "exact=3,exact-verify=5,exact-correct=5,rounds=5,split=2"
+    order = read_order(text, None, refusals=2, rounds=2, grid=8, confidence=0.9)
+    made = plans_for(order)
+    kinds = [ExactEstimates, ExactVerdicts, ExactCorrections, RoundsPlan, SplitPlan]
+    assert [type(each) for each in made] == kinds
+    assert all(each.verify() for each in made)
+    assert {each.confidence for each in made} == {0.98}
+    assert joint_confidence(sets_for(made)) == 0.9
+    exact, verdicts, corrections, rounds, split = made
+    assert isinstance(exact, ExactEstimates)
+    assert (exact.queries, exact.grid) == (3, 8)
+    assert isinstance(verdicts, ExactVerdicts)
+    assert (verdicts.queries, verdicts.refusals) == (5, 2)
+    assert isinstance(corrections, ExactCorrections)
+    assert (corrections.grid, corrections.refusals) == (8, 2)
+    assert isinstance(rounds, RoundsPlan)
+    assert (rounds.queries, rounds.sets) == (5, 2)
+    assert isinstance(split, SplitPlan)
+    assert split.queries == 2
+
+
+def test_what_answers_by_looks_shares_one_budget() -> None:
+    order = read_order("simple=2,interval=2", None, grid=4, confidence=0.8)
+    (made,) = plans_for(order)
+    assert isinstance(made, JointPlan)
+    assert set(made.names) == {"simple", "interval"}
+    assert made.confidence == 0.8
+
+
+def test_amplified_has_blocks_of_its_own() -> None:
+    made = plans_for(read_order("amplified=2,simple=2", None, grid=4, confidence=0.9))
+    assert [each.names for each in made if isinstance(each, JointPlan)] == [
+        ("simple",),
+        ("amplified",),
+    ]
+
+
+def test_sets_made_from_a_menu_can_be_sealed_together() -> None:
+    # Two joint plans, one for sub-blocks: each needs a set and a name of its own.
+    made = plans_for(read_order("amplified=2,simple=2", None, grid=4, confidence=0.9))
+    sets = sets_for(made)
+    assert len({each.name for each in sets}) == 2
+
+
+def test_estimates_alone_make_the_best_of_the_units() -> None:
+    (made,) = plans_for(read_order("estimate=2", None, grid=4), 200)
+    assert isinstance(made, JointPlan)
+    assert made.blocks <= 200
+    assert made.part("estimate").queries == 2
+
+
+@given(st.floats(0.01, 0.999), st.integers(1, 7))
+def test_shares_add_up_to_what_was_asked_for(confidence: float, sets: int) -> None:
+    share = _share(confidence, sets)
+    assert sets * (1 - Fraction(repr(share))) <= 1 - Fraction(repr(confidence))
+    assert sets * (1 - Fraction(repr(share))) >= (1 - Fraction(repr(confidence))) * Fraction(
+        999999, 1000000
+    )
+
+
+def test_the_menu_is_what_the_help_says() -> None:
+    from holdfast.cli.create import create_command
+
+    text = str(create_command.__annotations__["protocols"])
+    for name in [*MENU, "correct"]:
+        assert name in text

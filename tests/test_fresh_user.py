@@ -1,0 +1,71 @@
+"""A fresh user's path: clone, then the commands of the README, on a machine with nothing set up.
+
+The clone builds an environment of its own, so this takes a minute or two. `make test` in the clone
+runs one file: the whole suite is what this test is a part of.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+COMMANDS = ("make demo", "make test")
+
+
+def commands() -> list[str]:
+    """The commands that the README tells a new user to run."""
+    section = (ROOT / "README.md").read_text("utf-8").split("## Two commands")[1].split("\n## ")[0]
+    return re.findall(r"^(make [a-z]+)", section, flags=re.MULTILINE)
+
+
+def test_the_readme_has_two_commands() -> None:
+    assert tuple(commands()) == COMMANDS
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("there is nothing to clone: this is no git checkout")
+    folder = tmp_path_factory.mktemp("fresh") / "holdfast"
+    settings = folder.with_name("gitconfig")
+    settings.write_text("[safe]\n\tdirectory = *\n", "utf-8")  # whoever owns the checkout
+    clone = ["git", "clone", "--quiet", "--depth", "1", f"file://{ROOT}", str(folder)]
+    environment = {**os.environ, "GIT_CONFIG_GLOBAL": str(settings)}
+    subprocess.run(clone, check=True, timeout=120, env=environment)
+    return folder
+
+
+def run(command: str, folder: Path) -> str:
+    """What the command prints, as a user without caches, state or settings sees it."""
+    home = folder.parent / "home"
+    home.mkdir(exist_ok=True)
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
+    pip = {name: text for name, text in os.environ.items() if name.startswith(("PIP_", "UV_"))}
+    environment = {**kept, **pip, "HOME": str(home)}
+    done = subprocess.run(
+        command.split(" ", 2),
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    return done.stdout
+
+
+def test_both_commands_work_in_a_fresh_clone(clone: Path) -> None:
+    said = run("make demo", clone)
+    assert "promise" in said.lower()
+    assert list((clone / "demo").glob("*.html"))
+    assert list((clone / "demo").glob("*.png"))
+    tested = run("make test PYTEST_ARGS=tests/test_architecture.py", clone)
+    assert re.search(r"\d+ passed", tested)

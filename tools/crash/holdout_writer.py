@@ -1,0 +1,144 @@
+"""A whole holdout in the campaign: every question is one look of an estimate.
+
+`python -m tools.crash --subject tools.crash.holdout_writer:HoldoutWriter --budget 499`
+
+Its blocks are a stub, so that a question takes no longer than the ledger does; door, ledger, locks,
+books and witness are the real ones. The plan is made for 500 questions: for a smaller budget some
+are asked beforehand, and no budget is larger.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import Exhausted, HoldfastError
+from holdfast.grids import grid
+from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.clerk import Clerk
+from holdfast.holdout.sets import BlockSet
+from holdfast.ledger import SqliteLedger
+from holdfast.planning.joint import JointPlan
+from holdfast.planning.parts import SearchPart
+from holdfast.randomness import system_entropy, uniform_index
+from tools.crash.account import Acknowledged
+
+__all__ = ["HoldoutWriter"]
+
+_COIN = grid(0, 1, points=2)
+_BLOCKS = 215
+_LONGEST_DRAW = 2_000  # microseconds
+_FOLDER = "a.holdfast"
+_PART = SearchPart(
+    name="estimate",
+    protocol="estimate",
+    queries=500,
+    grid=2,
+    tail_low=0.1,
+    tail_high=0.1,
+    twice_target=_BLOCKS,
+    failure_low=0.5,
+    failure_high=0.5,
+    look_price=0.0004989116425132936,
+    floor=9.999999999999996e-10,
+    looks=500,
+)
+
+
+class _Blocks:
+    """Blocks that take a moment to evaluate, and half of which are 0."""
+
+    def __init__(self, blocks: int) -> None:
+        self.blocks, self.units = blocks, 1
+
+    def values(self, estimator: Any, /) -> NDArray[np.float64]:
+        del estimator
+        time.sleep(uniform_index(_LONGEST_DRAW, system_entropy()) / 1e6)
+        return np.arange(self.blocks, dtype=np.float64) % 2
+
+    def sums(self, function: Any, /, where: Any = None) -> NDArray[np.int64]:
+        raise NotImplementedError
+
+    def part(self, start: int, stop: int, /) -> _Blocks:
+        return _Blocks(stop - start)
+
+
+class _StubClerk(Clerk):
+    def _source(self, block_set: BlockSet, progress: Any) -> Any:
+        del progress
+        return _Blocks(block_set.blocks)
+
+
+class HoldoutWriter:
+    """The holdout of `tools.crash.account.Subject`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._holdout = Holdout.__new__(Holdout)
+        self._holdout.path = folder / _FOLDER
+        self._holdout._clerk = _StubClerk(folder / _FOLDER, None)
+
+    @classmethod
+    def create(cls, folder: Path, budget: int) -> None:
+        order = 3.6835127990497054
+        price = _PART.planned(order) * (1 + 1e-12)
+        plan = JointPlan(_BLOCKS, order, price, 0.45, (_PART,))
+        words = system_entropy().words(_BLOCKS).astype(np.float64)
+        Holdout.create(folder / _FOLDER, {"x": words}, plan).close()
+        with cls(folder)._holdout as holdout:  # a smaller budget: some is spent already
+            # One is always asked: a writer that is forked then has imported all it needs.
+            for number in range(max(1, _PART.queries - budget)):
+                holdout.ask(f"avg(x) + {number}", grid=_COIN)
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        return cls(folder)
+
+    def ask(self, question: str, request: str) -> str | None:
+        """The question's digest picks its estimator."""
+        text = f"avg(x) - {int(question[:12], 16) + 1}"
+        try:
+            answer = self._holdout.ask(text, grid=_COIN, request=request)
+        except Exhausted:
+            return None
+        return f"{answer.value}@{answer.receipt}"
+
+    def close(self) -> None:
+        self._holdout.close()
+
+    @classmethod
+    def faults(cls, folder: Path, budget: int, seen: Iterable[Acknowledged]) -> list[str]:
+        del budget  # the plan's own
+        path = folder / _FOLDER
+        told = list(seen)
+        try:
+            checked = check_holdout(path)
+            with SqliteLedger.open(path / "ledger.sqlite") as ledger:
+                rows = ledger.rows()
+        except HoldfastError as error:
+            return [str(error)]
+        faults = [f"{each.name}: {each.detail}" for each in checked.findings if not each.passed]
+        kept = {
+            f"{row.body['answer']['value']}@{ledger.holdout}:{row.number}:{row.digest}"
+            for row in rows
+            if row.kind == "recorded"
+        }
+        faults += [
+            f"{each.request} was told {each.answer}, which the ledger does not say"
+            for each in told
+            if each.answer is not None and each.answer not in kept
+        ]
+        answers: dict[str, str] = {}
+        for each in told:
+            if each.answer is not None and answers.setdefault(each.question, each.answer) != (
+                each.answer
+            ):
+                faults.append(f"{each.question} has two answers")
+        held = sum(row.kind == "reserved" for row in rows)
+        if any(each.answer is None for each in told) and held < _PART.queries:
+            faults.append(f"refused with {held} of {_PART.queries} charged")
+        return faults
