@@ -53,3 +53,11 @@ def test_json_is_one_object(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     assert run(arguments) == 0
     assert json.loads(capsys.readouterr().out)["certified"] is False
     assert (tmp_path / "new" / "demo.svg").exists()
+
+
+def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["lab"]) == 2
+    shown = capsys.readouterr()
+    assert "attack" in shown.err
+    assert "Try --help" not in shown.err
+    assert shown.out == ""

@@ -14,12 +14,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import holdfast as hf
 from holdfast.errors import Damaged, HoldfastError, InvalidInput
 from holdfast.holdout import Checked, Holdout, check_holdout
 from holdfast.ledger.sqlite import SqliteLedger
+from holdfast.planning.exact import exact_weights
 from tests.holdout import plans
 from tests.holdout.tables import broken, sealed, sources
 
@@ -489,6 +491,19 @@ def test_one_byte_of_the_data_is_enough(folder: Path) -> None:
     data[len(data) // 2] ^= 1
     file.write_bytes(bytes(data))
     assert set(failed(check_holdout(folder))) == {"data"}
+
+
+def test_a_changed_universe_is_found(tmp_path: Path) -> None:
+    plan = exact_weights(5, universe=2, tail=0.25)
+    data = {"y": np.arange(plan.blocks) % 2 == 0, "i": np.arange(plan.blocks) + 0.625}
+    made = Holdout.create(tmp_path / "a", data, plan, universe={"y": [False, True]}, block_units=1)
+    made.close()
+    assert failed(check_holdout(made.path)) == {}
+    (file,) = made.path.glob("world*")
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(bytes(content))
+    assert set(failed(check_holdout(made.path))) == {"data"}
 
 
 def test_a_folder_without_a_ledger_is_no_holdout(tmp_path: Path) -> None:

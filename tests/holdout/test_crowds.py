@@ -17,6 +17,7 @@ from holdfast.holdout import Holdout, check_holdout
 from tests.holdout import plans
 from tests.holdout.crowd import requests, retries
 from tests.holdout.tables import Still, sealed, sources
+from tools.crash.writers import children
 
 COIN = hf.grid(0, 1, points=2)
 
@@ -100,4 +101,32 @@ def test_threads_of_one_holdout_share_its_budget(tmp_path: Path) -> None:
         for thread in threads:
             thread.join(60)
         assert len(granted) == 4
+        assert check_holdout(holdout.path).passed
+
+
+def test_threads_and_forks_of_an_open_holdout_get_their_own_values(tmp_path: Path) -> None:
+    """With the real engine: nobody is given the values of another's question."""
+
+    def wrong(holdout: Holdout, who: int) -> int:
+        count = 0
+        for number in range(10 * who + 1, 10 * who + 11):
+            points = hf.grid([0, 5 + number, 10_000])
+            count += holdout.ask(f"avg(c) + {number}", grid=points).value != 5 + number
+        return count
+
+    with sealed(tmp_path / "a", plans.crowd(), units=2) as holdout:
+        assert wrong(holdout, 0) == 0  # the engine's process is running when the others are forked
+        said = children([lambda: bytes([wrong(holdout, 1)]), lambda: bytes([wrong(holdout, 2)])])
+        assert said == [b"\0", b"\0"]
+        found: list[int] = []
+        threads = [
+            threading.Thread(target=lambda who=who: found.append(wrong(holdout, who)))
+            for who in (3, 4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert found == [0, 0]
+        assert holdout.status().answers == 50
         assert check_holdout(holdout.path).passed

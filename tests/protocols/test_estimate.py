@@ -133,7 +133,7 @@ def test_an_answer_says_what_it_is() -> None:
     assert (answer.low, answer.high) == (None, None)
     assert "0.02" in answer.promise
     data = answer.to_dict()
-    assert set(data) == {*Answer.__dataclass_fields__, "tail"}
+    assert set(data) == {*Answer.__dataclass_fields__, "assumes", "tail"}
     assert json.loads(json.dumps(data)) == data
 
 

@@ -268,7 +268,7 @@ def test_a_verdict_says_what_it_is() -> None:
     assert (said.protocol, said.guess, said.confidence) == ("verify", 0.5, 0.4)
     assert (said.tail_low, said.tail_high, said.refusals_left) == (0.02, 0.45, 3)
     data = said.to_dict()
-    assert set(data) == {*Verdict.__dataclass_fields__, "tail"}
+    assert set(data) == {*Verdict.__dataclass_fields__, "assumes", "tail"}
     assert json.loads(json.dumps(data)) == data
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.engines.store import Column, Manifest, Schema
 from holdfast.grids import Grid, grid
-from holdfast.holdout.creation import Charter
+from holdfast.holdout.charter import Charter
 from holdfast.holdout.records import written_result
 from holdfast.holdout.sets import AnyPlan, sets_for
 from holdfast.ledger.receipts import Receipt

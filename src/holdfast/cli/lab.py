@@ -16,15 +16,17 @@ __all__ = ["lab_app"]
 lab_app = typer.Typer(
     name="lab",
     help="Experiments: attacks on plans.",
-    no_args_is_help=True,
+    invoke_without_command=True,  # then `_lab` shows the help
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
 
 @lab_app.callback()
-def _lab() -> None:
-    """Experiments: attacks on plans."""  # without it a single command would need no name
+def _lab(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
 
 
 @lab_app.command("attack")

@@ -60,6 +60,8 @@ def show_status(status: Status) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from holdfast.planning.explain import ASSUMPTIONS
+
     console = Console(highlight=False)
     console.print(Text(status.name, style="bold"), Text(status.path, style="dim"))
     sure = "certified" if status.certified else "seeded: nothing is certified"
@@ -84,6 +86,7 @@ def show_status(status: Status) -> None:
             table.add_row("", "", "", f"{each.unsettled:,} unsettled, charged in full", "", "")
     console.print(table)
     console.print(Text("questions left: were all the rest of the set spent on that part", "dim"))
+    console.print(Text(f"assumes: {ASSUMPTIONS}", style="dim"))
     if status.new_budget is not None:
         console.print(f"A new budget for known data, because: {status.new_budget}", markup=False)
     console.print(Text(f"receipt  {status.receipt}", style="dim"), soft_wrap=True)

@@ -21,7 +21,7 @@ __all__ = ["Screen", "show_comparison", "show_rounds", "show_runs"]
 
 _LABEL = 10
 _SHOWN = 3
-_ROUNDS = ("airline, airport, time, day", "pairs of the five worst", "planes of the worst pairs")
+_ROUNDS = ("airline, airport, …", "pairs of the worst", "planes of the worst")
 
 
 class Screen:
@@ -63,7 +63,7 @@ class Screen:
 
 def show_rounds(screen: Screen, result: DemoResult) -> None:
     """How the search went, round by round."""
-    table = _table("Search", ("questions", "right"), ("worst, exact answers", "left"))
+    table = _table("Search", ("asked", "right"), ("worst, exact answers", "left"))
     table.add_column("worst, Holdfast's answers")
     rounds = zip(_ROUNDS, result.naive_hunt.rounds, result.hunt.rounds, strict=True)
     for name, exact, sealed in rounds:

@@ -19,7 +19,7 @@ from typing import Any
 from holdfast.engines.store import BlockStore, state_folder
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.holdout.books import Books
-from holdfast.holdout.creation import LEDGER, Charter
+from holdfast.holdout.charter import LEDGER, Charter
 from holdfast.holdout.rules import Wrong, check_recorded, check_reserved
 from holdfast.ledger.interface import Ledger
 from holdfast.ledger.receipts import Receipt, check_against

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 from holdfast.engines.open_blocks import open_blocks
 from holdfast.engines.source import Engines, EngineSource, Limits, Progress
-from holdfast.engines.store import BlockStore, state_folder
+from holdfast.engines.store import BlockStore, known, remember, state_folder
 from holdfast.errors import Damaged, HoldfastError
 from holdfast.grids import Grid
-from holdfast.holdout.creation import LEDGER, Charter, chosen_entropy
+from holdfast.holdout.charter import LEDGER, Charter, chosen_entropy
 from holdfast.holdout.default_grids import grid_between, grid_from_values, no_grid
 from holdfast.holdout.desks import draw
 from holdfast.holdout.door import Door, Learnt, Session
@@ -43,6 +43,7 @@ class Clerk:
         witness = Witness(state_folder() / "receipts")
         try:
             self.charter = _charter(ledger, witness)
+            _recognise(self.charter, path.resolve())
         except BaseException:
             ledger.close()
             raise
@@ -197,6 +198,18 @@ class Clerk:
         sure = result.certified and self.charter.seed is None
         sure_of = self.charter.confidence
         return replace(result, confidence=sure_of, promise=promise, certified=sure)
+
+
+def _recognise(charter: Charter, path: Path) -> None:
+    """Refuse a ledger that took another's place; make sure that its data are known from now on."""
+    fingerprint = charter.manifest.fingerprint
+    for other in known(fingerprint):
+        ours = other.holdout_id in (charter.identity, *charter.earlier)
+        if other.path == path and not ours:
+            expected, found = f"holdout {other.holdout_id}", f"holdout {charter.identity}"
+            remedy = "Its ledger was written anew: put back the newest copy of the folder."
+            raise Damaged(str(path), expected, found, remedy)
+    remember(fingerprint, charter.identity, path)
 
 
 def _charter(ledger: SqliteLedger, witness: Witness) -> Charter:

@@ -9,15 +9,12 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from importlib.metadata import version
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from holdfast.arguments import real_number, whole_number
 from holdfast.engines.store import (
     BlockStore,
-    Manifest,
     Schema,
     known,
     open_input,
@@ -26,83 +23,19 @@ from holdfast.engines.store import (
     write_store,
 )
 from holdfast.errors import InvalidInput
-from holdfast.holdout.sets import (
-    AnyPlan,
-    BlockSet,
-    joint_confidence,
-    planned_universe,
-    read_sets,
-    sets_for,
-)
+from holdfast.holdout.charter import LEDGER, Charter
+from holdfast.holdout.sets import AnyPlan, BlockSet, planned_universe, sets_for
 from holdfast.holdout.worlds import Cells, check_cells, read_cells, world_size, write_world
 from holdfast.ledger.sqlite import SqliteLedger
+from holdfast.planning.joint import JointPlan
+from holdfast.planning.parts import DirectPart
 from holdfast.planning.shapes import BoundedMean
-from holdfast.randomness import Entropy, SeededEntropy, system_entropy
+from holdfast.randomness import SeededEntropy, system_entropy
 
-__all__ = ["FORMAT", "LEDGER", "Charter", "create_holdout"]
-
-FORMAT = 1
-LEDGER = "ledger.sqlite"
+__all__ = ["create_holdout"]
 
 Progress = Callable[[str, float], None]
 PlanMaker = Callable[[int], AnyPlan | Iterable[AnyPlan]]
-
-
-@dataclass(frozen=True)
-class Charter:
-    """What a holdout was created as: the first row of its ledger."""
-
-    identity: str
-    name: str
-    manifest: Manifest
-    sets: tuple[BlockSet, ...]
-    ranges: Mapping[str, tuple[float, float]]
-    cells: Cells | None
-    target: str | None
-    seed: int | None
-    new_budget: str | None
-    earlier: tuple[str, ...]
-
-    @property
-    def confidence(self) -> float:
-        """For all answers of all sets at once."""
-        return joint_confidence(self.sets)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "format": FORMAT,
-            "holdfast": version("holdfast"),
-            "name": self.name,
-            "manifest": self.manifest.to_dict(),
-            "sets": [each.to_dict() for each in self.sets],
-            "ranges": {name: list(pair) for name, pair in self.ranges.items()},
-            "universe": None if self.cells is None else self.cells.to_dict(),
-            "target": self.target,
-            "seed": self.seed,
-            "new_budget": self.new_budget,
-            "earlier": list(self.earlier),
-        }
-
-    @classmethod
-    def from_dict(cls, identity: str, data: Mapping[str, Any]) -> Charter:
-        """What `to_dict` wrote; every plan proves itself again."""
-        if data.get("format") != FORMAT:
-            hint = "Open it with the version of Holdfast that made it, or a newer one."
-            raise InvalidInput("holdout", data.get("format"), f"of format {FORMAT}", hint)
-        manifest, universe = Manifest.from_dict(data["manifest"]), data["universe"]
-        return cls(
-            identity=identity,
-            name=data["name"],
-            manifest=manifest,
-            sets=read_sets(data["sets"], manifest.blocks),
-            ranges={name: (low, high) for name, (low, high) in data["ranges"].items()},
-            cells=None if universe is None else read_cells(universe, manifest.schema),
-            target=data["target"],
-            seed=data["seed"],
-            new_budget=data["new_budget"],
-            earlier=tuple(data["earlier"]),
-        )
 
 
 def create_holdout(
@@ -154,10 +87,12 @@ def create_holdout(
             cells = None if universe is None else read_cells(universe, table.schema)
             sets = sets_for(plan(sealed) if callable(plan) else plan)
             _check_world(sets, cells, block_units)
+            blocks = sum(each.blocks for each in sets)
+            _check_units(sets, split_units(units, blocks, open_fraction, block_units).block_units)
             manifest = write_store(
                 folder,
                 table,
-                blocks=sum(each.blocks for each in sets),
+                blocks=blocks,
                 open_fraction=open_fraction,
                 block_units=block_units,
                 entropy=entropy,
@@ -201,6 +136,15 @@ def _check_world(sets: Iterable[BlockSet], cells: Cells | None, units: int | Non
         if each != size:
             hint = "Plan weights for the universe that the values and block_units make."
             raise InvalidInput("universe", size, f"the {each:,} blocks of the plan", hint)
+
+
+def _check_units(sets: Iterable[BlockSet], units: int) -> None:
+    """Terms that are 0 or 1 on a unit are not so on average over several."""
+    for each in sets:
+        parts = each.plan.parts if isinstance(each.plan, JointPlan) else ()
+        if units != 1 and any(isinstance(part, DirectPart) and part.exact for part in parts):
+            hint = "Plan means with exact=False, or give block_units=1."
+            raise InvalidInput("block_units", units, "1 for a plan of exact means", hint)
 
 
 def _seal(folder: Path, charter: Charter) -> None:
@@ -284,13 +228,3 @@ def _sync(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def chosen_entropy(seed: int | None, number: int) -> Entropy:
-    """The operating system's; or, for a seeded holdout, one that depends on the draw's number."""
-    if seed is None:
-        return system_entropy()
-    import hashlib
-
-    digest = hashlib.sha256(f"{seed} {number}".encode()).digest()
-    return SeededEntropy(int.from_bytes(digest[:8], "big"))

@@ -1,7 +1,7 @@
 """The door: charge, draw, record, answer, in that order, for every question.
 
     1. lock      the question (and its request key), against every other thread and process
-    2. known?    a recorded answer is returned, free; a request key names one question for ever
+    2. known?    a recorded answer is returned, free; a request key that paid names one question
     3. reserve   the worst case is charged in one transaction with the check that it fits
     4. draw      the estimator is evaluated and the coins are flipped
     5. record    answer and actual charge in one transaction; only then is the answer shown

@@ -12,8 +12,9 @@ from holdfast.arguments import real_number
 from holdfast.engines.source import Limits, Progress
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
+from holdfast.holdout.charter import LEDGER, Charter
 from holdfast.holdout.clerk import Clerk
-from holdfast.holdout.creation import LEDGER, Charter, create_holdout
+from holdfast.holdout.creation import create_holdout
 from holdfast.holdout.door import Door
 from holdfast.holdout.estimators import Estimator
 from holdfast.holdout.sets import AnyPlan

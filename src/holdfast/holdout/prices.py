@@ -7,7 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 from holdfast.grids import Grid
-from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts
+from holdfast.planning.exact import (
+    ExactCorrections,
+    ExactEstimates,
+    ExactVerdicts,
+    ExactWeights,
+)
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.kept import KeptPlan
 from holdfast.planning.parts import DirectPart, Part, SearchPart, VerdictPart
@@ -107,10 +112,13 @@ def tally_fits(plan: KeptPlan, before: Tally | None, question: Question) -> bool
 
 
 def final_tally(
-    plan: KeptPlan, before: Tally | None, question: Question, answer: Mapping[str, Any]
+    plan: KeptPlan, before: Tally | None, question: Question, body: Mapping[str, Any]
 ) -> Tally:
-    """The tally that the answer leaves: its worst case, or that with a refusal back."""
-    worst = worst_tally(plan, before, question)
+    """The tally that the answer in a row leaves: its worst case, or that with a refusal back."""
+    worst, answer = worst_tally(plan, before, question), body["answer"]
+    if isinstance(plan, ExactWeights):  # every refused guess has taught the hypothesis something
+        steps = body["learnt"]["steps"] if "learnt" in body else ()
+        return {**worst, "refused": worst["refused"] + len(steps)}
     if not isinstance(plan, ExactVerdicts | ExactCorrections | RoundsPlan):
         return worst
     if isinstance(plan, RoundsPlan):
@@ -126,7 +134,7 @@ def _start(plan: KeptPlan) -> Tally:
     if isinstance(plan, ExactEstimates):
         return {"room": plan.grid ** (plan.queries - 1)}
     tally = {"asked": 0}
-    if isinstance(plan, ExactVerdicts | ExactCorrections | RoundsPlan):
+    if isinstance(plan, ExactVerdicts | ExactCorrections | ExactWeights | RoundsPlan):
         tally["refused"] = 0
     if isinstance(plan, ExactCorrections):
         tally["told"] = 1

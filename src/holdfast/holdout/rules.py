@@ -21,7 +21,6 @@ from holdfast.holdout.prices import (
 from holdfast.holdout.records import read_result
 from holdfast.holdout.sets import BlockSet
 from holdfast.ledger.rows import Row
-from holdfast.planning.exact import ExactWeights
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.parts import VerdictPart, WeightsPart
 from holdfast.protocols.account import Charge
@@ -46,7 +45,7 @@ def check_reserved(block_set: BlockSet, row: Row, books: Books) -> None:
             raise Wrong(f"row {row.number} charges another part than its question asks")
         if held != worst_charge(plan, question, held.part):
             raise Wrong(f"row {row.number} reserves another price than its question has")
-    elif not isinstance(plan, ExactWeights):
+    else:
         before = books.tally(block_set.name)
         if read_tally(row.body["tally"]) != worst_tally(plan, before, question):
             raise Wrong(f"row {row.number} reserves another tally than its question has")
@@ -76,12 +75,12 @@ def check_recorded(
     if isinstance(plan, JointPlan):
         held = [Charge.from_dict(each.body["charge"]) for each in paid if each is not None]
         _charges(plan, row, held)
-    elif not isinstance(plan, ExactWeights):
+    else:
         (number,) = numbers
         mine = [n for n, each in reserved.items() if each.body["set"] == block_set.name]
         if number != max(mine):
             raise Wrong(f"row {row.number} goes back behind a later question")
-        if read_tally(row.body["tally"]) != final_tally(plan, before[number], question, answer):
+        if read_tally(row.body["tally"]) != final_tally(plan, before[number], question, row.body):
             raise Wrong(f"row {row.number} leaves a tally that its answer does not leave")
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.holdout.books import Books, JointBook
-from holdfast.holdout.creation import Charter
+from holdfast.holdout.charter import Charter
 from holdfast.holdout.sets import BlockSet
 from holdfast.ledger.receipts import Receipt
 from holdfast.notebook import html_bar, html_table
 from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts
+from holdfast.planning.explain import ASSUMPTIONS
 from holdfast.planning.joint import JointPlan
 
 __all__ = ["PartStatus", "SetStatus", "Status", "status_of"]
@@ -68,7 +69,7 @@ class Status:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text."""
-        return asdict(self)
+        return {**asdict(self), "assumes": ASSUMPTIONS}
 
     def _repr_html_(self) -> str:
         items = {
@@ -104,7 +105,7 @@ class Status:
                 lines.append(f"    {each.unsettled:,} reserved and not recorded: charged in full")
         if self.new_budget is not None:
             lines.append(f"  a new budget for known data, because: {self.new_budget}")
-        return "\n".join([*lines, f"  receipt {self.receipt}"])
+        return "\n".join([*lines, f"  assumes {ASSUMPTIONS}", f"  receipt {self.receipt}"])
 
 
 def status_of(charter: Charter, path: Path, books: Books, head: Receipt) -> Status:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from holdfast.notebook import html_table
+from holdfast.planning.explain import ASSUMPTIONS
 
 __all__ = ["Answer", "Verdict", "VerdictWord"]
 
@@ -42,6 +43,7 @@ class _Accounted(ABC):
         price = "free: asked before" if self.cached else f"{self.price:.4g}"
         items = {
             "promise": f"{self.promise}; confidence {self.confidence:g}, {sure}",
+            "assumes": ASSUMPTIONS,
             "price": f"{price}; {self.budget_left:.4g} left",
         }
         return {**items, "receipt": self.receipt} if self.receipt else items
@@ -55,7 +57,7 @@ class _Accounted(ABC):
 
     def to_dict(self) -> dict[str, object]:
         """Plain numbers and text; a number that is not finite is None."""
-        data = {**asdict(self), "tail": self.tail}  # type: ignore[call-overload]
+        data = {**asdict(self), "tail": self.tail, "assumes": ASSUMPTIONS}  # type: ignore[call-overload]
         return {
             key: None if isinstance(value, float) and not math.isfinite(value) else value
             for key, value in data.items()

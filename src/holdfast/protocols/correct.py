@@ -7,7 +7,7 @@ disjoint ones, as the paper also allows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.arguments import real_number
 from holdfast.errors import Exhausted, InvalidInput
@@ -107,5 +107,5 @@ class Correct:
         verdict = self.verify.ask(estimator, guess)
         if verdict.verdict != "no":
             held.cancel()
-            return Corrected(verdict, None)
+            return Corrected(replace(verdict, budget_left=self.verify.budget.left), None)
         return Corrected(verdict, self.estimate.draw(held, estimator, grid, shape=shape))

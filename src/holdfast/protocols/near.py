@@ -4,7 +4,7 @@ A guess g with tolerance d is a question on three points: below g − d, from th
 Two looks of the plan's own searches answer it, with the promise of every search:
 
     yes   fresh data give at most g + d with more than tail_low, at least g − d with tail_high
-    no    they lie beyond it, on the side that the answer names, with more than that side's tail
+    no    they lie beyond it, on one side, with more than that side's tail; not told is which
 
 A plan made for guesses (`holdfast.protocols.verify`) refuses fewer that are right, needs no
 tolerance, and charges a Yes less.

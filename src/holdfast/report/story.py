@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.grids import Grid
 from holdfast.holdout.books import Books
-from holdfast.holdout.creation import Charter
+from holdfast.holdout.charter import Charter
 from holdfast.holdout.records import Result, read_result
 from holdfast.holdout.sets import BlockSet
 from holdfast.holdout.status import SetStatus, Status, status_of

@@ -8,7 +8,7 @@ from pathlib import Path
 from holdfast.engines.store import state_folder
 from holdfast.errors import InvalidInput
 from holdfast.holdout import Holdout
-from holdfast.holdout.creation import LEDGER
+from holdfast.holdout.charter import LEDGER
 from holdfast.ledger.interface import Ledger
 from holdfast.ledger.receipts import check_against
 from holdfast.ledger.sqlite import SqliteLedger

@@ -1,0 +1,85 @@
+"""The charter: what a holdout was created as. It is the first row of its ledger."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from holdfast.engines.store import Manifest
+from holdfast.errors import InvalidInput
+from holdfast.holdout.sets import BlockSet, joint_confidence, read_sets
+from holdfast.holdout.worlds import Cells, read_cells
+from holdfast.randomness import Entropy, SeededEntropy, system_entropy
+
+__all__ = ["FORMAT", "LEDGER", "Charter", "chosen_entropy"]
+
+FORMAT = 1
+LEDGER = "ledger.sqlite"
+
+
+@dataclass(frozen=True)
+class Charter:
+    """What a holdout was created as: the first row of its ledger."""
+
+    identity: str
+    name: str
+    manifest: Manifest
+    sets: tuple[BlockSet, ...]
+    ranges: Mapping[str, tuple[float, float]]
+    cells: Cells | None
+    target: str | None
+    seed: int | None
+    new_budget: str | None
+    earlier: tuple[str, ...]
+
+    @property
+    def confidence(self) -> float:
+        """For all answers of all sets at once."""
+        return joint_confidence(self.sets)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "format": FORMAT,
+            "holdfast": version("holdfast"),
+            "name": self.name,
+            "manifest": self.manifest.to_dict(),
+            "sets": [each.to_dict() for each in self.sets],
+            "ranges": {name: list(pair) for name, pair in self.ranges.items()},
+            "universe": None if self.cells is None else self.cells.to_dict(),
+            "target": self.target,
+            "seed": self.seed,
+            "new_budget": self.new_budget,
+            "earlier": list(self.earlier),
+        }
+
+    @classmethod
+    def from_dict(cls, identity: str, data: Mapping[str, Any]) -> Charter:
+        """What `to_dict` wrote; every plan proves itself again."""
+        if data.get("format") != FORMAT:
+            hint = "Open it with the version of Holdfast that made it, or a newer one."
+            raise InvalidInput("holdout", data.get("format"), f"of format {FORMAT}", hint)
+        manifest, universe = Manifest.from_dict(data["manifest"]), data["universe"]
+        return cls(
+            identity=identity,
+            name=data["name"],
+            manifest=manifest,
+            sets=read_sets(data["sets"], manifest.blocks),
+            ranges={name: (low, high) for name, (low, high) in data["ranges"].items()},
+            cells=None if universe is None else read_cells(universe, manifest.schema),
+            target=data["target"],
+            seed=data["seed"],
+            new_budget=data["new_budget"],
+            earlier=tuple(data["earlier"]),
+        )
+
+
+def chosen_entropy(seed: int | None, number: int) -> Entropy:
+    """The operating system's; or, for a seeded holdout, one that depends on the draw's number."""
+    if seed is None:
+        return system_entropy()
+    digest = hashlib.sha256(f"{seed} {number}".encode()).digest()
+    return SeededEntropy(int.from_bytes(digest[:8], "big"))
