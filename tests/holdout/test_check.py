@@ -9,34 +9,21 @@ from __future__ import annotations
 import copy
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import holdfast as hf
 from holdfast.errors import Damaged, HoldfastError, InvalidInput
-from holdfast.holdout import Checked, Holdout, check_holdout
-from holdfast.ledger.sqlite import SqliteLedger
+from holdfast.holdout import Holdout, check_holdout
 from holdfast.planning.exact import exact_weights
 from tests.holdout import plans
+from tests.holdout.forging import LEDGER, Entry, failed, forge, found
 from tests.holdout.tables import broken, sealed, sources
 
 POINTS = hf.grid(0, 1, points=8)
-LEDGER = "ledger.sqlite"
-
-
-@dataclass
-class Entry:
-    """A row as a forger sees it."""
-
-    kind: str
-    body: dict[str, Any]
-    question: str | None
-    request: str | None
 
 
 @pytest.fixture(scope="module")
@@ -74,41 +61,6 @@ def folder(original: Path, tmp_path: Path) -> Path:
 def forgotten(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nobody has seen a receipt."""
     monkeypatch.setenv("HOLDFAST_STATE", str(tmp_path / "state"))
-
-
-def failed(checked: Checked) -> dict[str, str]:
-    return {finding.name: finding.detail for finding in checked.findings if not finding.passed}
-
-
-def forge(folder: Path, edit: Callable[[list[Entry]], None]) -> None:
-    """Write the ledger anew: other rows, one whole chain."""
-    with SqliteLedger.open(folder / LEDGER) as ledger:
-        holdout = ledger.holdout
-        entries = [
-            Entry(row.kind, copy.deepcopy(row.body), row.question, row.request)
-            for row in ledger.rows()
-        ]
-    edit(entries)
-    for file in folder.glob(f"{LEDGER}*"):
-        file.unlink()
-    first, *rest = entries
-    with SqliteLedger.create(folder / LEDGER, holdout, first.body) as ledger:
-        for each in rest:
-            with ledger.begin() as transaction:
-                transaction.append(
-                    each.kind, each.body, question=each.question, request=each.request
-                )
-
-
-def found(entries: list[Entry], kind: str, part: str, verb: str = "", nth: int = 0) -> Entry:
-    """The n-th row of this kind for a part."""
-    return [
-        each
-        for each in entries
-        if each.kind == kind
-        and each.body["question"]["part"] == part
-        and each.body["question"]["verb"] in (verb or each.body["question"]["verb"])
-    ][nth]
 
 
 def test_what_holdfast_wrote_passes(original: Path) -> None:
@@ -208,6 +160,39 @@ def an_answer_twice(entries: list[Entry]) -> None:
     entries.append(first)
 
 
+def two_answers_under_two_keys(entries: list[Entry]) -> None:
+    two_answers(entries)
+    for each in entries[-2:]:
+        each.question = "ab" * 32
+
+
+def two_answers_without_a_key(entries: list[Entry]) -> None:
+    two_answers(entries)
+    for each in entries[-2:]:
+        each.question = None
+
+
+def another_key(entries: list[Entry]) -> None:
+    for kind, nth in (("reserved", 1), ("recorded", 0)):
+        found(entries, kind, "estimate", nth=nth).question = "ab" * 32
+
+
+def a_key_that_did_not_pay(entries: list[Entry]) -> None:
+    found(entries, "reserved", "estimate", nth=1).question = "ab" * 32
+
+
+def another_engine(entries: list[Entry]) -> None:
+    """The key of a callable cannot be computed; but there are two engines only."""
+    for kind, nth in (("reserved", 1), ("recorded", 0)):
+        row = found(entries, kind, "estimate", nth=nth)
+        row.body["question"]["estimator"]["engine"], row.question = "other", None
+
+
+def invented(entries: list[Entry]) -> None:
+    answer = found(entries, "recorded", "estimate").body["answer"]
+    answer.update(value=0.123456, low=0.1234, high=0.1235, confidence=0.999999)
+
+
 def two_answers(entries: list[Entry]) -> None:
     held = copy.deepcopy(found(entries, "reserved", "estimate", nth=1))
     entries.append(held)
@@ -237,6 +222,18 @@ def an_older_tally(entries: list[Entry]) -> None:
     for each in entries:
         if each.kind == "recorded":
             each.body["reserves"] = list(each.body["reserves"])
+
+
+def below_nothing(entries: list[Entry]) -> None:
+    for each in entries:
+        if each.kind == "recorded" and each.body["set"] == "split":
+            each.body["tally"] = {"asked": "-0x3e8"}
+
+
+def a_count_written_otherwise(entries: list[Entry]) -> None:
+    """Python reads it as the same number; Holdfast never writes it."""
+    tally = found(entries, "recorded", "split").body["tally"]
+    tally["asked"] = " 0X0_" + tally["asked"][2:]
 
 
 def more_than_planned(entries: list[Entry]) -> None:
@@ -300,6 +297,14 @@ FORGERIES: dict[Edit, str] = {
     a_reservation_of_another: "prices",
     an_answer_twice: "answers",
     two_answers: "answers",
+    two_answers_under_two_keys: "answers",
+    two_answers_without_a_key: "answers",
+    another_key: "answers",
+    a_key_that_did_not_pay: "answers",
+    another_engine: "answers",
+    invented: "answers",
+    below_nothing: "prices",
+    a_count_written_otherwise: "prices",
     a_set_of_its_own: "prices",
     a_tally_that_goes_back: "prices",
     an_older_tally: "prices",
@@ -395,8 +400,9 @@ def test_a_seeded_holdout_that_says_it_is_certified(tmp_path: Path, forgotten: N
 
 
 def change_an_answer(entries: list[Entry]) -> None:
+    """Another point of its grid: nothing in the row tells."""
     answer = found(entries, "recorded", "estimate").body["answer"]
-    answer["value"] += 1 / 7
+    answer["value"] = POINTS.point(POINTS.index(answer["value"]) - 1)
 
 
 def test_a_changed_answer_is_found_by_the_receipt(folder: Path) -> None:

@@ -227,7 +227,7 @@ def test_near_takes_one_step_of_the_default_grid(tmp_path: Path) -> None:
     with sealed(tmp_path / "a", plans.simple(), units=50, ranges={"c": (0, 7)}) as holdout:
         verdict = holdout.verify("avg(c)", 4)  # the grid would have been 0, 1, …, 7
         assert verdict.verdict == "yes"
-        assert "± 1 " in verdict.promise
+        assert "the guess + 1 with" in verdict.promise
         assert holdout.verify("avg(c)", 4, tolerance=1).cached
         assert holdout.verify("avg(c)", 3).verdict == "no"
 

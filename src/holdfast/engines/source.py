@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.arguments import whole_number
+from holdfast.arguments import real_number, whole_number
 
 if TYPE_CHECKING:
     from holdfast.engines.local import LocalEngine
@@ -22,7 +22,10 @@ Progress = Callable[[int, int], None]
 
 
 class Limits:
-    """How much time and memory an estimator may use."""
+    """How much time and memory an estimator may use; on a block that takes more it has failed.
+
+    `seconds` are for all blocks together: beyond, each is evaluated by itself.
+    """
 
     def __init__(
         self,
@@ -32,8 +35,16 @@ class Limits:
         memory: int = 4 * 2**30,
         workers: int | None = None,
     ) -> None:
-        self.block_seconds, self.seconds = block_seconds, seconds
-        self.memory, self.workers = memory, workers
+        self.block_seconds = real_number("block_seconds", block_seconds, 0, open_low=True)
+        self.seconds = real_number("seconds", seconds, 0, open_low=True)
+        self.memory = whole_number("memory", memory, 2**28, 2**50)
+        self.workers = workers
+
+    def told(self) -> dict[str, float] | None:
+        """What decides whether a block fails, where it is not the usual: another question then."""
+        usual, mine = Limits(), {"block_seconds": self.block_seconds, "memory": self.memory}
+        same = (usual.block_seconds, usual.memory) == (self.block_seconds, self.memory)
+        return None if same else mine
 
 
 class Engines:

@@ -76,7 +76,8 @@ class Books:
         }
         self.number = 0  # the last row that was read
         self.answers = 0
-        self.learnt: dict[str, list[dict[str, Any]]] = {}  # what weights were taught, by set
+        # What weights were taught, by set and part.
+        self.learnt: dict[tuple[str, str], list[dict[str, Any]]] = {}
 
     def __getitem__(self, name: str) -> JointBook | TallyBook:
         return self._books[name]
@@ -111,7 +112,8 @@ class Books:
             self._books[row.body["set"]].record(row.body)
             self.answers += row.body["answer"] is not None
             if "learnt" in row.body:
-                self.learnt.setdefault(row.body["set"], []).append(row.body["learnt"])
+                place = (row.body["set"], row.body["question"]["part"])
+                self.learnt.setdefault(place, []).append(row.body["learnt"])
 
 
 def written_tally(tally: Mapping[str, int]) -> dict[str, str]:
@@ -121,4 +123,7 @@ def written_tally(tally: Mapping[str, int]) -> dict[str, str]:
 
 def read_tally(data: Mapping[str, str]) -> dict[str, int]:
     """The tally that `written_tally` wrote."""
-    return {name: int(text, 16) for name, text in data.items()}
+    tally = {name: int(text, 16) for name, text in data.items()}
+    if any(count < 0 for count in tally.values()):
+        raise ValueError("a tally counts from 0")
+    return tally

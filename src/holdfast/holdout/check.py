@@ -5,7 +5,8 @@ receipt    the ledger continues the history of the last receipt seen, and of one
 plan       every plan proves its promise again: coins, prices, failure classes, shares of β
 prices     every reservation and every charge is what its question costs under the plan
 budget     all charges together fit the budget, in the order in which they were made
-answers    every answer was paid for before it was drawn, and no question has two of them
+answers    every answer was paid for before it was drawn, says what its question and the plan let it
+           say, and no question has two of them
 data       the sealed files are those that were written
 """
 
@@ -20,10 +21,11 @@ from holdfast.engines.store import BlockStore, state_folder
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.holdout.books import Books
 from holdfast.holdout.charter import LEDGER, Charter
-from holdfast.holdout.rules import Wrong, check_recorded, check_reserved
+from holdfast.holdout.rules import Wrong, check_key, check_recorded, check_reserved
+from holdfast.holdout.said import check_said
 from holdfast.ledger.interface import Ledger
 from holdfast.ledger.receipts import Receipt, check_against
-from holdfast.ledger.rows import Row
+from holdfast.ledger.rows import Row, canonical
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.ledger.witness import Witness
 from holdfast.planning.joint import JointPlan
@@ -154,36 +156,45 @@ def _budget(charter: Charter, rows: list[Row]) -> str:
 
 
 def _answers(charter: Charter, rows: list[Row]) -> str:
-    open_rows: set[int] = set()
-    keys: set[str] = set()
+    sets = {each.name: each for each in charter.sets}
+    open_rows: dict[int, Row] = {}
+    known: set[str] = set()
     count = 0
     for row in rows:
         if row.kind == "reserved":
-            open_rows.add(row.number)
+            check_key(row)
+            open_rows[row.number] = row
         elif row.kind == "recorded":
-            numbers = set(row.body["reserves"])
-            if not numbers or not numbers <= open_rows:
-                raise Wrong(f"the answer in row {row.number} was not paid for, or twice")
-            open_rows -= numbers
-            answer = row.body["answer"]
-            if answer is None:  # exhausted: nothing was said
+            check_key(row)
+            _paid(row, open_rows)
+            if row.body["answer"] is None:  # exhausted: nothing was said
                 continue
             count += 1
-            if row.question is not None and row.question in keys:
-                raise Wrong(f"the question of row {row.number} has two answers")
-            keys |= {row.question} if row.question is not None else set()
-            if charter.seed is not None and _certified(answer):
-                raise Wrong(f"row {row.number} certifies an answer of a seeded holdout")
+            _asked_once(row, known)
+            check_said(charter, sets[row.body["set"]], row)
     lost = f"; {len(open_rows):,} reservations without one, charged in full" if open_rows else ""
     return f"{count:,}, each paid for first{lost}"
 
 
-def _certified(answer: dict[str, Any]) -> bool:
-    """Whether the answer, or a step of it, says that it is certified."""
-    steps = (
-        (answer["verdict"], answer["correction"]) if answer["type"] == "corrected" else (answer,)
-    )
-    return any(step is not None and step["certified"] for step in steps)
+def _paid(row: Row, open_rows: dict[int, Row]) -> None:
+    """Close the reservations that the row settles."""
+    numbers = row.body["reserves"]
+    paid = [open_rows.pop(number, None) for number in numbers]
+    if not paid or None in paid:
+        raise Wrong(f"the answer in row {row.number} was not paid for, or twice")
+    if any(each is not None and each.question != row.question for each in paid):
+        raise Wrong(f"row {row.number} is paid for by the reservation of another key")
+
+
+def _asked_once(row: Row, known: set[str]) -> None:
+    """Refuse a second answer, by its key, and by its words where they are the whole question."""
+    question = row.body["question"]
+    names = set() if row.question is None else {row.question}
+    if question["estimator"]["engine"] == "sql":  # two callables may be described alike
+        names.add(canonical(question))
+    if names & known:
+        raise Wrong(f"the question of row {row.number} has two answers")
+    known |= names
 
 
 def _data(path: Path, charter: Charter) -> str:

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from holdfast.engines.open_blocks import open_blocks
 from holdfast.engines.source import Engines, EngineSource, Limits, Progress
-from holdfast.engines.store import BlockStore, known, remember, state_folder
-from holdfast.errors import Damaged, HoldfastError
+from holdfast.engines.store import BlockStore, known, remember, state_folder, verify_once
+from holdfast.errors import Damaged, HoldfastError, InvalidInput
 from holdfast.grids import Grid
 from holdfast.holdout.charter import LEDGER, Charter, chosen_entropy
 from holdfast.holdout.default_grids import grid_between, grid_from_values, no_grid
@@ -20,14 +20,14 @@ from holdfast.holdout.estimators import Asked, Estimator, asked_estimator, asked
 from holdfast.holdout.offers import choose_offer, offers_of
 from holdfast.holdout.questions import Question, Verb
 from holdfast.holdout.records import Result
-from holdfast.holdout.sets import BlockSet, Offer, planned_universe
+from holdfast.holdout.sets import BlockSet, Offer
 from holdfast.holdout.worlds import World
 from holdfast.ledger.receipts import check_against
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.ledger.witness import Witness
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.parts import DirectPart
-from holdfast.planning.shapes import Shape
+from holdfast.planning.shapes import BoundedMean, Shape
 from holdfast.protocols.answers import Answer, Verdict
 from holdfast.protocols.asking import checked_grid, checked_shape
 from holdfast.protocols.correct import Corrected
@@ -87,8 +87,8 @@ class Clerk:
         known = None if key is None else self._admitted.get(key)
         if known is None:
             functions = [each for each in (asked.estimator, asked.where) if each is not None]
-            found = [self._engines.local.admit(each, rows=rows).assumption for each in functions]
-            known = tuple(dict.fromkeys(each for each in found if each is not None))
+            found = [self._engines.local.admit(each, rows=rows).assumptions for each in functions]
+            known = tuple(dict.fromkeys(text for each in found for text in each))
             if key is not None:
                 self._admitted[key] = known
         return replace(asked, assumptions=known)
@@ -104,12 +104,14 @@ class Clerk:
         **more: Any,
     ) -> Question:
         """The question that `answer` takes."""
-        checked_shape(shape)
         points = self._grid(verb, offer, asked, grid)
-        if shape is None and verb in ("ask", "correct"):
+        assumptions = asked.assumptions
+        if shape is not None:
+            assumptions += (self._claimed(shape, asked),)
+        elif verb in ("ask", "correct"):
             shape = asked.shape
-        if self._world is not None and planned_universe(offer.set.plan) is not None:
-            self._world.admit(asked.estimator)
+        if self._world is not None and offer.protocol in ("weights", "exact-weights"):
+            assumptions += self._world.admit(asked.estimator)
         return Question(
             verb,
             offer.name,
@@ -119,9 +121,19 @@ class Clerk:
             where=asked.where,
             grid=points,
             shape=shape,
-            assumptions=asked.assumptions,
+            limits=self._engines.limits.told(),
+            assumptions=assumptions,
             **more,
         )
+
+    def _claimed(self, shape: Shape, asked: Asked) -> str:
+        """What a caller's shape takes for granted; nothing here could check it."""
+        checked_shape(shape)
+        fixed = self.charter.manifest.one_row_units and "where" not in asked.about
+        if isinstance(shape, BoundedMean) and not fixed:
+            hint = "A block then has a random number of terms: leave shape out, or use mean(…)."
+            raise InvalidInput("shape", shape, "left out with a filter or units of rows", hint)
+        return f"the estimator is {shape.describe()}, and does not fail on a block"
 
     def _grid(self, verb: Verb, offer: Offer, asked: Asked, grid: Grid | None) -> Grid | None:
         given = None if grid is None else checked_grid(grid)
@@ -160,10 +172,11 @@ class Clerk:
         """The recorded answer, or a new one."""
 
         def drawn(session: Session) -> tuple[Result, Learnt | None]:
+            verify_once(self.store.folder, self.charter.manifest, self.charter.identity)
             entropy = chosen_entropy(self.charter.seed, self.door.ledger.head().number)
             source = self._source(offer.set, progress)
             with self.door.books() as books:
-                before = tuple(books.learnt.get(offer.set.name, ()))
+                before = tuple(books.learnt.get((offer.set.name, offer.name), ()))
             result, learnt = draw(offer, question, session, source, entropy, self._world, before)
             return self._promised(result, question), learnt
 

@@ -24,7 +24,7 @@ from holdfast.engines.store import (
 )
 from holdfast.errors import InvalidInput
 from holdfast.holdout.charter import LEDGER, Charter
-from holdfast.holdout.sets import AnyPlan, BlockSet, planned_universe, sets_for
+from holdfast.holdout.sets import AnyPlan, BlockSet, planned_universes, sets_for
 from holdfast.holdout.worlds import Cells, check_cells, read_cells, world_size, write_world
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.planning.joint import JointPlan
@@ -81,12 +81,15 @@ def create_holdout(
             checked = _checked_ranges(ranges, table.schema)
             if target is not None and table.schema.find(target) is None:
                 raise InvalidInput("target", target, f"one of {', '.join(table.schema.names[:20])}")
-            units = table.count()[1]
+            rows, units = table.count()
             earlier = _earlier(table.fingerprint(), reason)
             sealed = units - split_units(units, 1, open_fraction).open_units
             cells = None if universe is None else read_cells(universe, table.schema)
             sets = sets_for(plan(sealed) if callable(plan) else plan)
             _check_world(sets, cells, block_units)
+            if cells is not None and rows != units:
+                hint = "Weights need to list all blocks, and units of several rows have no end."
+                raise InvalidInput("universe", unit, "given where every row is a unit", hint)
             blocks = sum(each.blocks for each in sets)
             _check_units(sets, split_units(units, blocks, open_fraction, block_units).block_units)
             manifest = write_store(
@@ -123,7 +126,7 @@ def create_holdout(
 
 def _check_world(sets: Iterable[BlockSet], cells: Cells | None, units: int | None) -> None:
     """Weights need a universe, and blocks of a size that is known before the plan is made."""
-    planned = [size for each in sets if (size := planned_universe(each.plan)) is not None]
+    planned = [size for each in sets for size in planned_universes(each.plan)]
     if cells is None or units is None:
         if planned:
             hint = "Say which values columns can have, and how many units a block has."

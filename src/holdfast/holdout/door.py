@@ -96,6 +96,9 @@ class Door:
             raise
 
     def _names(self, question: Question, block_set: BlockSet, request: str | None) -> list[str]:
+        if request is not None and question.key is None:
+            hint = "It has no identity that a second request could be compared with."
+            raise InvalidInput("request", request, "left out for this estimator", hint)
         names = []
         if question.key is not None:
             names.append(f"question {question.key}")

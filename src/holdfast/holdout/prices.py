@@ -103,6 +103,8 @@ def tally_fits(plan: KeptPlan, before: Tally | None, question: Question) -> bool
     assert not isinstance(plan, JointPlan)
     if tally["asked"] >= plan.queries:
         return False
+    if isinstance(plan, ExactWeights):
+        return tally["refused"] <= plan.updates
     if isinstance(plan, ExactVerdicts | ExactCorrections) and tally["refused"] >= plan.refusals:
         return False
     if not isinstance(plan, ExactCorrections) or tally["refused"] == plan.refusals - 1:

@@ -36,6 +36,7 @@ class Question:
     tolerance: float | None = None
     claim: str | None = None
     shape: Shape | None = None
+    limits: dict[str, float] | None = None
     assumptions: tuple[str, ...] = field(default=())
 
     def to_dict(self) -> dict[str, Any]:
@@ -49,6 +50,7 @@ class Question:
             "tolerance": self.tolerance,
             "claim": self.claim,
             "shape": None if self.shape is None else self.shape.to_dict(),
+            "limits": self.limits,
         }
         return {name: value for name, value in given.items() if value is not None}
 

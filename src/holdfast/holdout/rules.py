@@ -6,10 +6,11 @@ holdout could have written: each question at its price, each refund earned by it
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.holdout.books import Books, read_tally
+from holdfast.holdout.books import Books, written_tally
 from holdfast.holdout.prices import (
     charged_parts,
     final_charge,
@@ -20,18 +21,34 @@ from holdfast.holdout.prices import (
 )
 from holdfast.holdout.records import read_result
 from holdfast.holdout.sets import BlockSet
-from holdfast.ledger.rows import Row
+from holdfast.ledger.rows import Row, canonical
+from holdfast.planning.exact import ExactWeights
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.parts import VerdictPart, WeightsPart
 from holdfast.protocols.account import Charge
 
-__all__ = ["Wrong", "check_recorded", "check_reserved"]
+__all__ = ["Wrong", "check_key", "check_recorded", "check_reserved"]
 
 Answer = Mapping[str, Any]
 
 
 class Wrong(Exception):
     """Something does not add up; the message says what."""
+
+
+def check_key(row: Row) -> None:
+    """A question in SQL has the key that its words have; that of a callable nobody can compute."""
+    question = row.body["question"]
+    about = question["estimator"]
+    if about["engine"] != "sql":
+        if about["engine"] != "local":
+            raise Wrong(f"row {row.number} asks an engine that there is not: {about['engine']!r}")
+        return
+    words = {name: about[name] for name in ("engine", "text", "where") if name in about}
+    identity = f"sql mean {words}" if question["verb"] == "mean" else f"sql {words}"
+    text = canonical({**question, "estimator": identity})
+    if words != about or row.question != hashlib.sha256(text.encode()).hexdigest():
+        raise Wrong(f"row {row.number} has the key of another question")
 
 
 def check_reserved(block_set: BlockSet, row: Row, books: Books) -> None:
@@ -47,7 +64,8 @@ def check_reserved(block_set: BlockSet, row: Row, books: Books) -> None:
             raise Wrong(f"row {row.number} reserves another price than its question has")
     else:
         before = books.tally(block_set.name)
-        if read_tally(row.body["tally"]) != worst_tally(plan, before, question):
+        # Compared as text: there is one way to write a count, and none below 0.
+        if row.body["tally"] != written_tally(worst_tally(plan, before, question)):
             raise Wrong(f"row {row.number} reserves another tally than its question has")
         if not tally_fits(plan, before, question):
             raise Wrong(f"row {row.number} asks more than the plan has left")
@@ -80,8 +98,11 @@ def check_recorded(
         mine = [n for n, each in reserved.items() if each.body["set"] == block_set.name]
         if number != max(mine):
             raise Wrong(f"row {row.number} goes back behind a later question")
-        if read_tally(row.body["tally"]) != final_tally(plan, before[number], question, row.body):
+        final = final_tally(plan, before[number], question, row.body)
+        if row.body["tally"] != written_tally(final):
             raise Wrong(f"row {row.number} leaves a tally that its answer does not leave")
+        if isinstance(plan, ExactWeights) and final["refused"] > plan.updates:
+            raise Wrong(f"row {row.number} was refused more often than can be")
 
 
 def _charges(plan: JointPlan, row: Row, held: list[Charge]) -> None:
@@ -93,20 +114,36 @@ def _charges(plan: JointPlan, row: Row, held: list[Charge]) -> None:
         wanted = wanted[:1]
     if parts != wanted and not (several and set(parts) == set(wanted)):
         raise Wrong(f"row {row.number} is not charged to the parts that answer it")
+    if several:
+        _weighed(plan, row, held)
+        return
     for worst, data in zip(held, row.body["charges"], strict=True):
         charge = Charge.from_dict(data)
         if charge != _due(plan, worst, charge, answer):
             raise Wrong(f"row {row.number} charges another price than its answer has")
         step = _step(plan, worst, answer)
-        if step is not None and not several and step["price"] != float(charge.price):
+        if step is not None and step["price"] != float(charge.price):
             raise Wrong(f"row {row.number} shows another price than it charges")
+
+
+def _weighed(plan: JointPlan, row: Row, held: list[Charge]) -> None:
+    """Weights pay for every guess: for each that taught them something, and for the last."""
+    steps = row.body["learnt"]["steps"] if "learnt" in row.body else ()
+    # The second side is looked at only if the first says Yes.
+    noes = [(1 if side == "at most" else 2, 1) for _, side, _ in steps]
+    due = [
+        final_charge(plan, worst, *drawn)
+        for worst, drawn in zip(held, [*noes, (2, 0)], strict=True)
+    ]
+    if [Charge.from_dict(data) for data in row.body["charges"]] != due:
+        raise Wrong(f"row {row.number} charges another price than its guesses have")
+    if row.body["answer"]["price"] != sum(float(charge.price) for charge in due):
+        raise Wrong(f"row {row.number} shows another price than it charges")
 
 
 def _due(plan: JointPlan, worst: Charge, charge: Charge, answer: Answer | None) -> Charge:
     """What the answer says that this reservation came to."""
     part, step = plan.part(worst.part), _step(plan, worst, answer)
-    if isinstance(part, WeightsPart):
-        return final_charge(plan, worst, charge.looks, charge.noes)
     if step is None:  # nothing was drawn for it, and it may be given back
         return Charge(worst.part, worst.price * 0, 0)
     if not isinstance(part, VerdictPart):

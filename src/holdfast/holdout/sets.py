@@ -28,7 +28,7 @@ from holdfast.planning.plan import Plan
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.splits import SplitPlan, split_plan
 
-__all__ = ["BlockSet", "Offer", "joint_confidence", "planned_universe", "read_sets", "sets_for"]
+__all__ = ["BlockSet", "Offer", "joint_confidence", "planned_universes", "read_sets", "sets_for"]
 
 AnyPlan = Plan | KeptPlan
 
@@ -96,12 +96,12 @@ def protocol_of(plan: KeptPlan) -> str:
     return f"exact-{plan.protocol}"
 
 
-def planned_universe(plan: KeptPlan) -> int | None:
-    """The number of blocks that weights were planned for; None if the plan has no weights."""
+def planned_universes(plan: KeptPlan) -> tuple[int, ...]:
+    """The numbers of blocks that weights were planned for; none if the plan has no weights."""
     if isinstance(plan, ExactWeights):
-        return plan.universe
+        return (plan.universe,)
     parts = plan.parts if isinstance(plan, JointPlan) else ()
-    return next((part.universe for part in parts if isinstance(part, WeightsPart)), None)
+    return tuple(part.universe for part in parts if isinstance(part, WeightsPart))
 
 
 def _subblocks(plan: KeptPlan) -> int:
@@ -126,6 +126,10 @@ def sets_for(plans: AnyPlan | Iterable[AnyPlan]) -> tuple[BlockSet, ...]:
         made.append(BlockSet(name, kept, first))
         first += made[-1].blocks
     joint_confidence(made)
+    names = [name for each in made for name in each.protocols]
+    if len(set(names)) != len(names):
+        hint = "A question names the part that it asks: give each a name of its own."
+        raise InvalidInput("plan", names, "parts with different names", hint)
     return tuple(made)
 
 
@@ -159,8 +163,10 @@ def read_sets(data: Sequence[Mapping[str, Any]], blocks: int) -> tuple[BlockSet,
     """The sets as they were written. No block may serve two of them: that would be two budgets."""
     sets = tuple(BlockSet.from_dict(each) for each in data)
     ends = accumulate((each.blocks for each in sets), initial=0)
-    names = {each.name for each in sets}
-    if [*(each.first for each in sets), blocks] != [*ends] or len(names) != len(sets):
+    names = [each.name for each in sets]
+    parts = [name for each in sets for name in each.protocols]
+    twice = len(set(names)) != len(names) or len(set(parts)) != len(parts)
+    if [*(each.first for each in sets), blocks] != [*ends] or twice:
         found = ", ".join(f"{each.name} from {each.first:,}" for each in sets)
         remedy = "Ask nothing more of this holdout, and put back the newest copy of the folder."
         raise Damaged("The plan", f"disjoint sets of all {blocks:,} blocks", found, remedy)

@@ -162,15 +162,19 @@ class World:
         )
         self._engines = Engines(_WorldBlocks(store.folder, world), limits)
 
-    def admit(self, estimator: SqlEstimator | LocalEstimator) -> None:
-        """Refuse an estimator of columns whose values were not named: it has none on any block."""
+    def admit(self, estimator: SqlEstimator | LocalEstimator) -> tuple[str, ...]:
+        """What is assumed; an estimator of columns whose values were not named is refused.
+
+        It would have no value on any block. Blocks are listed without their order: a function that
+        depends on it is refused too.
+        """
         if isinstance(estimator, LocalEstimator):
-            self._engines.local.admit(estimator)
-            return
+            return self._engines.local.admit(estimator, symmetric=True).assumptions
         for name in estimator.columns:
             if name not in self._cells.values:
                 named = ", ".join(self._cells.values)
                 raise InvalidInput("question", name, f"about columns with named values: {named}")
+        return ()
 
     def values(self, estimator: object) -> NDArray[np.float64]:
         """The estimator's value on every block there can be. Nothing sealed is read."""

@@ -16,6 +16,7 @@ from holdfast.planning.shapes import Shape
 from holdfast.protocols.answers import Answer
 from holdfast.protocols.asking import Asking, block_indices, checked_grid, checked_shape
 from holdfast.protocols.budget import Reservation
+from holdfast.protocols.promises import search_promise
 
 __all__ = ["Estimate", "Searching"]
 
@@ -101,6 +102,4 @@ class Estimate(Searching):
         return self.source.units
 
     def _promise(self, has_bar: bool) -> str:
-        low, high = self._tails()
-        text = f"fresh data give at most this with more than {low:.4g}, at least with {high:.4g}"
-        return f"{text}; the mean lies between low and high" if has_bar else text
+        return search_promise(*self._tails(), has_bar=has_bar)

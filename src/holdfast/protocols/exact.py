@@ -32,6 +32,7 @@ from holdfast.protocols.asking import (
     checked_shape,
 )
 from holdfast.protocols.correct import Corrected
+from holdfast.protocols.promises import search_promise, verdict_promise
 from holdfast.protocols.source import Source
 from holdfast.protocols.tally import Tallied
 from holdfast.protocols.verify import Claim, claim_counts
@@ -86,10 +87,7 @@ class _Exact(Tallied, ABC, Generic[P]):
             tail_low=tails[0],
             tail_high=tails[1],
             confidence=self.plan.confidence,
-            promise=(
-                f"fresh data give at most this with more than {tails[0]:.4g}, at least with "
-                f"{tails[1]:.4g}{'; the mean lies between low and high' if has_bar else ''}"
-            ),
+            promise=search_promise(*tails, has_bar=has_bar),
             price=price,
             budget_left=self.left,
             at_grid_end=index in (0, grid.size - 1),
@@ -139,10 +137,7 @@ class _Guesses(_Exact[G]):
             tail_low=plan.tail_low,
             tail_high=plan.tail_high,
             confidence=plan.confidence,
-            promise=(
-                f"yes: every tail on fresh data is above {plan.tail_low:.4g}; "
-                f"no: one of them is below {plan.tail_high:.4g}"
-            ),
+            promise=verdict_promise(plan.tail_low, plan.tail_high),
             price=float(verdict == "no"),
             budget_left=self.left,
             refusals_left=self.refusals_left,

@@ -19,6 +19,7 @@ from holdfast.mechanisms.hypothesis import Histogram, Side
 from holdfast.mechanisms.universe import Universe
 from holdfast.planning.exact import ExactWeights
 from holdfast.protocols.answers import Answer
+from holdfast.protocols.promises import middle_promise
 from holdfast.protocols.source import Source
 from holdfast.protocols.tally import Tallied
 from holdfast.protocols.weighing import Weighing
@@ -110,7 +111,7 @@ class ExactWeighing(Tallied, Weighing):
             tail_low=tail,
             tail_high=tail,
             confidence=self.plan.confidence,
-            promise=f"fresh data lie on either side of it with more than {tail:.4g}",
+            promise=middle_promise(tail),
             price=1.0,
             budget_left=float(self.questions_left),
             at_grid_end=guess in (0, grid.size - 1),

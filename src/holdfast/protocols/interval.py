@@ -12,6 +12,7 @@ from holdfast.grids import Grid
 from holdfast.protocols.answers import Answer
 from holdfast.protocols.asking import block_indices, checked_grid
 from holdfast.protocols.estimate import Searching
+from holdfast.protocols.promises import interval_promise
 
 __all__ = ["Interval"]
 
@@ -48,10 +49,7 @@ class Interval(Searching):
             tail_low=part.tail_low,
             tail_high=part.tail_low,
             confidence=self.budget.plan.confidence,
-            promise=(
-                "the median on fresh data lies between low and high, which are, but for the grid's "
-                f"cells, inside the quantiles {part.tail_low:.4g} and {1 - part.tail_low:.4g}"
-            ),
+            promise=interval_promise(part.tail_low),
             price=float(price),
             budget_left=self.budget.left,
             at_grid_end=first == 0 or last == grid.size - 1,

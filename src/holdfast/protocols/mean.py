@@ -30,14 +30,14 @@ from holdfast.protocols.answers import Answer
 from holdfast.protocols.asking import Asking, checked_grid
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.estimate import Searching
+from holdfast.protocols.promises import direct_promise, mean_promise
 from holdfast.protocols.source import WEIGHT_SCALE, Source
 from holdfast.randomness import Entropy
 
-__all__ = ["DirectMean", "MedianMean", "mean_of"]
+__all__ = ["DirectMean", "MedianMean", "mean_of", "median_bar", "unit_grid"]
 
 _TERM_ROUNDING = 0.5 / WEIGHT_SCALE
 _COUNT_MAX = 2**62  # beyond every sum of a block
-_FAILURES = "; a failure counts as 0"
 
 
 class MedianMean(Searching):
@@ -64,7 +64,7 @@ class MedianMean(Searching):
 
         The grid is, if not given, the planned number of points from 0 to 1.
         """
-        points = _unit_grid(self.part) if grid is None else checked_grid(grid)
+        points = unit_grid(self.part) if grid is None else checked_grid(grid)
         price = points.looks * self._no
         held = self.budget.reserve(self.part, price, points.looks)
         total = self.source.sums(function, where)
@@ -75,7 +75,7 @@ class MedianMean(Searching):
         held.settle(price, points.looks)
         low, high = None, None
         if where is None:
-            low, high = self._bar(points, index)
+            low, high = median_bar(self.part, points, index, self.source.units)
         tails = self.part.tail_low, self.part.tail_high
         return Answer(
             protocol=self.protocol,
@@ -85,11 +85,7 @@ class MedianMean(Searching):
             tail_low=tails[0],
             tail_high=tails[1],
             confidence=self.budget.plan.confidence,
-            promise=(
-                "the mean on fresh data lies between low and high" + _FAILURES
-                if where is None
-                else "fresh blocks have such means with more than tail on either side"
-            ),
+            promise=mean_promise(filtered=where is not None),
             price=float(price),
             budget_left=self.budget.left,
             at_grid_end=index in (0, points.size - 1),
@@ -112,16 +108,18 @@ class MedianMean(Searching):
         coin, target = self.part.coin(self.budget.plan.order), self.part.twice_target
         return search_counts(at_most, points.size, target, coin, self.entropy)
 
-    def _bar(self, points: Grid, index: int) -> tuple[float, float]:
-        part, whole = self.part, BoundedMean(0.0, 1.0)
-        cell = points.cell(index)
-        low, high = whole.bar(cell, self.source.units, part.tail_low, part.tail_high)
-        assert low is not None  # the range bounds what the grid does not
-        assert high is not None
-        return max(0.0, low - _TERM_ROUNDING), min(1.0, high + _TERM_ROUNDING)
+
+def median_bar(part: SearchPart, points: Grid, index: int, units: int) -> tuple[float, float]:
+    """Bounds on the mean, where a point is the median of the means of blocks of so many units."""
+    cell, whole = points.cell(index), BoundedMean(0.0, 1.0)
+    low, high = whole.bar(cell, units, part.tail_low, part.tail_high)
+    assert low is not None  # the range bounds what the grid does not
+    assert high is not None
+    return max(0.0, low - _TERM_ROUNDING), min(1.0, high + _TERM_ROUNDING)
 
 
-def _unit_grid(part: SearchPart) -> Grid:
+def unit_grid(part: SearchPart) -> Grid:
+    """The grid of a question that has none: the planned number of points from 0 to 1."""
     return make_grid(0, 1, points=part.grid)
 
 
@@ -161,11 +159,7 @@ class DirectMean(Asking[DirectPart]):
             tail_low=0.0,
             tail_high=0.0,
             confidence=plan.confidence,
-            promise=(
-                "the mean on fresh data lies between low and high"
-                + ("; a value counts as 0 below 1/2, as 1 above" if part.exact else "")
-                + _FAILURES
-            ),
+            promise=direct_promise(exact=part.exact),
             price=float(held.price),
             budget_left=self.budget.left,
             at_grid_end=cell in (0, len(bars.low) - 1),

@@ -21,6 +21,7 @@ from holdfast.errors import Exhausted
 from holdfast.protocols.answers import Verdict, VerdictWord
 from holdfast.protocols.asking import block_floats
 from holdfast.protocols.estimate import Searching
+from holdfast.protocols.promises import near_promise
 
 __all__ = ["Near"]
 
@@ -72,10 +73,7 @@ class Near(Searching):
             tail_low=part.tail_low,
             tail_high=part.tail_high,
             confidence=self.budget.plan.confidence,
-            promise=(
-                f"yes: fresh data reach the guess ± {tolerance:g} from either side with more than "
-                f"{min(part.tail_low, part.tail_high):.4g}; no: they lie beyond it with more"
-            ),
+            promise=near_promise(part.tail_low, part.tail_high, tolerance),
             price=price,
             budget_left=self.budget.left,
             refusals_left=None,

@@ -24,6 +24,7 @@ from holdfast.protocols.answers import Answer, Verdict
 from holdfast.protocols.asking import BAR_MAX, block_floats, checked_shape, shown
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.exact import ExactVerify
+from holdfast.protocols.promises import middle_promise
 from holdfast.protocols.source import Source
 from holdfast.protocols.tally import Keeper
 from holdfast.protocols.verify import Claim, Verify
@@ -189,7 +190,7 @@ class EffectiveRounds:
             tail_low=tail,
             tail_high=tail,
             confidence=self.plan.confidence,
-            promise=f"fresh data lie on either side of it with more than {tail:.4g}",
+            promise=middle_promise(tail),
             price=price,
             budget_left=float(self.rounds_left),
             at_grid_end=False,

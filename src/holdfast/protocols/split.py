@@ -16,6 +16,7 @@ from holdfast.planning.shapes import Shape
 from holdfast.planning.splits import SplitPlan
 from holdfast.protocols.answers import Answer
 from holdfast.protocols.asking import BAR_MAX, block_floats, checked_shape, shown
+from holdfast.protocols.promises import SPLIT
 from holdfast.protocols.source import Source
 from holdfast.protocols.tally import Tallied
 
@@ -77,7 +78,7 @@ class Split(Tallied):
             tail_low=plan.tail_low,
             tail_high=plan.tail_high,
             confidence=plan.confidence,
-            promise="its rank on fresh data is above tail_low from below and tail_high from above",
+            promise=SPLIT,
             price=float(each),
             budget_left=float(self.questions_left * each),
             at_grid_end=False,

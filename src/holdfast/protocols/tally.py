@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from holdfast.arguments import whole_number
 from holdfast.errors import InvalidInput
 
 __all__ = ["Keeper", "Tallied"]
@@ -34,8 +33,8 @@ class Tallied:
         if set(tally) != set(self.counts):
             raise InvalidInput("tally", sorted(tally), f"with {', '.join(self.counts)}")
         for name in self.counts:
-            if type(tally[name]) is not int:
-                whole_number(name, tally[name], 0, 2**62)  # says what is wrong
+            if type(tally[name]) is not int or tally[name] < 0:
+                raise InvalidInput(name, tally[name], "a whole number from 0")
             setattr(self, f"_{name}", tally[name])
 
     def _charged(self) -> None:

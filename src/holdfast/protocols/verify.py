@@ -19,6 +19,7 @@ from holdfast.mechanisms import look
 from holdfast.planning.parts import VerdictPart
 from holdfast.protocols.answers import Verdict, VerdictWord
 from holdfast.protocols.asking import Asking, block_floats
+from holdfast.protocols.promises import verdict_promise
 
 __all__ = ["Claim", "Verify", "claim_counts"]
 
@@ -92,10 +93,7 @@ class Verify(Asking[VerdictPart]):
             tail_low=part.tail_low,
             tail_high=part.tail_high,
             confidence=self.budget.plan.confidence,
-            promise=(
-                f"yes: every tail on fresh data is above {part.tail_low:.4g}; "
-                f"no: one of them is below {part.tail_high:.4g}"
-            ),
+            promise=verdict_promise(part.tail_low, part.tail_high),
             price=price,
             budget_left=self.budget.left,
             refusals_left=self.refusals_left,

@@ -19,6 +19,7 @@ from holdfast.planning.parts import WeightsPart
 from holdfast.protocols.answers import Answer
 from holdfast.protocols.asking import Asking
 from holdfast.protocols.budget import Budget
+from holdfast.protocols.promises import middle_promise
 from holdfast.protocols.source import Source
 from holdfast.protocols.weighing import Weighing
 from holdfast.randomness import Entropy
@@ -82,7 +83,7 @@ class Weights(Asking[WeightsPart], Weighing):
             tail_low=self.part.tail,
             tail_high=self.part.tail,
             confidence=self.budget.plan.confidence,
-            promise=f"fresh data lie on either side of it with more than {self.part.tail:.4g}",
+            promise=middle_promise(self.part.tail),
             price=price,
             budget_left=self.budget.left,
             at_grid_end=guess in (0, grid.size - 1),

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pytest
 
 from holdfast.engines.local import LocalEngine, LocalEstimator, local_estimator, pool
+from holdfast.engines.local.estimators import make_estimator
 from holdfast.engines.store import BlockStore
 from holdfast.errors import Damaged, Infeasible, InvalidInput
 from holdfast.protocols.source import WEIGHT_SCALE
@@ -159,11 +160,13 @@ def test_units_of_several_rows(grouped_engine: LocalEngine, grouped: BlockStore)
     np.testing.assert_allclose(grouped_engine.values(estimator), values, rtol=1e-12)
 
 
-def test_the_number_of_a_unit_is_counted_within_its_block(grouped_engine: LocalEngine) -> None:
-    units = local_estimator(lambda f: f["__unit"].nunique(), columns=["x", "__unit"])
-    last = local_estimator(lambda f: f["__unit"].max(), columns=["x", "__unit"])
-    assert set(grouped_engine.values(units)) == {UNITS}
-    assert set(grouped_engine.values(last)) == {UNITS - 1}
+@pytest.mark.parametrize("name", ["__unit", "__row", "__ROW"])
+def test_numbers_of_rows_and_units_are_no_columns(name: str, grouped_engine: LocalEngine) -> None:
+    with pytest.raises(InvalidInput, match=r"columns of the data.*say nothing of fresh data"):
+        local_estimator(lambda f: f[name].max(), columns=["x", name])
+    hidden = make_estimator(lambda f: f[name].max(), None, ("x", name), "pandas", "hidden")
+    with pytest.raises(InvalidInput, match="columns of the holdout"):
+        grouped_engine.values(hidden)
 
 
 def test_a_vectorised_function_needs_units_of_one_row(grouped_engine: LocalEngine) -> None:

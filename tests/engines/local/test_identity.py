@@ -7,6 +7,7 @@ import importlib
 import io
 import math
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -21,6 +22,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -80,6 +82,19 @@ class Scaler:
 
     def __call__(self, block: Any) -> Any:
         return self.apply(block)
+
+
+class Slotted:
+    __slots__ = ("v",)
+
+
+class OtherSlotted:
+    __slots__ = ("u", "v")
+
+
+def fixed(array: Any) -> Any:
+    array.flags.writeable = False
+    return array
 
 
 SAME_CODE = [
@@ -201,6 +216,16 @@ VALUES: list[Callable[[], Any]] = [
     lambda: len,
     lambda: math.sqrt,
     lambda: str.upper,
+    lambda: str.count,
+    lambda: list.count,
+    lambda: int.__abs__,
+    lambda: float.__abs__,
+    lambda: np.ndarray.max,
+    lambda: np.generic.max,
+    lambda: np.ndarray.real,
+    lambda: np.generic.real,
+    lambda: vars(Slotted)["v"],
+    lambda: vars(OtherSlotted)["v"],
     lambda: np.mean,
     lambda: np.add,
     lambda: np.float64,
@@ -213,10 +238,14 @@ VALUES: list[Callable[[], Any]] = [
     lambda: np.arange(3),
     lambda: np.arange(3.0),
     lambda: np.arange(4).reshape(2, 2),
+    lambda: np.asfortranarray(np.arange(4).reshape(2, 2)),
+    lambda: fixed(np.arange(4).reshape(2, 2)),
     lambda: np.arange(4),
     lambda: np.array(["a", None], object),
     lambda: np.ma.masked_array([1, 2], [True, False]),
     lambda: np.ma.masked_array([1, 2], [False, True]),
+    lambda: np.ma.masked_array([1, 2], [False, True], fill_value=3),
+    lambda: np.ma.masked_array([1, 2], [False, True], fill_value=4),
     lambda: np.array([(1, 2.0)], [("a", "i4"), ("b", "f8")]),
     lambda: np.random.default_rng(1),
     lambda: np.random.default_rng(2),
@@ -315,6 +344,16 @@ UNREADABLE: list[Callable[[], Any]] = [
     lambda: {"deep": [(threading.Lock(),)]},
     lambda: Scaler(threading.Lock()),  # type: ignore[arg-type]
 ]
+
+
+def test_an_array_is_hashed_in_the_order_in_which_it_travels() -> None:
+    values = np.arange(24.0).reshape(4, 6)
+    for view in (values[:, :3], values[:, ::2], values[::2, 0], values.reshape(2, 3, 4).T[:, 1:]):
+        arrived = pickle.loads(cloudpickle.dumps(view))
+        assert arrived.flags.c_contiguous
+        assert digest(view) == digest(arrived) == digest(np.array(view, order="C"))
+    turned = np.asfortranarray(values)
+    assert digest(turned) == digest(pickle.loads(cloudpickle.dumps(turned))) != digest(values)
 
 
 @pytest.mark.parametrize("make", UNREADABLE, ids=range(len(UNREADABLE)))

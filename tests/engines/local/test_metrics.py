@@ -20,7 +20,13 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClas
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from holdfast.engines.local import LocalEngine, score_estimator
+from holdfast.engines.local import (
+    ASSUMPTION,
+    ASSUMPTION_PREDICTIONS,
+    ASSUMPTION_ROWS,
+    LocalEngine,
+    score_estimator,
+)
 from holdfast.engines.local.metrics import blockwise
 from holdfast.engines.local.metrics.table import find_metric
 from holdfast.engines.store import BlockStore
@@ -252,6 +258,47 @@ def test_a_model_is_admitted_on_synthetic_blocks(
     admitted = engine.admit(score_estimator(fitted["logistic"], "accuracy", target="label"))
     assert admitted.blocks >= 4
     assert "vectorised" in str(admitted.assumption)
+    assert admitted.assumptions == (ASSUMPTION, ASSUMPTION_ROWS)
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "brier"])
+def test_a_model_that_looks_at_other_rows_has_no_mean_of_rows(
+    metric: str, engine: LocalEngine
+) -> None:
+    class First:
+        classes_ = np.array([0.0, 1.0])
+
+        def predict(self, frame: Any) -> Any:
+            first = np.asarray(frame)[:, 0].reshape(-1, ROWS // BLOCKS)[:, 0]
+            return np.repeat((first < 0.7).astype(float), ROWS // BLOCKS)
+
+        def predict_proba(self, frame: Any) -> Any:
+            shares = (frame["a"].rank(pct=True)).to_numpy()
+            return np.stack([1 - shares, shares], axis=1)
+
+    with pytest.raises(InvalidInput, match=r"depends on that row alone|treats each block"):
+        engine.admit(score_estimator(First(), metric, target="label", features=["a"]))
+
+
+def test_predictions_are_admitted_with_what_they_assume(engine: LocalEngine) -> None:
+    scored = score_estimator(np.zeros(ROWS), "accuracy", target="label")
+    assert scored.assumes == (ASSUMPTION_PREDICTIONS,)
+    stated = engine.admit(scored).assumptions
+    assert stated == (ASSUMPTION, ASSUMPTION_ROWS, ASSUMPTION_PREDICTIONS)
+    area = score_estimator(np.zeros(ROWS), "roc_auc", target="label")
+    assert engine.admit(area).assumptions[1:] == (ASSUMPTION_PREDICTIONS,)
+
+
+def test_numbers_of_rows_are_neither_features_nor_targets(fitted: dict[str, Any]) -> None:
+    model = LogisticRegression().fit(pd.DataFrame({"__row": [0.0, 1.0]}), [0, 1])
+    assert score_estimator(fitted["logistic"], "accuracy", target="label").assumes == ()
+    for asked, target, features in (
+        (fitted["logistic"], "label", ["a", "__row"]),
+        (model, "label", None),
+        (np.zeros(3), "__row", None),
+    ):
+        with pytest.raises(InvalidInput, match="say nothing of fresh data"):
+            score_estimator(asked, "accuracy", target=target, features=features)
 
 
 def test_a_model_with_other_features_is_refused_by_admission(

@@ -5,6 +5,8 @@
     metrics      scores of models and predictions as estimators
     engine       LocalEngine: estimators on the blocks of a store
     admission    what is tried on public blocks before sealed ones are asked
+    regrouping   what is tried with their rows: in another order, in other blocks, alone
+    attempts     one such trial
     trials       those blocks, open or made up
     jobs         a question as it travels to a worker
     pool         workers that are started once and replaced when they die
@@ -24,15 +26,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.engines.local.estimators import BLOCK_KINDS, LocalEstimator, local_estimator
+from holdfast.engines.local.estimators import (
+    ASSUMPTION_PREDICTIONS,
+    BLOCK_KINDS,
+    LocalEstimator,
+    local_estimator,
+)
 
 if TYPE_CHECKING:
-    from holdfast.engines.local.admission import ASSUMPTION, ASSUMPTION_SHARED, Admission
+    from holdfast.engines.local.admission import (
+        ASSUMPTION,
+        ASSUMPTION_ORDER,
+        ASSUMPTION_ROWS,
+        ASSUMPTION_SHARED,
+        Admission,
+    )
     from holdfast.engines.local.engine import LocalEngine
     from holdfast.engines.local.metrics import score_estimator
 
 __all__ = [
     "ASSUMPTION",
+    "ASSUMPTION_ORDER",
+    "ASSUMPTION_PREDICTIONS",
+    "ASSUMPTION_ROWS",
     "ASSUMPTION_SHARED",
     "BLOCK_KINDS",
     "Admission",
@@ -44,6 +60,8 @@ __all__ = [
 
 _LATER = {
     "ASSUMPTION": "admission",
+    "ASSUMPTION_ORDER": "admission",
+    "ASSUMPTION_ROWS": "admission",
     "ASSUMPTION_SHARED": "admission",
     "Admission": "admission",
     "LocalEngine": "engine",

@@ -3,35 +3,45 @@
 A function of one block must give a block's value whatever came before it: it is called for each
 block in a process of its own, twice, and for all of them in one process in two orders. A vectorised
 function must treat each block by itself: it is called for all at once, in two orders, for a few at
-a time, and for each alone. What differs is refused, and the message may say everything, for the
+a time, and for each alone. Where a bound takes rows or their order for granted, rows are regrouped
+as well. What differs is refused, and the message may say everything, for the
 blocks are public. That is a check, not a proof: the certificate names the assumption.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.engines.local.attempts import Attempts, Tried
 from holdfast.engines.local.jobs import Job
-from holdfast.engines.local.pool import Pool
-from holdfast.engines.local.runner import Item
+from holdfast.engines.local.regrouping import compare_orders, compare_rows
 from holdfast.engines.local.trials import TEXTS, TrialBlocks
-from holdfast.engines.local.worker import Trial
-from holdfast.engines.processes import WorkerDied, WorkerTimeout
 from holdfast.errors import InvalidInput
 
-__all__ = ["ASSUMPTION", "ASSUMPTION_SHARED", "Admission", "admit"]
+__all__ = [
+    "ASSUMPTION",
+    "ASSUMPTION_ORDER",
+    "ASSUMPTION_ROWS",
+    "ASSUMPTION_SHARED",
+    "Admission",
+    "Wanted",
+    "admit",
+]
 
 ASSUMPTION = (
     "a vectorised estimator treats each block by itself (checked on open or synthetic blocks)"
 )
 ASSUMPTION_SHARED = (
     "a Python estimator keeps nothing from one block for the next "
+    "(checked on open or synthetic blocks)"
+)
+ASSUMPTION_ROWS = "each row's term depends on that row alone (checked on open or synthetic blocks)"
+ASSUMPTION_ORDER = (
+    "the estimator does not depend on the order of a block's rows "
     "(checked on open or synthetic blocks)"
 )
 
@@ -52,30 +62,48 @@ class Admission:
     blocks: int
     """How many of them gave values to compare."""
     assumption: str | None
-    """What the promise takes for granted about the function."""
+    """Whether it treats blocks apart, if that is taken for granted: the first of all."""
+    assumptions: tuple[str, ...] = ()
+    """All that the promise takes for granted about the function."""
 
 
 @dataclass(frozen=True)
-class _Tried:
-    values: NDArray[np.float64]
-    told: str
-    changed: bool
+class Wanted:
+    """What is asked of a function beside that it treats each block by itself."""
+
+    isolated: bool = False
+    """Whether every block will have a process of its own."""
+    rows: bool = False
+    """Whether each row's term must depend on that row alone."""
+    symmetric: bool = False
+    """Whether the order of a block's rows must not matter."""
+    assumes: tuple[str, ...] = ()
+    """What is taken for granted already."""
 
 
-def admit(
-    job: Job, blocks: TrialBlocks, pool: Pool, name: str, *, isolated: bool = False
-) -> Admission:
+def admit(job: Job, blocks: TrialBlocks, attempts: Attempts, wanted: Wanted) -> Admission:
     """How the function was checked; `InvalidInput` if it is refused."""
     job = replace(job, units=blocks.units)
-    compared = (_vectorised if job.vectorised else _single)(job, blocks, pool, name)
-    assumption = ASSUMPTION if job.vectorised else None if isolated else ASSUMPTION_SHARED
-    if assumption is not None and not compared:
-        assumption = assumption.replace("checked on", "could not be checked: no value on")
-    return Admission(blocks.is_open, compared, assumption)
+    compared = (_vectorised if job.vectorised else _single)(job, blocks, attempts)
+    first = ASSUMPTION if job.vectorised else None if wanted.isolated else ASSUMPTION_SHARED
+    checked = [] if first is None else [_stated(first, compared)]
+    assumption = checked[0] if checked else None
+    if wanted.rows:
+        found = compare_rows(job, blocks, attempts) if compared else 0
+        checked.append(_stated(ASSUMPTION_ROWS, found))
+    if wanted.symmetric:
+        found = compare_orders(job, blocks, attempts) if compared else 0
+        checked.append(_stated(ASSUMPTION_ORDER, found))
+    return Admission(blocks.is_open, compared, assumption, (*checked, *wanted.assumes))
 
 
-def _single(job: Job, blocks: TrialBlocks, pool: Pool, name: str) -> int:
-    attempt = partial(_try, pool, name, job)
+def _stated(assumption: str, compared: int) -> str:
+    unchecked = assumption.replace("checked on", "could not be checked: no value on")
+    return assumption if compared else unchecked
+
+
+def _single(job: Job, blocks: TrialBlocks, attempts: Attempts) -> int:
+    attempt, name = attempts.of(job), attempts.name
     few = blocks.ordered(range(min(_SINGLE_BLOCKS, blocks.blocks)))
     alone = attempt(few, isolated=True)
     _refuse_mistakes(alone, few, name)
@@ -98,8 +126,8 @@ def _single(job: Job, blocks: TrialBlocks, pool: Pool, name: str) -> int:
     return given
 
 
-def _vectorised(job: Job, blocks: TrialBlocks, pool: Pool, name: str) -> int:
-    attempt = partial(_try, pool, name, job)
+def _vectorised(job: Job, blocks: TrialBlocks, attempts: Attempts) -> int:
+    attempt, name = attempts.of(job), attempts.name
     count = blocks.blocks
     alone = attempt(blocks)
     _refuse_mistakes(alone, blocks, name)
@@ -125,29 +153,6 @@ def _vectorised(job: Job, blocks: TrialBlocks, pool: Pool, name: str) -> int:
     return int(np.count_nonzero(~np.isnan(alone.values)))
 
 
-def _try(
-    pool: Pool,
-    name: str,
-    job: Job,
-    blocks: TrialBlocks,
-    items: Sequence[Item] | None = None,
-    *,
-    isolated: bool = False,
-) -> _Tried:
-    chosen = None if items is None else tuple(items)
-    trial = Trial(job, blocks.written(), blocks.rows, chosen, isolated)
-    limits = job.limits
-    seconds = 4 * blocks.blocks * (limits.block_seconds + limits.batch_seconds)
-    try:
-        reply = pool.call(trial, seconds + 4 * limits.load_seconds)
-    except (WorkerDied, WorkerTimeout):
-        hint = "It ended the process that evaluates it, or stopped it."
-        raise InvalidInput("estimator", name, "a function that returns", hint) from None
-    end = 1 + 8 * blocks.blocks
-    values = np.frombuffer(reply[1:end], np.float64)
-    return _Tried(values, reply[end:].decode("utf-8", "replace"), bool(reply[0]))
-
-
 def _identical(one: NDArray[np.float64], two: NDArray[np.float64]) -> bool:
     return np.array_equal(one, two, equal_nan=True)
 
@@ -156,7 +161,7 @@ def _close(one: NDArray[np.float64], two: NDArray[np.float64]) -> bool:
     return np.allclose(one, two, rtol=_CLOSE, atol=_CLOSE * 1e-6, equal_nan=True)
 
 
-def _refuse_mistakes(tried: _Tried, blocks: TrialBlocks, name: str) -> None:
+def _refuse_mistakes(tried: Tried, blocks: TrialBlocks, name: str) -> None:
     """A function that fails on every block for a reason that no data would change."""
     if not tried.told or not np.isnan(tried.values).all():
         return

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.arguments import real_number, whole_number
-from holdfast.engines.local.admission import Admission, admit
+from holdfast.engines.local.admission import Admission, Wanted, admit
+from holdfast.engines.local.attempts import Attempts
 from holdfast.engines.local.estimators import HIDDEN, LocalEstimator, local_estimator
 from holdfast.engines.local.jobs import Job, Limits, Part, packages, surroundings
 from holdfast.engines.local.pool import Pool, Progress
@@ -106,16 +107,27 @@ class LocalEngine:
         return np.where(np.isnan(values), 0, values).astype(np.int64)
 
     def admit(
-        self, estimator: LocalEstimator, open_table: Any = None, *, rows: bool = False
+        self,
+        estimator: LocalEstimator,
+        open_table: Any = None,
+        *,
+        rows: bool = False,
+        symmetric: bool = False,
     ) -> Admission:
         """Refuse a function that mixes blocks, keeps a state or draws at random; see admission.
 
-        With `rows=True`, a function for `sums`.
+        With `rows=True`, a function for `sums`: each row's term must depend on that row alone, as
+        for a bounded mean. With `symmetric=True` the order of a block's rows must not matter.
         """
         functions = (estimator, None) if rows else (estimator,)
         job = self.job(functions, sums=rows, explain=True)
         blocks = trial_blocks(self._store, job, open_table)
-        return admit(job, blocks, self._pool, estimator.name, isolated=self._isolated)
+        return admit(
+            job,
+            blocks,
+            Attempts(self._pool, estimator.name),
+            Wanted(self._isolated, rows or estimator.bounded_mean, symmetric, estimator.assumes),
+        )
 
     def check(self, estimator: object) -> LocalEstimator:
         """An estimator that fits the store: its columns exist, its blocks can be made."""
@@ -172,7 +184,10 @@ class LocalEngine:
         schema = self._store.schema
         if estimator.columns is None:
             return tuple(schema.names)
-        return tuple(_column(schema, name) for name in estimator.columns)
+        hidden = HIDDEN if estimator.rows is not None else ()  # predictions are found by row
+        return tuple(
+            name if name in hidden else _column(schema, name) for name in estimator.columns
+        )
 
     def _ask(
         self, job: Job, start: int, stop: int | None, progress: Progress | None
@@ -206,8 +221,6 @@ class LocalEngine:
 
 
 def _column(schema: Any, name: str) -> str:
-    if name in HIDDEN:
-        return name
     column = schema.find(name)
     if column is None or column.name != name:  # Python tells upper from lower case
         names = ", ".join(schema.names[:12]) + (", …" if len(schema.names) > 12 else "")

@@ -18,16 +18,23 @@ from holdfast.engines.local.jobs import pack
 from holdfast.errors import InvalidInput
 
 __all__ = [
+    "ASSUMPTION_PREDICTIONS",
     "BLOCK_KINDS",
     "HIDDEN",
     "LocalEstimator",
     "checked_columns",
     "local_estimator",
     "make_estimator",
+    "refuse_hidden",
 ]
 
 BLOCK_KINDS = ("pandas", "polars", "arrow", "numpy")
 HIDDEN = ("__unit", "__row")  # number of the unit in its block; number of the row in the input
+
+ASSUMPTION_PREDICTIONS = (
+    "the predictions were made row by row, by a rule that used neither the sealed rows nor their "
+    "order"
+)
 
 _MODULES = {"arrow": "pyarrow"}
 _SHOWN_DIGITS = 12
@@ -57,12 +64,17 @@ class LocalEstimator:
     bounded_mean: bool = False
     """Whether its value on a block is the mean over rows of a term within `range`."""
     rows: int | None = None
-    """How many rows the original data must have; None where that does not matter."""
+    """How many rows the original data must have, for predictions; None for all others."""
 
     @property
     def vectorised(self) -> bool:
         """Whether it can take many blocks at once."""
         return self.batched is not None
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """What is taken for granted about it and can be checked on no block."""
+        return () if self.rows is None else (ASSUMPTION_PREDICTIONS,)
 
     def describe(self) -> str:
         """Name, columns and hash for people and the ledger; nothing of the data."""
@@ -131,7 +143,16 @@ def checked_columns(columns: Sequence[str] | None) -> tuple[str, ...] | None:
         raise InvalidInput("columns", columns, "names of columns, at least one")
     if len({name.casefold() for name in names}) < len(names):
         raise InvalidInput("columns", columns, "names of columns, each once")
+    for name in names:
+        refuse_hidden("columns", name)
     return names
+
+
+def refuse_hidden(parameter: str, name: str) -> None:
+    """Refuse the columns that the store has added to the data."""
+    if name.casefold() in HIDDEN:
+        hint = "Numbers of rows and units say nothing of fresh data."
+        raise InvalidInput(parameter, name, "columns of the data", hint)
 
 
 def _name(function: object) -> str:

@@ -50,6 +50,15 @@ class TrialBlocks:
         rows = (0, *(int(each) for each in np.cumsum(sizes)))
         return TrialBlocks(pa.concat_tables(pieces), rows, self.units, self.is_open)
 
+    def parts(self) -> list[NDArray[np.int64]]:
+        """The numbers of each block's rows."""
+        return [np.arange(a, b) for a, b in itertools.pairwise(self.rows)]
+
+    def regrouped(self, parts: Sequence[NDArray[np.int64]], units: int) -> TrialBlocks:
+        """Blocks made of rows by their numbers, each of which may come in several blocks."""
+        rows = (0, *(int(each) for each in np.cumsum([len(part) for part in parts])))
+        return TrialBlocks(self.table.take(np.concatenate(parts)), rows, units, self.is_open)
+
     def written(self) -> bytes:
         """The table as bytes."""
         import pyarrow as pa

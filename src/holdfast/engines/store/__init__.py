@@ -9,6 +9,7 @@ from holdfast.engines.store.reader import BlockStore, check_files
 from holdfast.engines.store.registry import Known, known, remember
 from holdfast.engines.store.state import state_folder
 from holdfast.engines.store.survey import Survey
+from holdfast.engines.store.verified import verify_once
 from holdfast.engines.store.write import Split, split_units, write_store
 
 __all__ = [
@@ -27,5 +28,6 @@ __all__ = [
     "remember",
     "split_units",
     "state_folder",
+    "verify_once",
     "write_store",
 ]

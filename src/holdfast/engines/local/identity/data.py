@@ -80,6 +80,7 @@ def _scalar(encoder: Encoder, value: Any) -> None:
 
 def _array(encoder: Encoder, value: Any) -> None:
     encoder.write("array", *value.shape)
+    encoder.write("order", *_travelling(value))
     _dtype(encoder, value.dtype)
     if value.dtype.hasobject:
         encoder.add_all("items", value.ravel().tolist())
@@ -87,9 +88,22 @@ def _array(encoder: Encoder, value: Any) -> None:
         encoder.write("bytes", np.ascontiguousarray(value).tobytes())
 
 
+def _travelling(value: Any) -> tuple[str, str]:
+    """Order in memory and whether it may be written to, as pickle keeps them.
+
+    An array that is contiguous in neither order arrives as a copy: in C's order, and writeable.
+    """
+    flags = value.flags
+    if not (flags.c_contiguous or flags.f_contiguous):
+        return "C", "writeable"
+    return "C" if flags.c_contiguous else "F", "writeable" if flags.writeable else "fixed"
+
+
 def _masked(encoder: Encoder, value: Any) -> None:
     _array(encoder, np.ma.getdata(value))
-    _array(encoder, np.ma.getmaskarray(value))
+    _array(encoder, np.array(np.ma.getmaskarray(value)))
+    encoder.write("fill")
+    _array(encoder, np.array(value.fill_value))
 
 
 def _dict(encoder: Encoder, value: dict[Any, Any]) -> None:
@@ -108,7 +122,7 @@ def _values(encoder: Encoder, values: Any) -> None:
     if array.dtype.hasobject:
         encoder.add_all("items", [_missing(each) for each in array.tolist()])
     else:
-        _array(encoder, array)
+        _array(encoder, np.array(array))  # a copy: how the column lies in its frame is an accident
 
 
 def _missing(value: object) -> object:

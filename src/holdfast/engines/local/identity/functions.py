@@ -87,6 +87,7 @@ def _add_callable(encoder: Encoder, value: Any) -> bool:
         encoder.add(value.__self__)
     elif isinstance(value, _DESCRIPTORS):
         encoder.write("descriptor", value.__name__)
+        encoder.add(value.__objclass__)  # int.__abs__ is not float.__abs__
     elif isinstance(value, functools.partial):
         encoder.add_all("partial", (value.func, value.args))
         encoder.add_names("keywords", value.keywords)

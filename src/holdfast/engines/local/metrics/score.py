@@ -13,7 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.engines.local.estimators import LocalEstimator, checked_columns, make_estimator
+from holdfast.engines.local.estimators import (
+    LocalEstimator,
+    checked_columns,
+    make_estimator,
+    refuse_hidden,
+)
 from holdfast.engines.local.metrics.table import (
     NEEDS_LABEL,
     NEEDS_NUMBER,
@@ -49,6 +54,7 @@ def score_estimator(
     chosen = find_metric(metric)
     if not isinstance(target, str):
         raise InvalidInput("target", target, "the name of a column")
+    refuse_hidden("target", target)
     score: Score
     if callable(getattr(model, "predict", None)):
         names = _feature_names(model, checked_columns(features))
@@ -235,7 +241,10 @@ def _feature_names(model: object, features: tuple[str, ...] | None) -> tuple[str
     fitted = getattr(model, "feature_names_in_", None)
     if features is not None or fitted is None:
         return features
-    return tuple(str(name) for name in fitted)
+    names = tuple(str(name) for name in fitted)
+    for name in names:
+        refuse_hidden("features", name)
+    return names
 
 
 def _predictions(values: object) -> NDArray[Any]:

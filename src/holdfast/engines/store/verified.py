@@ -1,0 +1,54 @@
+"""Which files were found to be as they were written, so that they are not read through each time.
+
+A changed file would give failures, or other values, and nobody would see it in an answer. So the
+files are hashed before the first question, and again whenever the file system says that anything
+about them has changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from holdfast.engines.store.manifest import Manifest
+from holdfast.engines.store.reader import check_files
+from holdfast.engines.store.state import state_folder
+
+__all__ = ["verify_once"]
+
+
+def verify_once(folder: Path, manifest: Manifest, holdout: str) -> None:
+    """Raise `Damaged` unless the files are as they were written."""
+    note = state_folder() / "verified" / f"{holdout}.json"
+    seen = _marks(folder, manifest)
+    if seen is not None and _noted(note) == seen:
+        return
+    check_files(folder, manifest)
+    if seen is None or seen != _marks(folder, manifest):
+        return  # it changed while it was read: look again next time
+    note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = note.with_suffix(f".{os.getpid()}")
+    draft.write_text(json.dumps(seen), "ascii")
+    draft.replace(note)
+
+
+def _marks(folder: Path, manifest: Manifest) -> list[list[object]] | None:
+    """What the file system says of each file; its owner cannot set back the time of change."""
+    found: list[list[object]] = []
+    for file in manifest.files:
+        path = folder / file.name
+        try:
+            state = path.stat()
+        except OSError:
+            return None
+        times = [state.st_mtime_ns, state.st_ctime_ns]
+        found.append([str(path.resolve()), state.st_ino, state.st_size, *times, file.sha256])
+    return found
+
+
+def _noted(note: Path) -> object:
+    try:
+        return json.loads(note.read_text("ascii"))
+    except (OSError, ValueError):
+        return None
