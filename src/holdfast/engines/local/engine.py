@@ -23,7 +23,7 @@ __all__ = ["LocalEngine"]
 _MOST_WORKERS = 4
 _MOST_BLOCKS = 512  # in one process: what is found wrong at its end is done again
 _MOST_ROWS = 2**18  # in one range of blocks
-_MOST_BATCHES = 64  # in one range of blocks
+_MOST_BATCHES = 1024  # in one range of blocks
 _RANGES = 4  # for each worker, so that progress shows
 _FEWEST_BLOCKS = 8  # in one range: a process costs more than most blocks
 

@@ -27,7 +27,7 @@ from holdfast.engines.local.supervisor import evaluate, single_items
 
 __all__ = ["Question", "Range", "Setup", "Trial", "batch_blocks", "start"]
 
-_BATCH_CELLS = 2**19  # of one column: what a function makes of them stays in the cache
+_BATCH_CELLS = 2**15  # of one column: what a function makes of them stays in memory that it has
 
 
 @dataclass(frozen=True)
