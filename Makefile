@@ -64,6 +64,7 @@ bench-holdout: setup  ## Compare a holdout's questions with their bare evaluatio
 
 crash: setup  ## Kill writers 2,000 times, cut the power 2,000 times, and look for what was lost
 	$(BIN)/python -m tools.crash --kills 2000 --cuts 2000 --output docs/explanation/crash-results.md
+	$(BIN)/python -m tools.crash --subject tools.crash.holdout_writer:HoldoutWriter --budget 499 --kills 2000 --cuts 100 --output docs/explanation/crash-results-holdout.md
 
 dist: setup  ## Build wheel and sdist, and try the wheel in an empty environment
 	rm -rf dist $(DIST)
