@@ -20,6 +20,7 @@ PAGES = ROOT / "docs" / "reference" / "api"
 LAYER_PAGES = {
     "errors": "The exception tree.",
     "arguments": "Checks of arguments.",
+    "closing": "What can be closed, and is closed by `with`.",
     "notebook": "How values look in a notebook.",
     "grids": "The finite sets of possible answers.",
     "randomness": "The one source of entropy, and exact draws from it.",

@@ -12,7 +12,7 @@ __all__ = ["LAYERS", "problems"]
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("arguments", "notebook"),
+    ("arguments", "closing", "notebook"),
     ("grids", "randomness"),
     ("theory",),
     ("planning",),

@@ -13,58 +13,10 @@ from holdfast.planning.exact import (
     exact_verdicts,
 )
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts import DirectPart, Part, SearchPart, VerdictPart
+from holdfast.planning.parts import DirectPart, Part, SearchPart
 from holdfast.planning.rounds import RoundsPlan, rounds_plan
 from holdfast.planning.splits import SplitPlan, split_plan
-
-ORDER = 12.0
-
-ESTIMATE = SearchPart(
-    name="estimate",
-    protocol="estimate",
-    queries=6,
-    grid=8,
-    tail_low=0.02,
-    tail_high=0.02,
-    twice_target=400,
-    failure_low=0.1,
-    failure_high=0.1,
-    look_price=0.00125,
-    floor=1e-7,
-    looks=63,
-)
-INTERVAL = SearchPart(
-    name="interval",
-    protocol="interval",
-    queries=2,
-    grid=4,
-    tail_low=0.02,
-    tail_high=0.5,
-    twice_target=108,
-    failure_low=0.12,
-    failure_high=0.12,
-    look_price=0.003,
-    floor=1e-7,
-    looks=26,
-    mirrored=True,
-)
-VERIFY = VerdictPart(
-    name="verify",
-    protocol="verify",
-    queries=12,
-    refusals=3,
-    sides=2,
-    tail_low=0.02,
-    tail_high=0.45,
-    twice_target=94,
-    failure_low=0.12,
-    failure_high=0.12,
-    no_price=0.0825,
-    yes_price=0.0055,
-    false_yes=1e-7,
-    false_no=1e-7,
-    looks=24,
-)
+from tests.protocols.test_budget import ESTIMATE, mixed_plan
 
 
 def joint(*parts: Part, blocks: int, order: float, confidence: float) -> JointPlan:
@@ -75,16 +27,15 @@ def joint(*parts: Part, blocks: int, order: float, confidence: float) -> JointPl
     return plan
 
 
-@cache
 def mixed() -> JointPlan:
     """Six estimates, two intervals, twelve guesses with three refusals."""
-    return joint(ESTIMATE, INTERVAL, VERIFY, blocks=400, order=ORDER, confidence=0.4)
+    return mixed_plan()
 
 
 @cache
 def estimates() -> JointPlan:
     """Six estimates alone."""
-    return joint(ESTIMATE, blocks=400, order=ORDER, confidence=0.4)
+    return joint(ESTIMATE, blocks=400, order=12.0, confidence=0.4)
 
 
 @cache

@@ -417,7 +417,7 @@ def test_a_yes_gives_its_refusal_back(tmp_path: Path, still: None) -> None:
         main, own = holdout.status().sets
         assert {part.name: part.refusals_left for part in main.parts}["verify"] == 3
         assert (own.spent, own.parts[0].questions_left) == (0, 15)
-        prices = plans.mixed().part("verify").prices(plans.ORDER)
+        prices = plans.mixed().part("verify").prices(plans.mixed().order)
         assert main.spent == pytest.approx(10 * prices.yes, rel=1e-9)
 
 

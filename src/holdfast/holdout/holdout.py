@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, cast
 
 from holdfast.arguments import real_number
+from holdfast.closing import Closing
 from holdfast.engines.source import Limits, Progress
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
@@ -28,7 +28,7 @@ from holdfast.protocols.verify import Claim
 __all__ = ["Holdout"]
 
 
-class Holdout:
+class Holdout(Closing):
     """Make one with `Holdout.create`, come back to it with `Holdout.open`."""
 
     def __init__(self, path: Path, limits: Limits | None = None) -> None:
@@ -260,17 +260,6 @@ class Holdout:
     def close(self) -> None:
         """End the workers and close the ledger."""
         self._clerk.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"Holdout.open({str(self.path)!r})"

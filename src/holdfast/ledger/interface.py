@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from holdfast.closing import Closing
 from holdfast.ledger.receipts import Receipt
 from holdfast.ledger.rows import Row
 
@@ -49,7 +49,7 @@ class Transaction(ABC):
         """The rows of an idempotency key, in order."""
 
 
-class Ledger(ABC):
+class Ledger(Closing):
     """An append-only, hash-chained record of events. Safe to share between threads and by forks."""
 
     @property
@@ -89,14 +89,3 @@ class Ledger(ABC):
     @abstractmethod
     def close(self) -> None:
         """Free what the ledger holds. It opens again by itself if it is used again."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

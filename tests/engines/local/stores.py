@@ -11,7 +11,9 @@ import pandas as pd
 from holdfast.engines.store import BlockStore, open_input, write_store
 from holdfast.randomness import SeededEntropy
 
-__all__ = ["grouped_rows", "make_store", "mixed_rows"]
+__all__ = ["BLOCKS", "UNITS", "grouped_rows", "make_store", "mixed_rows"]
+
+BLOCKS, UNITS = 6, 30  # of the stores that conftest.py makes
 
 
 def make_store(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,34 +17,8 @@ from holdfast.engines.local import (
     LocalEngine,
     local_estimator,
 )
-from holdfast.engines.store import BlockStore
 from holdfast.errors import InvalidInput
-from tests.engines.local.stores import grouped_rows, make_store, mixed_rows
-
-BLOCKS, UNITS = 6, 30
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> BlockStore:
-    return make_store(tmp_path_factory.mktemp("sealed"), mixed_rows(BLOCKS * UNITS), BLOCKS)
-
-
-@pytest.fixture(scope="module")
-def open_store(tmp_path_factory: pytest.TempPathFactory) -> BlockStore:
-    folder = tmp_path_factory.mktemp("open")
-    return make_store(folder, mixed_rows(2 * BLOCKS * UNITS), BLOCKS, open_fraction=0.5)
-
-
-@pytest.fixture(scope="module")
-def engine(store: BlockStore) -> Iterator[LocalEngine]:
-    with LocalEngine(store, workers=1, block_time_limit=5, batch_time_limit=5) as engine:
-        yield engine
-
-
-@pytest.fixture(scope="module")
-def open_engine(open_store: BlockStore) -> Iterator[LocalEngine]:
-    with LocalEngine(open_store, workers=1, block_time_limit=5, batch_time_limit=5) as engine:
-        yield engine
+from tests.engines.local.stores import BLOCKS, UNITS, grouped_rows, make_store
 
 
 def _finite(values: Any) -> Any:

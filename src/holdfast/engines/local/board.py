@@ -39,11 +39,6 @@ class Board:
         self.failed = np.frombuffer(self._memory, np.bool_, items, _HEADER + 8 * blocks)
         self._text = _HEADER + 8 * blocks + items
 
-    def reset(self) -> None:
-        """Ready for a new process; values stay."""
-        self._deadline[0] = np.inf
-        self._state[:] = 0
-
     @property
     def deadline(self) -> float:
         """When the present step must have ended, by the monotonic clock."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.arguments import real_number, whole_number
+from holdfast.closing import Closing
 from holdfast.engines.local.admission import Admission, Wanted, admit
 from holdfast.engines.local.attempts import Attempts
 from holdfast.engines.local.estimators import HIDDEN, LocalEstimator, local_estimator
@@ -28,7 +29,7 @@ _RANGES = 4  # for each worker, so that progress shows
 _FEWEST_BLOCKS = 8  # in one range: a process costs more than most blocks
 
 
-class LocalEngine:
+class LocalEngine(Closing):
     """Evaluates Python functions on blocks, in worker processes that outlive a question.
 
     A function that raises, returns no number, runs for longer than `block_time_limit` seconds on a
@@ -62,12 +63,6 @@ class LocalEngine:
         )
         self._pool = Pool(Setup(store, whole_number("cache", cache, 0, 2**62) // count), count)
         self._last: tuple[Any, Job] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the workers; a later question starts new ones."""

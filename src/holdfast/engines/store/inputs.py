@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
+from holdfast.closing import Closing
 from holdfast.engines.store.columns import Column, Schema, check_names
 from holdfast.engines.store.csv_files import open_csv
 from holdfast.engines.store.frames import open_frame
@@ -31,7 +31,7 @@ class _Origin(Protocol):
     def chosen(self, names: Sequence[str], unit: str | None) -> _Table: ...
 
 
-class Input:
+class Input(Closing):
     """Rows that can be read again and again; made by `open_input`, closed by `with`."""
 
     def __init__(
@@ -82,17 +82,6 @@ class Input:
         """Let go of the data."""
         self._table = None
         self._session.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def open_input(

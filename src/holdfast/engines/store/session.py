@@ -11,10 +11,10 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from holdfast.arguments import whole_number
+from holdfast.closing import Closing
 from holdfast.engines.store.complaints import explained
 from holdfast.errors import Infeasible, InvalidInput
 
@@ -50,7 +50,7 @@ def _discard(connection: Any, spill: Path) -> None:
     shutil.rmtree(spill, ignore_errors=True)
 
 
-class Session:
+class Session(Closing):
     """One connection. Use it in a `with`: the folder for what does not fit into memory goes too.
 
     `scratch` is where that folder is made; the system's temporary folder if left out.
@@ -89,17 +89,6 @@ class Session:
     def close(self) -> None:
         """End the connection, and remove what it spilled."""
         self._discard()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def described(self, table: str) -> dict[str, str]:
         """The columns of a table and their types."""
