@@ -17,7 +17,7 @@ install = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,$(1)/bin
 editable = $(call install,$(1)) --no-deps --no-build-isolation --editable .
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format docs bench bench-holdout crash dist lock clean
+.PHONY: help setup demo test lint format docs bench lab lab-full crash dist lock clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -56,11 +56,16 @@ docs: setup  ## Build the documentation into site/; a warning or a broken link f
 	$(BIN)/zensical build --clean --strict
 	$(BIN)/python -m tools.check_site site
 
-bench: $(BENCH)/.installed  ## Compare with other libraries, in an environment of their own
-	$(BENCH)/bin/python benchmarks/run.py
+bench: $(BENCH)/.installed  ## Measure beside other libraries, bare DuckDB and bare SQLite; 15 minutes on a quiet machine
+	$(BENCH)/bin/python -m benchmarks.run
 
-bench-holdout: setup  ## Compare a holdout's questions with their bare evaluation, 10⁷ rows; measure memory
-	$(BIN)/python benchmarks/holdout.py --write
+lab: setup  ## Run every experiment of the lab, quickly, and write one page: lab.html
+	$(BIN)/holdfast lab run --all --quick
+	$(BIN)/holdfast lab report
+
+lab-full: setup  ## The same at full size: takes a night, and continues where it was stopped
+	$(BIN)/holdfast lab run --all
+	$(BIN)/holdfast lab report
 
 crash: setup  ## Kill writers 2,000 times, cut the power 2,000 times, and look for what was lost
 	$(BIN)/python -m tools.crash --kills 2000 --cuts 2000 --output docs/explanation/crash-results.md

@@ -8,8 +8,11 @@ import sys
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["Timing", "in_turns", "process"]
+__all__ = ["Results", "Timing", "in_turns", "process", "recorded", "seconds_of"]
+
+Results = dict[str, Any]  # what JSON can hold
 
 
 @dataclass(frozen=True)
@@ -40,16 +43,29 @@ def in_turns(
     for _ in range(repeats):
         for name, job in jobs.items():
             for _ in range(5 if slow and name not in slow else 1):
-                start = time.perf_counter()
-                job()
-                seconds[name].append(time.perf_counter() - start)
+                seconds[name].append(seconds_of(job))
     return {name: Timing(tuple(each)) for name, each in seconds.items()}
 
 
-def process(code: str) -> Callable[[], object]:
-    """The job of running some code in a fresh Python process."""
+def seconds_of(job: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    job()
+    return time.perf_counter() - start
 
-    def run() -> object:
-        return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+def recorded(timings: Mapping[str, Timing]) -> Results:
+    """Timings as results.json keeps them."""
+    return {
+        name: {"median": t.median, "best": t.best, "repeats": len(t.seconds)}
+        for name, t in timings.items()
+    }
+
+
+def process(code: str) -> Callable[[], str]:
+    """The job of running some code in a fresh Python process; it returns what the code prints."""
+
+    def run() -> str:
+        command = [sys.executable, "-c", code]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     return run

@@ -1,7 +1,5 @@
 """Multiplicative weights: passes over the weights and time of a question, on 100,000 elements.
 
-    python benchmarks/weights.py [--quick]         this part alone; writes nothing
-
 Every question goes through the protocol: its budget, the histogram, two looks at the blocks, and an
 update where they refuse. Its time is set beside np.bincount and np.sum over the same arrays, taken
 in turns: the least that any algorithm does that reads every weight once.
@@ -11,25 +9,23 @@ A second table says where the planner finds weights cheaper than a search for ev
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tables import milliseconds, table
-from timing import Timing
 
+from benchmarks.comparing import compared
+from benchmarks.tables import milliseconds, ratio, table
+from benchmarks.timing import Results, Timing, recorded
 from holdfast.grids import grid
 from holdfast.mechanisms.universe import Universe
 from holdfast.planning import Estimates, WeightedEstimates, joint_plan
 from holdfast.planning.proposals import propose_weights
 from holdfast.protocols import BlockArray, Budget, Weights
 
-__all__ = ["crossover", "crossover_table", "measure", "target", "weights_table"]
+__all__ = ["comparisons", "measure", "section"]
 
-Results = dict[str, Any]
 Indices = NDArray[np.intp]
 
 ELEMENTS = 100_000
@@ -73,7 +69,33 @@ class Questions:
         self.passes.append(self.weights.hypothesis.passes - before)
 
 
-def measure(quick: bool = False) -> Results:
+def measure(quick: bool) -> Results:
+    return {"questions": _questions(quick), "crossover": _crossover(quick)}
+
+
+def comparisons(results: Results) -> list[Results]:
+    asked = results["questions"]
+    times, most = asked["times"], asked["passes"]["most"]
+    what = (
+        f"passes over {asked['elements']:,} weights, the most of {asked['questions']:,} questions"
+    )
+    passes, one = {"median": most, "best": most}, {"median": 1, "best": 1}
+    return [
+        compared(what, passes, "one pass", one, unit="", at_most=MOST_PASSES),
+        compared("a question by weights", times[QUESTION], BINCOUNT, times[BINCOUNT]),
+    ]
+
+
+def section(results: Results) -> str:
+    return (
+        "## Multiplicative weights\n\n"
+        + _questions_table(results["questions"])
+        + "\n## Blocks by multiplicative weights and by a search for every question\n\n"
+        + _crossover_table(results["crossover"])
+    )
+
+
+def _questions(quick: bool) -> Results:
     """Passes and times of QUESTIONS questions, a tenth of them if quick."""
     generator = np.random.default_rng(20170617)
     elements = generator.standard_normal((ELEMENTS, 8))
@@ -110,28 +132,25 @@ def measure(quick: bool = False) -> Results:
             "most": max(questions.passes),
             "average": sum(questions.passes) / len(questions.passes),
         },
-        "times": {
-            name: {"median": t.median, "best": t.best, "repeats": len(t.seconds)}
-            for name, t in timings.items()
-        },
+        "times": recorded(timings),
     }
 
 
-def crossover(quick: bool = False) -> list[Results]:
+def _crossover(quick: bool) -> list[Results]:
     """Blocks by weights and by searches, for the same promise."""
     rows = []
     for tail in (0.05, 0.25):
         for queries in (10**4,) if quick else (10**3, 10**4, 10**5, 10**6):
             searches = joint_plan(Estimates(queries, POINTS, tail, tail)).blocks
             sizes = (10**2,) if quick else (10**2, 10**3, 10**4, 10**5, 10**6)
-            blocks = {z: propose_weights(queries, z, tail, POINTS).blocks for z in sizes}
+            blocks = {str(z): propose_weights(queries, z, tail, POINTS).blocks for z in sizes}
             rows.append({"tail": tail, "queries": queries, "searches": searches, "weights": blocks})
     return rows
 
 
-def crossover_table(rows: list[Results]) -> str:
-    """The results as Markdown; bold where weights need fewer blocks."""
-    sizes = [*rows[0]["weights"]]
+def _crossover_table(rows: list[Results]) -> str:
+    """Bold where weights need fewer blocks."""
+    sizes = [int(size) for size in rows[0]["weights"]]
     lines = [
         [
             f"{row['tail']:g}",
@@ -144,31 +163,15 @@ def crossover_table(rows: list[Results]) -> str:
     return table(["tail", "k", "searches", *(f"∣Z∣ = {size:,}" for size in sizes)], lines)
 
 
-def target(results: Results) -> Results:
-    """A row for the table of targets in run.py."""
-    most = results["passes"]["most"]
-    return {
-        "ratio": (
-            f"passes over {results['elements']:,} weights in a question, "
-            f"the most of {results['questions']:,}"
-        ),
-        "measured": most,
-        "of best repeats": most,
-        "target": f"≤ {MOST_PASSES}",
-        "met": most <= MOST_PASSES,
-    }
-
-
-def weights_table(results: Results) -> str:
-    """The results as Markdown."""
+def _questions_table(results: Results) -> str:
     times, passes = results["times"], results["passes"]
     rows = [
         [
             name,
             milliseconds(t["median"]),
             milliseconds(t["best"]),
-            f"{t['median'] / times[BINCOUNT]['median']:.3g}",
-            f"{t['median'] / times[SUM]['median']:.3g}",
+            ratio(t["median"] / times[BINCOUNT]["median"]),
+            ratio(t["median"] / times[SUM]["median"]),
         ]
         for name, t in times.items()
     ]
@@ -179,7 +182,3 @@ def weights_table(results: Results) -> str:
         f"{passes['most']}, {passes['average']:.2f} on average.\n\n"
         + table(["", "median time", "best time", "÷ np.bincount", "÷ np.sum"], rows)
     )
-
-
-if __name__ == "__main__":
-    print(weights_table(measure(quick="--quick" in sys.argv[1:])))

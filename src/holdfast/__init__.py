@@ -33,7 +33,7 @@ __all__ = [
     "recommend",
 ]
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # Loaded when first asked for: the planner is not needed to read a grid or catch an error.
 _PLANNING = ("JointPlan", "Plan", "joint_plan", "plan", "recommend")

@@ -14,8 +14,12 @@ import pytest
 import holdfast.baselines as baselines
 from holdfast.baselines import (
     Aggregate,
+    CheckedGuess,
     Confirmation,
     DescriptionLength,
+    GuessAndCheck,
+    Ladder,
+    LadderScore,
     NoisyMean,
     NoisyMeans,
     SparseVector,
@@ -30,7 +34,9 @@ from tools.architecture import LAYERS
 
 ANSWERS: list[Uncertified] = [
     Aggregate(0.5, 0.0, 1.0),
+    CheckedGuess(0.5, 0.1, "guess", 0),
     Confirmation("yes", None, 1),
+    LadderScore(0.5, True),
     NoisyMean(0.5, 1),
     SparseVerdict("yes", 1),
     ThresholdoutAnswer(0.5, "guess", 1),
@@ -58,6 +64,8 @@ def test_even_the_best_entropy_certifies_nothing() -> None:
         NoisyMeans(40, 1, 0.1, entropy, noise="laplace").ask(values),
         Thresholdout(40, 0.1, 0.1, 1, entropy).ask(values, 0.5),
         DescriptionLength(40, 1, 1, 4).ask(values, 0.5),
+        GuessAndCheck(40, 0.05).ask(values, 0.5, 0.1),
+        Ladder(40).ask(values),
         subsample_aggregate(values, 0.0, 1.0, 1.0, entropy),
     ]
     assert {type(answer) for answer in answers} == {type(answer) for answer in ANSWERS}
@@ -120,7 +128,8 @@ def test_nothing_that_certifies_can_import_a_baseline() -> None:
 def test_each_module_says_what_holds_and_what_does_not() -> None:
     folder = Path(baselines.__file__).parent
     mechanisms = {"sparse_vector", "noisy_means", "thresholdout", "description_length"}
-    for name in {*mechanisms, "subsample_aggregate"}:
+    mechanisms |= {"subsample_aggregate", "ladder", "guess_and_check"}
+    for name in mechanisms:
         text = (folder / f"{name}.py").read_text("utf-8")
         assert "**What does not" in text
         assert "**What holds" in text or "**What the textbook proves" in text

@@ -134,6 +134,10 @@ def test_the_conjugate_at_its_ends() -> None:
     assert conjugate(8, 0.0) == 0.0
     assert conjugate(8, 1e300) == math.inf  # rounded up as far as it goes
     assert -math.inf < conjugate(8, -1e300) < -1e20
+    for slope in (1e-200, 1e-300, 5e-324):  # φ*(s) = s + O(s²), and never rounded down
+        for order in (1.0001, 8.0, 1e4):
+            assert slope <= conjugate(order, slope) <= max(slope * (1 + 1e-10), 1e-279)
+            assert -slope <= conjugate(order, -slope) <= 0.0
     for order in (1.0, 0.5, 2e4, math.nan):
         with pytest.raises(InvalidInput, match="order"):
             conjugate(order, 1.0)

@@ -196,6 +196,8 @@ def test_ends_of_the_inverse(order: float) -> None:
         assert function(order, 0.5, 0) == 0
         assert function(order, 0, 0.3) == 0.3
     assert largest_probability(order, 0.5, 1) == 1
+    for budget in (5e-324, 1e-9, 0.5):
+        assert 1e-300 <= largest_probability(order, budget, 1e-300) < 0.05
     assert largest_probability(order, 0.5, 0.7) == 1  # D(1‖0.7) = ln(1/0.7) < 0.5
     assert smallest_probability(order, 0.5, 1) == pytest.approx(math.exp(-0.5), rel=1e-9)
 

@@ -5,6 +5,9 @@
     thresholdout          the reusable holdout (Dwork et al. 2015)
     description_length    few transcripts and a union bound (Dwork et al. 2015)
     subsample_aggregate   the winsorised mean of estimates on blocks (Smith 2011)
+    ladder                a leaderboard of the best so far (Blum & Hardt 2015)
+    guess_and_check       guesses confirmed or corrected, exactly (Rogers et al. 2020)
+    published             widths that papers prove for k means on n rows, as numbers
     noise, sums           exact noise on exact whole sums
     uncertified           what all their answers are
 
@@ -19,6 +22,13 @@ from holdfast.baselines.description_length import (
     description_rows,
     false_discovery,
 )
+from holdfast.baselines.guess_and_check import (
+    CheckedGuess,
+    GuessAndCheck,
+    check_half_width,
+    check_rows,
+)
+from holdfast.baselines.ladder import Ladder, LadderScore, ladder_error, ladder_step
 from holdfast.baselines.noisy_means import NoisyMean, NoisyMeans, rows_by_bassily, rows_by_dwork
 from holdfast.baselines.sparse_vector import SparseVector, SparseVerdict, sv_emp_blocks
 from holdfast.baselines.subsample_aggregate import Aggregate, subsample_aggregate
@@ -31,8 +41,12 @@ from holdfast.baselines.uncertified import Uncertified
 
 __all__ = [
     "Aggregate",
+    "CheckedGuess",
     "Confirmation",
     "DescriptionLength",
+    "GuessAndCheck",
+    "Ladder",
+    "LadderScore",
     "NoisyMean",
     "NoisyMeans",
     "SparseVector",
@@ -40,8 +54,12 @@ __all__ = [
     "Thresholdout",
     "ThresholdoutAnswer",
     "Uncertified",
+    "check_half_width",
+    "check_rows",
     "description_rows",
     "false_discovery",
+    "ladder_error",
+    "ladder_step",
     "rows_by_bassily",
     "rows_by_dwork",
     "subsample_aggregate",

@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 from holdfast.arguments import whole_number
+from holdfast.cli.lab_audit import audit_command
+from holdfast.cli.lab_report import report_command
+from holdfast.cli.lab_run import draw_command, list_command, run_command
 from holdfast.cli.values import whole_option
 from holdfast.errors import InvalidInput
 
@@ -15,11 +18,16 @@ __all__ = ["lab_app"]
 
 lab_app = typer.Typer(
     name="lab",
-    help="Experiments: attacks on plans.",
+    help="Experiments: attacks, comparisons, growth; and one page of what they show.",
     invoke_without_command=True,  # then `_lab` shows the help
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+lab_app.command("list")(list_command)
+lab_app.command("run")(run_command)
+lab_app.command("draw")(draw_command)
+lab_app.command("report")(report_command)
+lab_app.command("audit")(audit_command)
 
 
 @lab_app.callback()
@@ -49,7 +57,7 @@ def attack_command(
     from rich.console import Console
     from rich.progress import Progress
 
-    from holdfast.lab.demo import run_demo
+    from holdfast.lab.signs.demo import run_demo
 
     runs = whole_number("runs", runs, 1, 100_000)
     seed = None if seed is None else whole_number("seed", seed, 0, 2**64 - 1)

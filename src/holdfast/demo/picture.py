@@ -12,7 +12,7 @@ from holdfast.demo.analyst import Hunt
 from holdfast.demo.finding import Finding
 from holdfast.demo.flights import Flights
 from holdfast.demo.result import DemoResult
-from holdfast.lab.figures import save_figure
+from holdfast.lab.style import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

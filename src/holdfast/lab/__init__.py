@@ -1,10 +1,15 @@
 """The lab: analysts who attack a holdout, experiments that count how often they win, pictures.
 
-population    blocks of fair signs, where the rank of every answer is known exactly
-questions     what an analyst can ask of them, and who answers: exactly, or by looks
-analysts      who asks: the sign aggregator, the persistent analyst
-attack        many runs of one attack: `python -m holdfast.lab.attack` writes the evidence
-statistics    what a number of failures says about the rate of failure
-figures       the picture of an attack (needs matplotlib, the extra `plot`)
-demo          `holdfast demo`
+conversation      how analysts and responders talk
+analysts          who asks: each file one published attack, or one of ours
+responders        who answers: every protocol, and every baseline
+worlds            populations that experiments draw from
+experiments       config files, and what each of them measures, draws and finds
+scaling           what the experiments on growth share
+runner            runs experiments: in parallel, resumable, results as tables, figures from them
+audit             how often a plan fails under attack, and how far the best attack is from it
+signs             attacks on blocks of fair signs, where every rank is known exactly
+protocol_attacks  one attack on each protocol
+statistics        what a number of failures says about the rate of failure
+style             how the pictures look (needs matplotlib, the extra `plot`)
 """

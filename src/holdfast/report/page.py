@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from importlib.resources import files
 
+from holdfast.report.frame import html_file
 from holdfast.report.question_table import question_table
 from holdfast.report.sections import (
     answers_section,
@@ -21,13 +21,9 @@ from holdfast.report.text import safe
 
 __all__ = ["page_html"]
 
-# The browser itself refuses whatever the page should not contain: scripts, and all that is remote.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-
 
 def page_html(story: Story) -> str:
     """One HTML file: no script, nothing fetched from anywhere; a pure function of the story."""
-    style = files("holdfast.report").joinpath("page.css").read_text("utf-8")
     sections = (
         ("promise", "Promise", promise_section(story)),
         ("budget", "Budget", budget_section(story)),
@@ -42,17 +38,12 @@ def page_html(story: Story) -> str:
     body = "".join(
         f'<section id="{key}"><h2>{title}</h2>{text}</section>' for key, title, text in sections
     )
-    title = safe(story.charter.name)
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark">'
-        f"<title>{title}: Holdfast report</title>\n<style>\n{style}</style></head>\n"
-        f"<body><main>{header(story)}<nav>{links}</nav>{body}"
+    footer = (
         f"<footer>Written by Holdfast {safe(version('holdfast'))} from {story.head.number:,} rows "
-        "of the ledger. The same rows give the same page.</footer></main></body></html>\n"
+        "of the ledger. The same rows give the same page.</footer>"
     )
+    main = f"{header(story)}<nav>{links}</nav>{body}{footer}"
+    return html_file(f"{safe(story.charter.name)}: Holdfast report", main)
 
 
 def _questions(story: Story) -> str:

@@ -9,6 +9,7 @@ from holdfast.planning.explain import ASSUMPTIONS
 from holdfast.planning.joint import JointPlan
 from holdfast.report.answer_charts import answer_of, panel_svg, panels, verdict_of
 from holdfast.report.budget_chart import COLOURS, budget_chart
+from holdfast.report.frame import fact_list, table_html
 from holdfast.report.privacy import SetPrivacy, delta_for, set_privacy
 from holdfast.report.story import Asked, Story
 from holdfast.report.summary import header
@@ -61,7 +62,7 @@ def _promises(story: Story) -> str:
         for block_set in story.charter.sets
         for each in planned(block_set.plan, block_set.name)
     )
-    return _table(("asked by", "what is promised"), rows, "promises")
+    return table_html(("asked by", "what is promised"), rows, "promises")
 
 
 def _assumed(questions: Iterable[Asked]) -> dict[str, list[int]]:
@@ -101,7 +102,7 @@ def budget_section(story: Story) -> str:
         else ""
     )
     return (
-        f"<figure>{budget_chart(story)}</figure>{lost}{_table(heads, rows, 'numbers budget')}"
+        f"<figure>{budget_chart(story)}</figure>{lost}{table_html(heads, rows, 'numbers budget')}"
         '<p class="more">Questions left: were all the rest of the set spent on that row alone.</p>'
     )
 
@@ -148,7 +149,7 @@ def plan_section(story: Story) -> str:
         blocks += f"{block_set.first + block_set.blocks - 1:,}"
         text.append(f"<h3>{safe(block_set.name)}: {safe(blocks)}</h3>")
         text.append(f"<p>{safe(_paying(block_set.plan, status.currency))}</p>")
-        text.append(_table(("asked by", "at most"), rows, "promises"))
+        text.append(table_html(("asked by", "at most"), rows, "promises"))
     return "".join(text)
 
 
@@ -186,7 +187,7 @@ def data_section(story: Story) -> str:
         kinds.setdefault(column.kind, []).append(f"<code>{safe(column.name)}</code>{declared}")
     rows = ((safe(kind), ", ".join(columns)) for kind, columns in kinds.items())
     heads = ("kind", "columns, with their declared ranges")
-    return f"{_facts(facts)}{_table(heads, rows, 'promises')}"
+    return f"{fact_list(facts)}{table_html(heads, rows, 'promises')}"
 
 
 def _range(pair: tuple[float, float] | None) -> str:
@@ -208,7 +209,7 @@ def privacy_section(story: Story) -> str:
         f"replaced by any others: then no event becomes more likely than e<sup>ε</sup> times what "
         f"it was, plus δ = {delta}. “As spent” is a reading of what was said so far. Whoever may "
         "go on asking should rely on the figure of the whole budget, which holds however people "
-        f"choose when to stop.</p>{_table(heads, rows, 'numbers privacy')}"
+        f"choose when to stop.</p>{table_html(heads, rows, 'numbers privacy')}"
         "<p>Not covered: the open part, the counts and the fingerprint under “Data”, the time that "
         "answers took, and whatever else is known of a unit. Units are protected, not groups of "
         "them.</p>"
@@ -247,23 +248,6 @@ def ledger_section(story: Story) -> str:
         "<p>Every charge and every answer is a row of an append-only ledger. When this page was "
         "written the chain of its rows was whole, and every plan proved its promise again. Keep "
         "the head as a receipt: it shows later that nothing was changed or taken back since.</p>"
-        f"{_facts(facts)}<p>To verify chain, plans, prices, budget, answers and files yourself:</p>"
-        f"<pre>{safe(command)}</pre>"
+        f"{fact_list(facts)}<p>To verify chain, plans, prices, budget, answers and files "
+        f"yourself:</p><pre>{safe(command)}</pre>"
     )
-
-
-def _facts(facts: Iterable[tuple[str, str]]) -> str:
-    items = (f"<dt>{name}</dt><dd>{_fact(text)}</dd>" for name, text in facts)
-    return f"<dl>{''.join(items)}</dl>"
-
-
-def _fact(text: str) -> str:
-    """A long word is a digest."""
-    return f"<code>{safe(text)}</code>" if len(text) > 30 and " " not in text else safe(text)
-
-
-def _table(heads: Iterable[str], rows: Iterable[tuple[str, ...]], style: str) -> str:
-    """A table of cells that are safe already."""
-    head = "".join(f'<th scope="col">{each}</th>' for each in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>" for cells in rows)
-    return f'<table class="{style}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'

@@ -26,6 +26,7 @@ __all__ = ["cantelli_bar", "deviation_bar", "mean_bar", "mean_half_width", "unit
 Bar = tuple[float | None, float | None]
 
 _TINY, _HUGE = 1e-290, 1e300  # within these no intermediate result over- or underflows
+_DECIDED = 1e-9  # relative: far more than divergences are off by
 _SMALL = 0.1  # below this the power series of x − ln(1+x) is used
 
 
@@ -141,9 +142,11 @@ def units_for_half_width(width: float, tail: float) -> int:
     (278, 921)
     """
     width = real_number("width", width, 0, 1, open_low=True, open_high=True)
-    guess = math.ceil(-math.log(_tail(tail)) * (1 + ROUNDING) / _least_divergence(width))
-    units = max(1, guess - 1)
-    while mean_half_width(units, tail) > width:  # once, or twice where rounding decides
+    needed = -math.log(_tail(tail)) * (1 + ROUNDING) / _least_divergence(width)
+    if abs(needed - round(needed)) > _DECIDED * needed:  # else rounding decides
+        return math.ceil(needed)
+    units = max(1, math.ceil(needed) - 1)
+    while mean_half_width(units, tail) > width:
         units += 1
     return units
 

@@ -21,6 +21,10 @@ __all__ = [
 # most about 1e-13 (tested against 50-digit arithmetic), and is far too little to change a plan.
 ROUNDING = 1e-12
 
+# Floats, for a float is divided faster by one than by a whole number.
+_FALLING = tuple(float(n) for n in range(16, 2, -1))
+_RISING = tuple((float(n), float(n - 1)) for n in range(2, 18))
+
 
 def exp_beyond_linear(u: float) -> float:
     """eᵘ − 1 − u ≥ 0, without cancellation near 0."""
@@ -29,7 +33,7 @@ def exp_beyond_linear(u: float) -> float:
     if abs(u) < 1e-3:  # most of a coin's steps; what is left out is below 1e-14 of it
         return u * u / 2 * (1 + u / 3 * (1 + u / 4 * (1 + u / 5)))
     total = 1.0
-    for n in range(16, 2, -1):
+    for n in _FALLING:
         total = 1.0 + total * u / n
     return total * u * u / 2
 
@@ -42,9 +46,11 @@ def entropy_gap(x: float) -> float:
         return x * x * (1 / 2 + x * (1 / 3 + x * (1 / 8 + x * (1 / 30 + x / 144))))
     total = 0.0
     power = x * x
-    for n in range(2, 18):
+    for n, before in _RISING:
         total += power / n
-        power *= x / (n - 1)
+        power *= x / before
+        if -1e-17 * total < power < 1e-17 * total:  # no further term changes a bit of it
+            break
     return total
 
 

@@ -31,6 +31,7 @@ from holdfast.theory.renyi import ORDER_MAX
 __all__ = ["conjugate", "paired_mass", "paired_tail"]
 
 _LARGEST = 600.0  # exponents of e that stay far from overflow
+_TINY = 1e-280  # a slope that stays far from underflow
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -41,11 +42,11 @@ def conjugate(order: float, slope: float) -> float:
     (0.0, 1.311184, -0.805359)
     """
     a = real_number("order", order, 1, ORDER_MAX, open_low=True)
-    if slope == 0:
+    if -_TINY < slope <= 0:
         return 0.0
     if slope < 0:
         return -_slope(a, _root(_conjugate, -slope, a)) * (1 - 10 * ROUNDING)
-    u = _root(_slope, slope, a)
+    u = _root(_slope, max(slope, _TINY), a)
     return math.inf if a * u >= _LARGEST else _conjugate(a, u) * (1 + 10 * ROUNDING)
 
 
@@ -124,19 +125,22 @@ def _root(function: Callable[[float, float], float], value: float, a: float) -> 
     low, high = 0.0, _LARGEST / a
     if function(a, high) <= value:
         return high
-    power = a if function is _conjugate else a - 1
-    u, goal = min(1.0 / a, high / 2), math.log(value)
+    # Either is front·(e^(fast·u) − 1) − back·(e^(slow·u) − 1), with the same rise.
+    fast, slow, front, back = a - 1, -a, 0.5 * a, 0.5 * (a - 1)
+    if function is _conjugate:
+        fast, slow, front, back = a, 1 - a, back, front
+    # Right near 0, where both terms are alike; short by ln 2/fast where the first is alone.
+    u, goal = min(math.log1p(0.5 * value / front) / fast, high), math.log(value)
     for _ in range(200):
-        at = function(a, u)
+        up, down = math.expm1(fast * u), math.expm1(slow * u)
+        at = front * up - back * down
         over = math.log(at) - goal
         low, high = (low, u) if over > 0 else (u, high)
         # Newton's method on the logarithm, nearly a straight line far out.
-        rise = 0.5 * a * (a - 1) * (math.exp(power * u) + math.exp((power - 2 * a + 1) * u))
-        step = u - over * at / rise
-        step = step if low < step < high else 0.5 * (low + high)
-        if abs(step - u) <= 1e-14 * u:
-            break
-        u = step
+        step = u - over * at / (0.5 * a * (a - 1) * (up + down + 2))
+        if abs(step - u) <= 1e-9 * u:  # what is left is of the order of its square
+            return step
+        u = step if low < step < high else 0.5 * (low + high)
     return u
 
 

@@ -20,6 +20,7 @@ __all__ = ["distance_of", "reach_of", "steps_of"]
 
 _NODES = 48
 _ROUNDS = 7
+_BOTH_WAYS = np.array([[[1.0]], [[-1.0]]])
 
 
 def reach_of(order: float, rare: float, common: float, slips: float) -> float:
@@ -56,18 +57,19 @@ def steps_of(
     Secant steps on ln(covered/cost) as a function of ln u. What a step costs grows at least with
     its square and what the prices cover hardly changes, so that the slope is about −2 or steeper.
     """
-    a = order
+    a, last = order, math.log(200.0 / order)
+    kept = np.array([[-math.expm1(-rare)], [-math.expm1(-common)]])
     log_u = np.full(error.shape, 0.5 * math.log(2 * min(rare, common) / (a * (a - 1))))
     slope = np.full(error.shape, -2.0)
-    room = _log_room(a, rare, common, error, np.exp(log_u))
+    room = _log_room(a, kept, error, np.exp(log_u))
     for _ in range(_ROUNDS):
-        step = np.clip(-room / slope, -2.0, 2.0)
-        moved = np.minimum(log_u + step, math.log(200.0 / a))
-        after = _log_room(a, rare, common, error, np.exp(moved))
+        step = np.minimum(np.maximum(-room / slope, -2.0), 2.0)
+        moved = np.minimum(log_u + step, last)
+        after = _log_room(a, kept, error, np.exp(moved))
         distance = moved - log_u
         far = np.abs(distance) > 1e-6
         measured = (after - room) / np.where(far, distance, 1.0)
-        slope = np.where(far, np.clip(measured, -2 - 400.0, -1.0), slope)
+        slope = np.where(far, np.minimum(np.maximum(measured, -2 - 400.0), -1.0), slope)
         log_u, room = moved, after
     u = np.exp(log_u)
     z = error * np.exp(-u)
@@ -75,26 +77,25 @@ def steps_of(
 
 
 def _log_room(
-    a: float, rare: float, common: float, error: NDArray[np.float64], u: NDArray[np.float64]
+    a: float, kept: NDArray[np.float64], error: NDArray[np.float64], u: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """ln of (what the prices cover)/(what the half step costs), in the dearer direction."""
-    s, kept_rare, kept_common = a - 1, -math.expm1(-rare), -math.expm1(-common)
+    """ln of (what the prices cover)/(what the half step costs), in the dearer direction.
+
+    Errors are in the first row of each table, what is no error in the second.
+    """
     z = error * np.exp(-u)
-    y = np.log1p((z - error) / (1 - z))
-    up_u, up_y = np.exp(a * u), np.exp(a * y)
-    down = (kept_rare * z * up_u + kept_common * (1 - z) * up_y) / (
-        z * _excess(s, u) + (1 - z) * _excess(s, y)
-    )
-    up = (kept_rare * error / up_u + kept_common * (1 - error) / up_y) / (
-        error * _excess(s, -u) + (1 - error) * _excess(s, -y)
-    )
+    here, there = np.array([error, 1 - error]), np.array([z, 1 - z])
+    steps = np.array([u, np.log1p((z - error) / there[1])])
+    grown, (down_excess, up_excess) = np.exp(a * steps), _excess(a - 1, steps * _BOTH_WAYS)
+    down = (kept * there * grown).sum(axis=0) / (there * down_excess).sum(axis=0)
+    up = (kept * here / grown).sum(axis=0) / (here * up_excess).sum(axis=0)
     return np.asarray(np.log(np.minimum(down, up)))
 
 
 def _excess(s: float, x: NDArray[np.float64]) -> NDArray[np.float64]:
     """`numerics.moment_excess`, vectorised: e^((s+1)x) − 1 − (s+1)(eˣ − 1), to about 1e-6."""
     a = s + 1
-    if a * float(np.max(np.abs(x))) > 0.01:
+    if a * float(np.abs(x).max()) > 0.01:
         return np.asarray(np.expm1(a * x) - a * np.expm1(x))
     # Σ_{n≥2} (aⁿ − a)·xⁿ/n!, for all of them are small
     high = x * ((a**4 - a) / 24 + x * (a**5 - a) / 120)

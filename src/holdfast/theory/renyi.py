@@ -14,6 +14,7 @@ where both brackets are non-negative and have short power series: nothing cancel
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from holdfast.arguments import real_number
 from holdfast.theory.numerics import ROUNDING, log_co_ratio, log_ratio, moment_excess
@@ -31,6 +32,8 @@ ORDER_MIN = 1.01
 ORDER_MAX = 1e4
 
 _LOG_TINY = -690.0  # floats below e⁻⁶⁹⁰ soon lose digits
+_CLOSE = 1e-14  # relative: where the search for a crossing ends
+_SECANTS = 16  # then halves: rounding may lead secants astray
 
 
 def bernoulli_divergence(a: float, p: float, q: float) -> float:
@@ -81,17 +84,14 @@ def largest_probability(order: float, budget: float, q: float) -> float:
         return q
     if bernoulli_divergence(a, 1.0, q) <= limit:
         return 1.0
-    # Bisect the log-odds: full relative accuracy for P near 0 and for 1 − P near 0 alike.
-    low, high = math.log(q) - math.log1p(-q), 40.0
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        if bernoulli_divergence(a, 1.0 / (1.0 + math.exp(-middle)), q) <= limit:
-            low = middle
-        else:
-            high = middle
-    return min(1.0, (1.0 + ROUNDING) / (1.0 + math.exp(-high)))
+    # Search the log-odds: full relative accuracy for P near 0 and for 1 − P near 0 alike.
+    above = _crossing(
+        lambda odds: bernoulli_divergence(a, _probability(odds), q),
+        limit,
+        (math.log(q) - math.log1p(-q), 40.0),
+        math.sqrt(2.0 * limit / (a * q * (1.0 - q))),
+    )
+    return min(1.0, (1.0 + ROUNDING) * _probability(above))
 
 
 def smallest_probability(order: float, budget: float, p: float) -> float:
@@ -105,18 +105,45 @@ def smallest_probability(order: float, budget: float, p: float) -> float:
     p = real_number("p", p, 0, 1)
     if p == 0.0 or limit == 0.0:
         return p
+
     # F(Q) ≥ p exactly when D(p‖Q) ≤ budget, and D(p‖Q) falls as Q rises to p.
-    low, high = math.log(p) - limit - 800.0, math.log(p)
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        q = math.exp(middle)
-        if q > 0.0 and bernoulli_divergence(a, p, q) <= limit:
-            high = middle
-        else:
-            low = middle
-    if low < _LOG_TINY:
+    def costs(minus_log: float) -> float:
+        q = math.exp(-minus_log)
+        return bernoulli_divergence(a, p, q) if q > 0.0 else math.inf
+
+    last = limit + 800.0 - math.log(p)
+    first_step = math.sqrt(2.0 * limit * (1.0 - p) / (a * p))
+    below = -_crossing(costs, limit, (-math.log(p), last), first_step)
+    if below < _LOG_TINY:
         return 0.0
     # An order near 1 determines Q that much less well.
-    return math.exp(low) * (1.0 - ROUNDING * max(1.0, 1.0 / (a - 1.0)))
+    return math.exp(below) * (1.0 - ROUNDING * max(1.0, 1.0 / (a - 1.0)))
+
+
+def _probability(log_odds: float) -> float:
+    return 1.0 / (1.0 + math.exp(-log_odds)) if log_odds > _LOG_TINY else math.exp(log_odds)
+
+
+def _crossing(
+    costs: Callable[[float], float], limit: float, ends: tuple[float, float], step: float
+) -> float:
+    """A point where a rising divergence exceeds the limit; hardly below, it does not.
+
+    Secant steps on the root of the divergence, nearly a straight line from 0 at the first end.
+    They aim a little beyond the crossing, so that both ends of the bracket close on it.
+    """
+    goal, (low, high) = math.sqrt(limit), ends
+    before, root_before, x = low, 0.0, low + step
+    for count in range(200):
+        if count > _SECANTS or not low < x < high:
+            x = 0.5 * (low + high)
+        close = _CLOSE * (1.0 + abs(x))
+        if high - low <= close:
+            break
+        root = math.sqrt(costs(x))
+        low, high = (x, high) if root <= goal else (low, x)
+        rise, run = root - root_before, x - before
+        before, root_before = x, root
+        beyond = math.copysign(0.25 * close, goal - root)
+        x = x + (goal - root) / rise * run + beyond if 0.0 < rise * run < math.inf else low
+    return high

@@ -17,6 +17,7 @@ of `holdfast.mechanisms.hypothesis`. Proofs: docs/explanation/theory/weights.md.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from holdfast.arguments import real_number, whole_number
 from holdfast.errors import Infeasible
@@ -114,7 +115,12 @@ def largest_mass(universe_size: int, updates: int) -> float:
     >>> round(s, 4), most_updates(10**5, s), most_updates(10**5, s + 1e-9)
     (0.2509, 77, 78)
     """
-    wanted = whole_number("updates", updates, 0, 10**18)
+    size = whole_number("universe_size", universe_size, 1, _MOST_MULTISETS)
+    return _largest_mass(size, whole_number("updates", updates, 0, 10**18))
+
+
+@lru_cache(maxsize=1024)  # searches for plans ask the same again and again
+def _largest_mass(universe_size: int, wanted: int) -> float:
     low, high = LOWEST_MASS, HIGHEST_MASS
     if most_updates(universe_size, low) > wanted:
         raise Infeasible(

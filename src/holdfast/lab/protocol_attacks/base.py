@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -113,10 +113,12 @@ class Attack(ABC):
         """One run against one responder."""
 
 
+@dataclass(frozen=True)
 class JointAttack(Attack):
     """An attack on a joint plan."""
 
     queries: int
+    confidence: float = field(default=0.95, kw_only=True)
 
     @property
     @abstractmethod
@@ -125,12 +127,12 @@ class JointAttack(Attack):
 
     @property
     def kept(self) -> tuple[Wanted, ...]:
-        return ((self.requests, 0.95),)
+        return ((self.requests, self.confidence),)
 
     @cached_property
     def plan(self) -> JointPlan:
         """The plan that covers it."""
-        return kept_plan(*self.requests, confidence=0.95)
+        return kept_plan(*self.requests, confidence=self.confidence)
 
     @property
     def questions(self) -> int:

@@ -144,11 +144,12 @@ class SplitAttack(Attack):
 
     queries: int = 24
     tail: float = 0.05
+    confidence: float = 0.95
 
     @cached_property
     def plan(self) -> SplitPlan:
         """Fresh blocks for every question."""
-        return split_plan(self.queries, self.tail, self.tail)
+        return split_plan(self.queries, self.tail, self.tail, self.confidence)
 
     @property
     def questions(self) -> int:
@@ -187,7 +188,7 @@ class SplitAttack(Attack):
             return answer
 
         collector = Collector(_SIZE, _SIZE + 1, self.tail)
-        for _ in range(each // 2 + 1):
+        for _ in range(min(each // 2 + 1, self.queries - 1)):
             collector.learn(ask(collector.question))
         ask(collector.event)
         while notes.answered < self.queries:
