@@ -40,7 +40,7 @@ demo: setup  ## Search a year of real flights for the worst, naively and on a ho
 	$(BIN)/holdfast demo
 
 test: setup  ## Run every test: tests/, the doctests of src/, the examples of the docs
-	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
 lint: setup  ## Check style, format and types
 	$(BIN)/ruff check .

@@ -97,7 +97,7 @@ def test_contradictions(request_: dict[str, Any], message: str) -> None:
             {"queries": 10, "grid": 64, "tail": 0.1, "error": 0.05, "block_size": 5},
             "Not enough units",
         ),
-        ({"queries": 500, "rows": 10_000, "block_size": 10_001}, "Not enough rows"),
+        ({"queries": 500, "grid": 8, "rows": 10_000, "block_size": 10_001}, "Not enough rows"),
         ({"queries": 100, "error": 0.01, "block_size": 10}, "Not enough units"),
     ],
 )
