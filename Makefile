@@ -17,7 +17,7 @@ install = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,$(1)/bin
 editable = $(call install,$(1)) --no-deps --no-build-isolation --editable .
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format docs bench lab lab-full crash dist lock clean
+.PHONY: help setup browser demo test lint format docs bench lab lab-full crash crash-server fuzz neighbours soak screenshots dist lock clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -36,10 +36,23 @@ $(BENCH)/.installed: requirements-bench.lock pyproject.toml
 	$(call editable,$(BENCH))
 	@touch $@
 
+# The tests of the page drive the system's own browser: nothing is downloaded past its packages.
+CHROMIUM := /usr/bin/chromium
+
+browser: $(CHROMIUM)  ## Install Debian's chromium, for the tests of the page; needs root
+	@:
+
+$(CHROMIUM):
+	@command -v apt-get >/dev/null || { echo "The tests of the page need $@: install chromium." >&2; exit 1; }
+	@[ "$$(id -u)" = 0 ] || { echo "The tests of the page need $@, and only root can install it: sudo make browser" >&2; exit 1; }
+	apt-get update --quiet --quiet
+	DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends chromium fonts-liberation
+
 demo: setup  ## Search a year of real flights for the worst, naively and on a holdout
 	$(BIN)/holdfast demo
 
 test: setup  ## Run every test: tests/, the doctests of src/, the examples of the docs
+	@$(MAKE) --no-print-directory browser || echo "Without it the tests of the page are left out." >&2
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
 lint: setup  ## Check style, format and types
@@ -70,6 +83,21 @@ lab-full: setup  ## The same at full size: takes a night, and continues where it
 crash: setup  ## Kill writers 2,000 times, cut the power 2,000 times, and look for what was lost
 	$(BIN)/python -m tools.crash --kills 2000 --cuts 2000 --output docs/explanation/crash-results.md
 	$(BIN)/python -m tools.crash --subject tools.crash.holdout_writer:HoldoutWriter --budget 499 --kills 2000 --cuts 100 --output docs/explanation/crash-results-holdout.md
+
+crash-server: setup  ## Kill a server 200 times under load, and look for answers that were lost, unpaid or changed
+	$(BIN)/python -m tools.crash.server --kills 200 --output docs/explanation/crash-results-server.md
+
+fuzz: setup  ## Send a server 20,000 requests that nobody would send
+	$(BIN)/python -m tools.fuzz --cases 20000 --output docs/explanation/fuzz-results.md
+
+neighbours: setup  ## Ask two servers whose tables differ in one unit the same 1,000 questions
+	$(BIN)/python -m tools.neighbours --questions 1000 --timed 400 --slot 0.4
+
+soak: setup  ## Half an hour of load: answers a second, waiting times, memory
+	$(BIN)/python -m tools.soak --output docs/explanation/soak-results.md
+
+screenshots: setup browser  ## Take the pictures of the page anew
+	$(BIN)/python -m tools.screenshots
 
 dist: setup  ## Build wheel and sdist, and try the wheel in an empty environment
 	rm -rf dist $(DIST)

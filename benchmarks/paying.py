@@ -47,7 +47,7 @@ class Asker:
         self._ready += [self._question() for _ in range(count)]
 
     def ask(self) -> None:
-        self._door.answer(self._ready.pop(), self._offer.set, None, self._drawn)
+        self._door.answer(self._ready.pop(), self._offer.set, None, None, None, self._drawn)
 
     def fill(self, count: int) -> None:
         """Write both rows of so many questions as the door does, in one transaction."""
@@ -67,7 +67,7 @@ class Asker:
         return self._clerk.question("ask", self._offer, asked, grid=GRID)
 
     def _drawn(self, session: Session) -> tuple[Result, None]:
-        session.settle(session.hold(self._worst), self._worst)
+        session.settle(session.hold(self._worst)[0], self._worst)
         return self._answer, None
 
     def _last(self) -> Row | None:

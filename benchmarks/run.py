@@ -26,6 +26,7 @@ from benchmarks import (
     medians,
     memory,
     questions,
+    service,
     starts,
     weights,
 )
@@ -63,6 +64,7 @@ PARTS: dict[str, Part] = {
     "medians": medians,
     "questions": questions,
     "ledger": ledger,
+    "service": service,
     "memory": memory,
     "starts": starts,
     "weights": weights,

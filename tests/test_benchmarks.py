@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import paying, run
+from benchmarks import paying, run, service
 from benchmarks.comparing import compared, comparison_table
 from benchmarks.tables import between_marks, milliseconds, ratio, replace_section, table
 from benchmarks.timing import Results, in_turns, process, recorded
@@ -129,3 +129,24 @@ def test_peak_memory_counts_children_and_sees_what_was_freed() -> None:
 def test_a_job_that_fails_is_no_measurement() -> None:
     with pytest.raises(RuntimeError, match="did not run"):
         peak_memory("import sys; sys.stderr.close(); raise ValueError")
+
+
+@pytest.mark.parametrize(
+    ("ours", "bare", "met"), [(300, 500, True), (299, 500, False), (500, 5_000, True)]
+)
+def test_a_service_reaches_a_share_of_bare_commits_or_enough(
+    ours: int, bare: int, met: bool
+) -> None:
+    def runs(rate: int) -> list[Results]:
+        return [{"answers": 10 * rate, "seconds": 10.0, "p50": 0.1, "p99": 0.2}] * 3
+
+    found = {
+        "clients": 64,
+        "workers": 2,
+        "blocks": 3_000,
+        "questions": 20_000,
+        "runs": {service.OURS: runs(ours), service.BARE: runs(bare)},
+    }
+    (row,) = service.comparisons(found)
+    assert (row["measured"], row["floor"], row["met"]) == (ours, bare, met)
+    assert f"| {ours:,} | {ours:,} | 100 ms | 200 ms |" in service.section(found)

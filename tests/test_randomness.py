@@ -66,6 +66,9 @@ def decision(p: float, script: Sequence[int]) -> tuple[bool, int]:
     """What the coin of p says to a script, and how many words it uses."""
     entropy = ScriptedEntropy(script)
     answer = bool(flip(p, entropy))
+    among_others = ScriptedEntropy(script)  # the same law, written for arrays
+    assert flip([p], among_others).tolist() == [answer]
+    assert among_others.left == entropy.left
     return answer, len(script) - len(entropy.left)
 
 

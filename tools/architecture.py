@@ -12,7 +12,7 @@ __all__ = ["LAYERS", "problems"]
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("arguments", "closing", "notebook"),
+    ("arguments", "closing", "combining", "notebook"),
     ("grids", "randomness"),
     ("theory",),
     ("planning",),

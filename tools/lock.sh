@@ -12,7 +12,7 @@ compile() {
 # The benchmarks have a scikit-learn of their own: a peer needs an old one.
 compile --all-extras --group dev --output-file requirements.lock "$@"
 compile --constraint requirements.lock --output-file requirements-runtime.lock "$@"
-compile --constraint requirements-runtime.lock --extra plot --group bench --output-file requirements-bench.lock "$@"
+compile --constraint requirements-runtime.lock --extra client --extra plot --extra server --group bench --output-file requirements-bench.lock "$@"
 
 if grep -n '://' requirements*.lock; then
     echo "a lock file holds an address" >&2

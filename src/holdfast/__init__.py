@@ -9,12 +9,15 @@ from holdfast.errors import Damaged, Exhausted, HoldfastError, Infeasible, Inval
 from holdfast.grids import Grid, grid
 
 if TYPE_CHECKING:
+    from holdfast.client import AsyncClient, Client
     from holdfast.engines.local import local_estimator
     from holdfast.engines.source import Limits
     from holdfast.holdout import Holdout
     from holdfast.planning import JointPlan, Plan, joint_plan, plan, recommend
 
 __all__ = [
+    "AsyncClient",
+    "Client",
     "Damaged",
     "Exhausted",
     "Grid",
@@ -33,12 +36,14 @@ __all__ = [
     "recommend",
 ]
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 # Loaded when first asked for: the planner is not needed to read a grid or catch an error.
 _PLANNING = ("JointPlan", "Plan", "joint_plan", "plan", "recommend")
 _LATER = {
     **dict.fromkeys(_PLANNING, "holdfast.planning"),
+    "AsyncClient": "holdfast.client",
+    "Client": "holdfast.client",
     "Holdout": "holdfast.holdout",
     "Limits": "holdfast.engines.source",
     "local_estimator": "holdfast.engines.local",

@@ -10,6 +10,7 @@ not with the nearest multiple of 2^-53, so that the price computed for p is the 
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from abc import ABC, abstractmethod
@@ -195,6 +196,8 @@ def flip(probabilities: object, entropy: Entropy) -> NDArray[np.bool_]:
     >>> flip([0.0, 1.0, 0.5, 0.5], SeededEntropy(1))
     array([False,  True, False,  True])
     """
+    if type(probabilities) in (float, np.float64):  # a search flips one at a time
+        return np.asarray(_flip_one(float(probabilities), entropy))  # type: ignore[arg-type]
     p = _probabilities(probabilities)
     sure = p == 1  # its first digit would be 2^64, which is no digit
     flat = np.where(sure, 0.0, p).ravel()
@@ -208,6 +211,21 @@ def flip(probabilities: object, entropy: Entropy) -> NDArray[np.bool_]:
         again = (words == digits) & (scaled > whole)
         undecided, rest = undecided[again], (scaled - whole)[again]
     return np.asarray(yes.reshape(p.shape) | sure)
+
+
+def _flip_one(p: float, entropy: Entropy) -> bool:
+    """`flip` for one coin, word for word, in plain numbers: a tenth of the time."""
+    if not 0 <= p <= 1:
+        raise InvalidInput("probabilities", p, "numbers in [0, 1]")
+    rest = 0.0 if p == 1 else p
+    while True:
+        scaled = math.ldexp(rest, _WORD_BITS)
+        digit, word = math.floor(scaled), int(entropy.words(1)[0])
+        if word < digit:
+            return True
+        if word > digit or scaled == digit:
+            return p == 1
+        rest = scaled - digit
 
 
 def uniform_index(size: int, entropy: Entropy) -> int:

@@ -13,7 +13,7 @@ from holdfast.planning.exact import (
     exact_verdicts,
 )
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts import DirectPart, Part, SearchPart
+from holdfast.planning.parts import DirectPart, Part, SearchPart, VerdictPart
 from holdfast.planning.rounds import RoundsPlan, rounds_plan
 from holdfast.planning.splits import SplitPlan, split_plan
 from tests.protocols.test_budget import ESTIMATE, mixed_plan
@@ -167,3 +167,86 @@ def rounds() -> RoundsPlan:
 def split() -> SplitPlan:
     """Three questions with fresh blocks each."""
     return split_plan(3)
+
+
+@cache
+def gates() -> JointPlan:
+    """Twenty guesses on one side, three refusals, on six blocks."""
+    part = VerdictPart(
+        name="gate",
+        protocol="verify",
+        queries=20,
+        refusals=3,
+        sides=1,
+        tail_low=1e-06,
+        tail_high=0.999999,
+        twice_target=6,
+        failure_low=0.02460201438020162,
+        failure_high=0.025397985619798346,
+        no_price=0.5960425843499957,
+        yes_price=0.09157797989212013,
+        false_yes=1.2301007190100807e-09,
+        false_no=1.2698992809899173e-09,
+        looks=20,
+    )
+    plan = JointPlan(6, 2.2008745178532774, 2.7854312515521946, 0.95, (part,))
+    assert plan.verify()
+    return plan
+
+
+@cache
+def board() -> JointPlan:
+    """Twenty means by medians of block means, and twenty guesses on one side, on 16 blocks."""
+    mean = SearchPart(
+        name="mean",
+        protocol="mean",
+        queries=20,
+        grid=101,
+        tail_low=1e-06,
+        tail_high=1e-06,
+        twice_target=16,
+        failure_low=0.024999999999999994,
+        failure_high=0.024999999999999994,
+        look_price=0.019481027674188214,
+        floor=1.526662495991378e-10,
+        looks=163,
+    )
+    guess = VerdictPart(
+        name="gate",
+        protocol="verify",
+        queries=20,
+        refusals=5,
+        sides=1,
+        tail_low=1e-06,
+        tail_high=0.999999,
+        twice_target=14,
+        failure_low=0.012365919645711106,
+        failure_high=0.012634080354288877,
+        no_price=0.07491510427143146,
+        yes_price=0.020116587162969882,
+        false_yes=6.182959822855553e-10,
+        false_no=6.317040177144438e-10,
+        looks=20,
+    )
+    plan = JointPlan(16, 2.461408237479238, 3.1901333342140608, 0.95, (mean, guess))
+    assert plan.verify()
+    return plan
+
+
+@cache
+def scores() -> JointPlan:
+    """Sixty means by a search over their sum: a small leaderboard."""
+    part = DirectPart(
+        name="mean",
+        protocol="mean",
+        queries=60,
+        half_width=0.32094570612009915,
+        apart=120,
+        slope=4593.342746796755,
+        failure=0.04999999999999999,
+        look_price=0.002257718247013813,
+        floor=2.6662745781323034e-07,
+        exact=False,
+        looks=60,
+    )
+    return joint(part, blocks=600, order=15.525697235122502, confidence=0.95)

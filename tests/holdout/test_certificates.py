@@ -35,13 +35,15 @@ def frame(seed: int, rows: int = 4000) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "y": (x < 0.7).astype(float), "id": np.arange(rows) // 4})
 
 
-def test_a_score_has_no_upper_end_where_blocks_can_fail(tmp_path: Path) -> None:
+def test_a_row_without_a_target_is_a_miss(tmp_path: Path) -> None:
     data = frame(10)
     right = data.y.to_numpy().copy()
     data.loc[::4, "y"] = np.nan
     with hf.Holdout.create(tmp_path / "a", data, plan(), target="y") as holdout:
         answer = holdout.score(right, grid=GRID)
-    assert (answer.value, answer.low, answer.high) == (0.0, 0.0, 1.0)
+    assert answer.low is not None
+    assert answer.high is not None
+    assert answer.low <= 0.75 <= answer.high < 1  # the rest is right
     assert "predictions" in answer.promise
 
 

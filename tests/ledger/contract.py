@@ -99,6 +99,26 @@ class LedgerContract(ABC):
             assert transaction.recorded(A) == last
             assert transaction.recorded("00") is None
 
+    def test_answers_and_requests_are_found_without_a_transaction(
+        self, ledger: Ledger, tmp_path: Path
+    ) -> None:
+        with ledger.begin() as transaction:
+            first = transaction.append("reserved", {}, question=A, request="r")
+            assert transaction.number == 2
+            second = transaction.append("recorded", {"answer": 1}, question=A, request="r")
+            assert transaction.number == 3
+        with self.reopen(tmp_path) as other:
+            for each in (ledger, other):
+                assert each.recorded(A) == second
+                assert each.recorded(B) is None
+                assert each.requested("r") == [first, second]
+                assert each.requested("s") == []
+            with ledger.begin() as transaction:
+                transaction.append("recorded", {"answer": 2}, question=A, request="s")
+                assert other.recorded(A) == second  # what is not committed is not seen
+                assert other.requested("s") == []
+            assert len(other.requested("s")) == 1
+
     def test_the_rows_of_a_request_in_order(self, ledger: Ledger) -> None:
         with ledger.begin() as transaction:
             rows = [

@@ -28,7 +28,7 @@ def step(session: Session) -> None:
     session.all(sql.INSERT_IDENTITY, session.one("SELECT id FROM holdout"))
     previous = genesis(session.one("SELECT id FROM holdout"))
     for *facts, digest in session.all("SELECT * FROM events ORDER BY number"):
-        session.all(sql.INSERT, *facts, previous, digest)
+        session.all(sql.insert(1), *facts, previous, digest)
         previous = digest
     session.all("DROP TABLE events")
     session.all("DROP TABLE holdout")

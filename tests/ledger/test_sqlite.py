@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import shutil
 import sqlite3
 import stat
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -241,11 +243,13 @@ def test_lookups_use_their_indexes(path: Path) -> None:
     from holdfast.ledger import statements
 
     connection = sqlite3.connect(path)
-    for statement, index in (
-        (statements.SELECT_RECORDED, "answers"),
-        (statements.SELECT_REQUESTED, "requests"),
+    for statement, names, index in (
+        (statements.select_recorded(1), [A], "answers"),
+        (statements.select_recorded(3), [A, A, A], "answers"),
+        (statements.select_requested(1), [A], "requests"),
+        (statements.select_requested(3), [A, A, A], "requests"),
     ):
-        plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}", (A,)).fetchall()
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}", names).fetchall()
         assert f"USING INDEX {index} " in plan[0][3]
         assert len(plan) == 1  # nothing is sorted
     connection.close()
@@ -269,3 +273,18 @@ def test_what_sqlite_cannot_explain_is_damage(path: Path, error: Exception) -> N
 
     with pytest.raises(Damaged, match="a sound database"):
         SqliteLedger.open(path, connect=lambda p: Broken(p, isolation_level=None))
+
+
+def test_a_ledger_that_nobody_holds_is_freed_at_once(path: Path) -> None:
+    """Not when cycles are next looked for: closed late, it would delete the log of another file."""
+    gc.disable()
+    try:
+        ledger = SqliteLedger.open(path)
+        note(ledger)
+        assert len(ledger.rows()) == 5
+        assert ledger.recorded(A) is None
+        held = weakref.ref(ledger)
+        del ledger
+        assert held() is None
+    finally:
+        gc.enable()

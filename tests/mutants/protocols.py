@@ -22,6 +22,7 @@ from holdfast.protocols import Answer, Budget, Estimate, Interval, Verdict, Veri
 from holdfast.protocols.account import Charge
 from holdfast.protocols.asking import block_floats
 from holdfast.protocols.budget import Reservation
+from holdfast.protocols.estimate import Projected
 from holdfast.protocols.verify import Claim, claim_counts
 from holdfast.theory.classes import FailureClass, all_hold
 from holdfast.theory.coin import Coin
@@ -365,36 +366,36 @@ class SearchedFirst(Estimate):
     """The answer is drawn, and then paid for."""
 
     def ask(self, estimator: object, grid: Grid, **more: object) -> Answer:
-        self._search(self._indices(estimator, grid), grid.size, self.part.twice_target)
+        self._search(self._projected(estimator, grid), grid.size, self.part.twice_target)
         return super().ask(estimator, grid)
 
 
 class OffCentre(Estimate):
     """Half a count above the target."""
 
-    def _search(self, indices: NDArray[np.int64], size: int, twice_target: int) -> int:
-        return super()._search(indices, size, twice_target + 1)
+    def _search(self, blocks: Projected, size: int, twice_target: int) -> int:
+        return super()._search(blocks, size, twice_target + 1)
 
 
 class SameSideTwice(Interval):
     """Both searches aim at the lower target."""
 
-    def _search(self, indices: NDArray[np.int64], size: int, twice_target: int) -> int:
-        return super()._search(indices, size, self.part.twice_target)
+    def _search(self, blocks: Projected, size: int, twice_target: int) -> int:
+        return super()._search(blocks, size, self.part.twice_target)
 
 
 class MedianTwice(Interval):
-    def _search(self, indices: NDArray[np.int64], size: int, twice_target: int) -> int:
-        return super()._search(indices, size, self.source.blocks)
+    def _search(self, blocks: Projected, size: int, twice_target: int) -> int:
+        return super()._search(blocks, size, self.source.blocks)
 
 
 class MirroredInCounts(Interval):
     """The mirror of twice a target, in m and not in 2m."""
 
-    def _search(self, indices: NDArray[np.int64], size: int, twice_target: int) -> int:
+    def _search(self, blocks: Projected, size: int, twice_target: int) -> int:
         low = self.part.twice_target
         return super()._search(
-            indices, size, low if twice_target == low else self.source.blocks - low
+            blocks, size, low if twice_target == low else self.source.blocks - low
         )
 
 

@@ -9,12 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import InvalidInput
+from holdfast.errors import Infeasible, InvalidInput
 from holdfast.holdout.sets import joint_confidence, sets_for
 from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts
 from holdfast.planning.joint import JointPlan
+from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.menu import MENU, Order, _share, plans_for, read_order
+from holdfast.planning.parts import DirectPart, VerdictPart
+from holdfast.planning.requests import DirectMeans
 from holdfast.planning.rounds import RoundsPlan
+from holdfast.planning.scores import score_plan
 from holdfast.planning.splits import SplitPlan
 
 
@@ -116,6 +120,40 @@ def test_estimates_alone_make_the_best_of_the_units() -> None:
     assert isinstance(made, JointPlan)
     assert made.blocks <= 200
     assert made.part("estimate").queries == 2
+
+
+def test_gates_are_guesses_on_one_side_with_few_blocks() -> None:
+    (made,) = plans_for(read_order("gate=20", None, refusals=3))
+    assert isinstance(made, JointPlan)
+    part = made.part("gate")
+    assert isinstance(part, VerdictPart)
+    assert (part.sides, part.queries, part.refusals) == (1, 20, 3)
+    assert (part.tail_low, part.tail_high) == (1e-6, 1 - 1e-6)
+    assert made.blocks < 20
+
+
+def test_scores_make_the_best_of_the_rows() -> None:
+    (made,) = plans_for(read_order("score=20", None), 2_000)
+    assert isinstance(made, JointPlan)
+    part = made.part("mean")
+    assert isinstance(part, DirectPart)
+    assert made.blocks == 2_000
+    assert made.verify()
+    fewest = joint_plan(DirectMeans(20, part.half_width)).blocks
+    assert 0.99 * 2_000 <= fewest <= 2_000
+
+
+@pytest.mark.parametrize(
+    ("text", "units"), [("score=20,verify=5", 2_000), ("score=20", None)], ids=["both", "unknown"]
+)
+def test_scores_want_all_rows_for_themselves(text: str, units: int | None) -> None:
+    with pytest.raises(InvalidInput, match="score by itself"):
+        plans_for(read_order(text, None), units)
+
+
+def test_too_few_rows_for_scores() -> None:
+    with pytest.raises(Infeasible, match="too few"):
+        score_plan(1000, 50)
 
 
 @given(st.floats(0.01, 0.999), st.integers(1, 7))

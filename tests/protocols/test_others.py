@@ -376,7 +376,8 @@ def test_amplified_medians_promise_the_sub_blocks_tail() -> None:
     with pytest.raises(InvalidInput, match="blocks"):
         Amplified(Budget(plan), normal(plan.blocks))
     groups = np.arange(plan.blocks * 9).reshape(-1, 9)
-    found = amplified._indices(np.mean, UNIT)
+    found = amplified._projected(np.mean, UNIT)
+    assert isinstance(found, np.ndarray)
     each = UNIT.ceiling(source.values(np.mean))
     assert np.array_equal(found, np.median(each[groups], axis=1).astype(int))
 

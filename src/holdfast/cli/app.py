@@ -14,10 +14,13 @@ from typer.exceptions import TyperException
 import holdfast.cli.ask
 import holdfast.cli.create
 import holdfast.cli.demo
+import holdfast.cli.gate
 import holdfast.cli.lab
 import holdfast.cli.plan
 import holdfast.cli.report
+import holdfast.cli.serve
 import holdfast.cli.status
+import holdfast.cli.token
 from holdfast.errors import Damaged, Exhausted, HoldfastError, Infeasible, InvalidInput
 
 __all__ = ["app", "run"]
@@ -36,10 +39,13 @@ app.command("mean")(holdfast.cli.ask.mean_command)
 app.command("interval")(holdfast.cli.ask.interval_command)
 app.command("verify")(holdfast.cli.ask.verify_command)
 app.command("correct")(holdfast.cli.ask.correct_command)
+app.command("gate")(holdfast.cli.gate.gate_command)
 app.command("status")(holdfast.cli.status.status_command)
 app.command("check")(holdfast.cli.status.check_command)
 app.command("report")(holdfast.cli.report.report_command)
 app.command("demo")(holdfast.cli.demo.demo_command)
+app.command("serve")(holdfast.cli.serve.serve_command)
+app.add_typer(holdfast.cli.token.token_app)
 app.add_typer(holdfast.cli.lab.lab_app)
 
 

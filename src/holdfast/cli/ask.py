@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from holdfast.cli.place import Place, Token, is_url, opened
 from holdfast.cli.show import show_answer, show_corrected, show_json, show_verdict
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, parse_grid
 
 if TYPE_CHECKING:
+    from holdfast.client import Client
     from holdfast.holdout import Holdout
 
 __all__ = ["ask_command", "correct_command", "interval_command", "mean_command", "verify_command"]
 
 EXHAUSTED = 3
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The holdout's folder.")]
 Estimator = Annotated[
     str,
     typer.Argument(metavar="ESTIMATOR", help="An SQL aggregate, or FILE.py:FUNCTION of one block."),
@@ -38,19 +39,20 @@ Guess = Annotated[float, typer.Option("--guess", help="The value to be confirmed
 
 
 def ask_command(
-    folder: Folder,
+    place: Place,
     estimator: Estimator,
     where: Where = None,
     grid: Points = None,
     by: By = None,
     request: Request = None,
+    token: Token = None,
     as_json: Json = False,
 ) -> None:
     """Ask for an estimator's value on fresh data.
 
     holdfast ask flights.holdfast "avg(arr_delay)" --where "carrier = 'UA'" --grid -20:60:2
     """
-    with _opened(folder, as_json) as (holdout, more):
+    with _opened(place, token, as_json) as (holdout, more):
         answer = holdout.ask(
             _estimator(estimator), where=where, grid=_grid(grid), by=by, request=request, **more
         )
@@ -58,16 +60,17 @@ def ask_command(
 
 
 def interval_command(
-    folder: Folder,
+    place: Place,
     estimator: Estimator,
     where: Where = None,
     grid: Points = None,
     by: By = None,
     request: Request = None,
+    token: Token = None,
     as_json: Json = False,
 ) -> None:
     """Ask for an interval that encloses the estimator's median on fresh data."""
-    with _opened(folder, as_json) as (holdout, more):
+    with _opened(place, token, as_json) as (holdout, more):
         answer = holdout.interval(
             _estimator(estimator), where=where, grid=_grid(grid), by=by, request=request, **more
         )
@@ -75,19 +78,20 @@ def interval_command(
 
 
 def mean_command(
-    folder: Folder,
+    place: Place,
     term: Annotated[str, typer.Argument(help="SQL that is true or false, or in [0, 1], of a row.")],
     where: Where = None,
     grid: Points = None,
     by: By = None,
     request: Request = None,
+    token: Token = None,
     as_json: Json = False,
 ) -> None:
     """Ask for a mean, with its error bar.
 
     holdfast mean flights.holdfast "arr_delay > 60"
     """
-    with _opened(folder, as_json) as (holdout, _):
+    with _opened(place, token, as_json) as (holdout, _):
         answer = holdout.mean(
             _estimator(term), where=where, grid=_grid(grid), by=by, request=request
         )
@@ -95,7 +99,7 @@ def mean_command(
 
 
 def verify_command(
-    folder: Folder,
+    place: Place,
     estimator: Estimator,
     guess: Guess,
     where: Where = None,
@@ -105,10 +109,11 @@ def verify_command(
     claim: Annotated[str, typer.Option(help="equals, 'at least' or 'at most'.")] = "equals",
     by: By = None,
     request: Request = None,
+    token: Token = None,
     as_json: Json = False,
 ) -> None:
     """Ask whether a guess is right: yes, no or exhausted."""
-    with _opened(folder, as_json) as (holdout, more):
+    with _opened(place, token, as_json) as (holdout, more):
         verdict = holdout.verify(
             _estimator(estimator),
             guess,
@@ -123,17 +128,18 @@ def verify_command(
 
 
 def correct_command(
-    folder: Folder,
+    place: Place,
     estimator: Estimator,
     guess: Guess,
     where: Where = None,
     grid: Points = None,
     by: By = None,
     request: Request = None,
+    token: Token = None,
     as_json: Json = False,
 ) -> None:
     """Confirm a guess, or answer in its place."""
-    with _opened(folder, as_json) as (holdout, more):
+    with _opened(place, token, as_json) as (holdout, more):
         corrected = holdout.correct(
             _estimator(estimator),
             guess,
@@ -147,17 +153,17 @@ def correct_command(
 
 
 @contextmanager
-def _opened(folder: Path, as_json: bool) -> Iterator[tuple[Holdout, dict[str, Any]]]:
-    """The holdout, and a bar for evaluations that take long."""
+def _opened(
+    place: str, token: str | None, as_json: bool
+) -> Iterator[tuple[Holdout | Client, dict[str, Any]]]:
+    """The holdout, and a bar for evaluations that take long, where they take place here."""
     from rich.console import Console
     from rich.progress import Progress
-
-    from holdfast.holdout import Holdout
 
     console = Console(stderr=True)
     silent = as_json or not console.is_terminal  # else it leaves an empty line in a log
     with (
-        Holdout.open(folder) as holdout,
+        opened(place, token) as holdout,
         Progress(console=console, transient=True, disable=silent) as progress,
     ):
         task = progress.add_task("evaluating", total=None, visible=False)
@@ -165,7 +171,7 @@ def _opened(folder: Path, as_json: bool) -> Iterator[tuple[Holdout, dict[str, An
         def report(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total, visible=True)
 
-        yield holdout, {"progress": report}
+        yield holdout, {} if is_url(place) else {"progress": report}
 
 
 def _grid(text: str | None) -> Grid | None:

@@ -30,8 +30,8 @@ def create_command(
         str,
         typer.Option(
             help="What will be asked, each perhaps with its own number: estimate,verify=100. Also "
-            "mean, interval, correct, simple, amplified, exact, exact-verify, exact-correct, "
-            "rounds, split, weights."
+            "mean, interval, correct, score, gate, simple, amplified, exact, exact-verify, "
+            "exact-correct, rounds, split, weights."
         ),
     ] = "estimate",
     plan: Annotated[
@@ -44,6 +44,10 @@ def create_command(
     rounds: Annotated[int, whole_option("Rounds of questions (rounds).")] = 5,
     unit: Annotated[
         str | None, typer.Option(help="Column that tells units apart; else every row is one.")
+    ] = None,
+    ids: Annotated[
+        str | None,
+        typer.Option(help="Column that names rows, for predictions; public, and not sealed."),
     ] = None,
     open_fraction: Annotated[float, typer.Option(help="Share of the units that stays open.")] = 0.0,
     ranges: Annotated[
@@ -88,6 +92,7 @@ def create_command(
             [str(path) for path in data],
             _plan_maker(plan, protocols, queries, grid, tail, confidence, refusals, rounds, size),
             unit=unit,
+            ids=ids,
             open_fraction=open_fraction,
             block_units=block_units,
             universe=values or None,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from holdfast.cli.place import Place, Token, opened
 from holdfast.cli.show import show_json, show_status
 
 __all__ = ["check_command", "status_command"]
@@ -17,11 +18,9 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The holdout's folde
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def status_command(folder: Folder, as_json: Json = False) -> None:
+def status_command(place: Place, token: Token = None, as_json: Json = False) -> None:
     """Show what is spent, what is left, and what it still buys."""
-    from holdfast.holdout import Holdout
-
-    with Holdout.open(folder) as holdout:
+    with opened(place, token) as holdout:
         status = holdout.status()
     if as_json:
         show_json(status.to_dict())

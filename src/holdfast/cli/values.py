@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import typer
 
-__all__ = ["whole", "whole_option"]
+from holdfast.errors import InvalidInput
+
+__all__ = ["size", "whole", "whole_option"]
 
 
 def whole(text: str) -> int:
@@ -31,3 +34,19 @@ def whole(text: str) -> int:
 def whole_option(meaning: str) -> Any:
     """An option that takes a `whole` number."""
     return typer.Option(help=meaning, parser=whole, metavar="<int>")
+
+
+_SIZE = re.compile(r"(\d{1,9})\s*(B|KB|MB|GB)?", re.IGNORECASE)
+_UNITS = {"b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30}
+
+
+def size(option: str, text: str) -> int:
+    """A number of bytes.
+
+    >>> size("--body-limit", "64KB"), size("--body-limit", "10 mb")
+    (65536, 10485760)
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise InvalidInput(option, text, "a size such as 64KB or 50MB")
+    return int(found[1]) * _UNITS[(found[2] or "B").casefold()]

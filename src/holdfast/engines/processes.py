@@ -37,6 +37,7 @@ START_SECONDS = 120.0  # until a new process must be ready: imports on a busy ma
 _LENGTH = struct.Struct("<Q")
 _REPLY_MAX = 2**31  # bytes: a child cannot make the parent allocate more
 _PIECE = 2**20
+_TICK = 0.2  # seconds
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 _KEPT_PREFIXES = ("LC_", "PYTHON")
 _PR_SET_PDEATHSIG = 1
@@ -113,19 +114,24 @@ class Worker:
         if first is not None:
             self._exchange(first, timeout)
 
-    def call(self, message: object, timeout: float) -> bytes:
+    def call(
+        self, message: object, timeout: float, tick: Callable[[], None] | None = None
+    ) -> bytes:
         """What `handle(message)` returns in the child, within so many seconds.
 
-        After `WorkerTimeout`, `WorkerDied` or an interruption the child is dead, and stays so.
+        `tick` is called now and then while it waits, and may raise to end the wait. After that, as
+        after `WorkerTimeout`, `WorkerDied` or an interruption, the child is dead, and stays so.
         """
         self.ready()
-        return self._exchange(message, timeout)
+        return self._exchange(message, timeout, tick)
 
     def kill(self) -> None:
         """End the child and what it started; does nothing the second time."""
         self._end()
 
-    def _exchange(self, message: object, timeout: float) -> bytes:
+    def _exchange(
+        self, message: object, timeout: float, tick: Callable[[], None] | None = None
+    ) -> bytes:
         if not self.alive:
             raise WorkerDied
         try:
@@ -136,6 +142,8 @@ class Worker:
         try:
             deadline = time.monotonic() + timeout
             _send(self._socket, data, deadline)
+            if tick is not None:
+                _watch(self._socket, deadline, tick)
             return _receive(self._socket, deadline, _REPLY_MAX)
         except BaseException as error:  # also KeyboardInterrupt: the reply would answer the next
             self.kill()
@@ -169,6 +177,14 @@ def _end(process: subprocess.Popen[bytes], channel: socket.socket, owner: int) -
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(process.pid, signal.SIGKILL)  # it may not have come to its own session yet
     process.wait()
+
+
+def _watch(channel: socket.socket, deadline: float, tick: Callable[[], None]) -> None:
+    """Wait until something comes, and tick meanwhile."""
+    waiting = select.poll()  # `select` knows only the first 1,024 descriptors
+    waiting.register(channel, select.POLLIN)
+    while time.monotonic() < deadline and not waiting.poll(1000 * _TICK):
+        tick()
 
 
 def _send(channel: socket.socket, data: bytes, deadline: float | None = None) -> None:

@@ -20,6 +20,8 @@ __all__ = ["EngineSource", "Engines", "Limits"]
 
 Progress = Callable[[int, int], None]
 
+_BLOCK_SECONDS, _MEMORY = 10.0, 4 * 2**30  # the usual: a question does not mention them
+
 
 class Limits:
     """How much time and memory an estimator may use; on a block that takes more it has failed.
@@ -30,9 +32,9 @@ class Limits:
     def __init__(
         self,
         *,
-        block_seconds: float = 10.0,
+        block_seconds: float = _BLOCK_SECONDS,
         seconds: float = 600.0,
-        memory: int = 4 * 2**30,
+        memory: int = _MEMORY,
         workers: int | None = None,
     ) -> None:
         self.block_seconds = real_number("block_seconds", block_seconds, 0, open_low=True)
@@ -42,9 +44,9 @@ class Limits:
 
     def told(self) -> dict[str, float] | None:
         """What decides whether a block fails, where it is not the usual: another question then."""
-        usual, mine = Limits(), {"block_seconds": self.block_seconds, "memory": self.memory}
-        same = (usual.block_seconds, usual.memory) == (self.block_seconds, self.memory)
-        return None if same else mine
+        if (self.block_seconds, self.memory) == (_BLOCK_SECONDS, _MEMORY):
+            return None
+        return {"block_seconds": self.block_seconds, "memory": self.memory}
 
 
 class Engines:
@@ -118,7 +120,9 @@ class EngineSource:
         from holdfast.engines.sql import SqlEstimator
 
         if isinstance(estimator, SqlEstimator):
-            return self._engines.sql.values(estimator, self._start, self._stop)
+            return self._engines.sql.values(
+                estimator, self._start, self._stop, progress=self._progress
+            )
         return self._engines.local.values(
             estimator, self._start, self._stop, progress=self._progress
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import cast
 
 import numpy as np
@@ -115,6 +116,11 @@ def parse_grid(text: str) -> Grid:
     """
     if not isinstance(text, str):
         raise InvalidInput("grid", text, _TEXT)
+    return _parsed(text)
+
+
+@lru_cache(maxsize=256)  # analysts ask many questions on few grids; a grid cannot be changed
+def _parsed(text: str) -> Grid:
     parts = [part.strip() for part in text.split(":")]
     try:
         if len(parts) == 3:

@@ -56,7 +56,8 @@ class LinearGrid(ComputedGrid):
     [0.06, 0.06, 0.08, 1.0, 0.0]
     """
 
-    __slots__ = ("_first", "_scale", "_start", "_step", "_stride")
+    __slots__ = ("_first", "_json", "_scale", "_start", "_step", "_stride")
+    _json: Json  # made when it is first asked for: a question is written down several times
     _start: Fraction
     _step: Fraction
     _first: int  # a point is (first + i·stride) / scale, all three integers
@@ -144,9 +145,11 @@ class LinearGrid(ComputedGrid):
 
     def to_json(self) -> Json:
         """`{"scale": "linear", "low": 0, "high": 1, "step": 0.02}`."""
-        name, value = self._spacing()
-        low, high = written(self._start), written(self._end)
-        return {"scale": "linear", "low": low, "high": high, name: value}
+        if not hasattr(self, "_json"):
+            name, value = self._spacing()
+            low, high = written(self._start), written(self._end)
+            self._set(_json={"scale": "linear", "low": low, "high": high, name: value})
+        return dict(self._json)
 
     def __repr__(self) -> str:
         name, value = self._spacing()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
 from holdfast.engines.store import Manifest
 from holdfast.errors import InvalidInput
+from holdfast.holdout.ids import Ids
 from holdfast.holdout.sets import BlockSet, joint_confidence, read_sets
 from holdfast.holdout.worlds import Cells, read_cells
 from holdfast.randomness import Entropy, SeededEntropy, system_entropy
@@ -34,15 +36,16 @@ class Charter:
     seed: int | None
     new_budget: str | None
     earlier: tuple[str, ...]
+    ids: Ids | None = None
 
-    @property
+    @cached_property
     def confidence(self) -> float:
         """For all answers of all sets at once."""
         return joint_confidence(self.sets)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        return {
+        data = {
             "format": FORMAT,
             "holdfast": version("holdfast"),
             "name": self.name,
@@ -55,6 +58,7 @@ class Charter:
             "new_budget": self.new_budget,
             "earlier": list(self.earlier),
         }
+        return data if self.ids is None else {**data, "ids": self.ids.to_dict()}
 
     @classmethod
     def from_dict(cls, identity: str, data: Mapping[str, Any]) -> Charter:
@@ -63,6 +67,7 @@ class Charter:
             hint = "Open it with the version of Holdfast that made it, or a newer one."
             raise InvalidInput("holdout", data.get("format"), f"of format {FORMAT}", hint)
         manifest, universe = Manifest.from_dict(data["manifest"]), data["universe"]
+        ids = data.get("ids")  # holdouts without ids, and older ones, say nothing of them
         return cls(
             identity=identity,
             name=data["name"],
@@ -74,6 +79,7 @@ class Charter:
             seed=data["seed"],
             new_budget=data["new_budget"],
             earlier=tuple(data["earlier"]),
+            ids=None if ids is None else Ids.from_dict(ids),
         )
 
 

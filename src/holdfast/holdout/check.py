@@ -6,7 +6,7 @@ plan       every plan proves its promise again: coins, prices, failure classes, 
 prices     every reservation and every charge is what its question costs under the plan
 budget     all charges together fit the budget, in the order in which they were made
 answers    every answer was paid for before it was drawn, says what its question and the plan let it
-           say, and no question has two of them
+           say, and no question has two of them; a submission names its answer
 data       the sealed files are those that were written
 """
 
@@ -21,6 +21,8 @@ from holdfast.engines.store import BlockStore, state_folder
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.holdout.books import Books
 from holdfast.holdout.charter import LEDGER, Charter
+from holdfast.holdout.ids import check_ids
+from holdfast.holdout.leaderboard import submission_fits
 from holdfast.holdout.rules import Wrong, check_key, check_recorded, check_reserved
 from holdfast.holdout.said import check_said
 from holdfast.ledger.interface import Ledger
@@ -160,10 +162,13 @@ def _answers(charter: Charter, rows: list[Row]) -> str:
     open_rows: dict[int, Row] = {}
     known: set[str] = set()
     count = 0
+    answered: dict[int, Row] = {}
     for row in rows:
         if row.kind == "reserved":
             check_key(row)
             open_rows[row.number] = row
+        elif row.kind == "noted":
+            _submitted(row, answered)
         elif row.kind == "recorded":
             check_key(row)
             _paid(row, open_rows)
@@ -172,6 +177,7 @@ def _answers(charter: Charter, rows: list[Row]) -> str:
             count += 1
             _asked_once(row, known)
             check_said(charter, sets[row.body["set"]], row)
+            answered[row.number] = row
     lost = f"; {len(open_rows):,} reservations without one, charged in full" if open_rows else ""
     return f"{count:,}, each paid for first{lost}"
 
@@ -184,6 +190,13 @@ def _paid(row: Row, open_rows: dict[int, Row]) -> None:
         raise Wrong(f"the answer in row {row.number} was not paid for, or twice")
     if any(each is not None and each.question != row.question for each in paid):
         raise Wrong(f"row {row.number} is paid for by the reservation of another key")
+
+
+def _submitted(row: Row, answered: dict[int, Row]) -> None:
+    """A submission is a name for an answer that was recorded before, by the metric that it says."""
+    note = row.body.get("submission")
+    if note is not None and not submission_fits(row, answered.get(note["recorded"])):
+        raise Wrong(f"row {row.number} is a submission without its answer")
 
 
 def _asked_once(row: Row, known: set[str]) -> None:
@@ -199,4 +212,7 @@ def _asked_once(row: Row, known: set[str]) -> None:
 
 def _data(path: Path, charter: Charter) -> str:
     BlockStore(path, charter.manifest).check_files()
-    return f"{len(charter.manifest.files)} sealed files, unchanged"
+    if charter.ids is not None:
+        check_ids(path, charter.ids)
+    public = "" if charter.ids is None else "; the ids of rows likewise"
+    return f"{len(charter.manifest.files)} sealed files, unchanged{public}"

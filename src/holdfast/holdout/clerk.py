@@ -15,8 +15,9 @@ from holdfast.grids import Grid
 from holdfast.holdout.charter import LEDGER, Charter, chosen_entropy
 from holdfast.holdout.default_grids import grid_between, grid_from_values, no_grid
 from holdfast.holdout.desks import draw
-from holdfast.holdout.door import Door, Learnt, Session
+from holdfast.holdout.door import Door, Learnt, Pace, Session
 from holdfast.holdout.estimators import Asked, Estimator, asked_estimator, asked_mean
+from holdfast.holdout.grants import Asker
 from holdfast.holdout.offers import choose_offer, offers_of
 from holdfast.holdout.questions import Question, Verb
 from holdfast.holdout.records import Result
@@ -33,6 +34,9 @@ from holdfast.protocols.asking import checked_grid, checked_shape
 from holdfast.protocols.correct import Corrected
 
 __all__ = ["Clerk"]
+
+_SHORT = 1_000  # characters of a text that is remembered: what it becomes is larger
+_REMEMBERED = 512
 
 
 class Clerk:
@@ -55,6 +59,8 @@ class Clerk:
         self._world = None if cells is None else World(self.store, cells, limits)
         self._offers = offers_of(self.charter.sets)
         self._admitted: dict[tuple[str, bool], tuple[str, ...]] = {}
+        # The same text is priced, asked on several grids, and verified: it is read once.
+        self._remembered: dict[tuple[str, str | None], Asked] = {}
 
     def close(self) -> None:
         """End the workers and close the ledger."""
@@ -62,6 +68,11 @@ class Clerk:
             if each is not None:
                 each.close()
         self.door.ledger.close()
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """Everything that can be asked."""
+        return self._offers
 
     def offer(self, verb: Verb, by: str | None) -> Offer:
         """The part of the plan that answers."""
@@ -71,6 +82,19 @@ class Clerk:
         self, estimator: Estimator, where: str | None, options: Mapping[str, Any]
     ) -> Asked:
         """An estimator of one block, admitted."""
+        text = isinstance(estimator, str) and (where is None or isinstance(where, str))
+        if options or not text or len(str(estimator)) + len(where or "") > _SHORT:
+            return self._read(estimator, where, options)
+        key = (str(estimator), where)
+        asked = self._remembered.get(key)
+        if asked is None:
+            asked = self._read(estimator, where, options)
+            if len(self._remembered) >= _REMEMBERED:
+                self._remembered.clear()
+            self._remembered[key] = asked
+        return asked
+
+    def _read(self, estimator: Estimator, where: str | None, options: Mapping[str, Any]) -> Asked:
         charter = self.charter
         asked = asked_estimator(estimator, charter.manifest, charter.ranges, where, options)
         return self._admit(asked, rows=False)
@@ -167,22 +191,34 @@ class Clerk:
         return EngineSource(self._open_engines, 0, store.blocks)
 
     def answer(
-        self, offer: Offer, question: Question, request: str | None, progress: Progress | None
+        self,
+        offer: Offer,
+        question: Question,
+        request: str | None,
+        progress: Progress | None,
+        asker: Asker | None = None,
+        pace: Pace | None = None,
     ) -> Result:
         """The recorded answer, or a new one."""
 
         def drawn(session: Session) -> tuple[Result, Learnt | None]:
             verify_once(self.store.folder, self.charter.manifest, self.charter.identity)
-            entropy = chosen_entropy(self.charter.seed, self.door.ledger.head().number)
-            source = self._source(offer.set, progress)
-            with self.door.books() as books:
-                before = tuple(books.learnt.get((offer.set.name, offer.name), ()))
+            seed = self.charter.seed
+            entropy = chosen_entropy(seed, 0 if seed is None else self.door.ledger.head().number)
+            source, before = self._source(offer.set, progress), self._learnt(offer)
             result, learnt = draw(offer, question, session, source, entropy, self._world, before)
             return self._promised(result, question), learnt
 
-        result = self.door.answer(question, offer.set, request, drawn)
+        result = self.door.answer(question, offer.set, request, asker, pace, drawn)
         cached = result.verdict.cached if isinstance(result, Corrected) else result.cached
         return self._as_of_now(result, offer.set) if cached else result
+
+    def _learnt(self, offer: Offer) -> tuple[Learnt, ...]:
+        """What weights have been taught so far; only a plan with a world has any."""
+        if self._world is None:
+            return ()
+        with self.door.books() as books:
+            return tuple(books.learnt.get((offer.set.name, offer.name), ()))
 
     def _as_of_now(self, result: Result, block_set: BlockSet) -> Result:
         """A recorded answer, with what is left of the budget today."""

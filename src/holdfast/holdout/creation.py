@@ -24,6 +24,7 @@ from holdfast.engines.store import (
 )
 from holdfast.errors import InvalidInput
 from holdfast.holdout.charter import LEDGER, Charter
+from holdfast.holdout.ids import write_ids
 from holdfast.holdout.sets import AnyPlan, BlockSet, planned_universes, sets_for
 from holdfast.holdout.worlds import Cells, check_cells, read_cells, world_size, write_world
 from holdfast.ledger.sqlite import SqliteLedger
@@ -44,6 +45,7 @@ def create_holdout(
     plan: AnyPlan | Iterable[AnyPlan] | PlanMaker,
     *,
     unit: str | None,
+    ids: str | None = None,
     columns: Sequence[str] | None,
     open_fraction: float,
     block_units: int | None,
@@ -60,6 +62,7 @@ def create_holdout(
 ) -> Charter:
     """Seal the data under the plan; `plan` may also be a function of the number of units."""
     _refuse_weight(weight)
+    _check_ids(ids, unit, target)
     if path.exists():
         hint = "Choose another path, or open the holdout that is there."
         raise InvalidInput("path", str(path), "a path where nothing is yet", hint)
@@ -72,6 +75,7 @@ def create_holdout(
         with open_input(
             data,
             unit=unit,
+            ids=ids,
             columns=columns,
             memory_limit=memory_limit,
             threads=threads,
@@ -82,6 +86,7 @@ def create_holdout(
             if target is not None and table.schema.find(target) is None:
                 raise InvalidInput("target", target, f"one of {', '.join(table.schema.names[:20])}")
             rows, units = table.count()
+            named = None if table.ids is None else write_ids(folder, table, table.ids, rows)
             earlier = _earlier(table.fingerprint(), reason)
             sealed = units - split_units(units, 1, open_fraction).open_units
             cells = None if universe is None else read_cells(universe, table.schema)
@@ -116,6 +121,7 @@ def create_holdout(
             seed=seed,
             new_budget=reason,
             earlier=earlier,
+            ids=named,
         )
         _seal(folder, charter)
         folder.rename(path)
@@ -205,6 +211,12 @@ def _refuse_weight(weight: str | None) -> None:
             "weigh by a column itself: sum(w * x) / sum(w)."
         )
         raise InvalidInput("weight", weight, "left out", hint)
+
+
+def _check_ids(ids: str | None, unit: str | None, target: str | None) -> None:
+    if ids is not None and ids in (unit, target):
+        hint = "Ids name rows. Where every row is a unit, leave unit out."
+        raise InvalidInput("ids", ids, "another column than unit and target", hint)
 
 
 def _checked_ranges(

@@ -6,6 +6,9 @@
     4. draw      the estimator is evaluated and the coins are flipped
     5. record    answer and actual charge in one transaction; only then is the answer shown
 
+Steps 3 and 5 of questions that are asked at the same time share a transaction: nothing is
+acknowledged before the commit that holds it, and what is wrong with one of them is its own.
+
 Whatever happens between 3 and 5, a crash, a signal, a full disk, leaves the worst case charged and
 the answer unseen. Asked again, the question is drawn anew and charged again: nobody saw the first.
 """
@@ -13,35 +16,44 @@ the answer unseen. Asked again, the question is drawn anew and charged again: no
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, TypeVar
 
+from holdfast.combining import Combiner, Job, Renewed
 from holdfast.errors import Exhausted, InvalidInput
-from holdfast.holdout.books import Books, JointBook, TallyBook, written_tally
+from holdfast.holdout.books import Books
+from holdfast.holdout.grants import Asker
 from holdfast.holdout.questions import Question
-from holdfast.holdout.records import Result, is_answer, read_result, written_result
+from holdfast.holdout.records import Result, is_answer, read_result
+from holdfast.holdout.sessions import Learnt, LedgerBudget, Session, require_quota
 from holdfast.holdout.sets import BlockSet
 from holdfast.ledger.interface import Ledger, Transaction
 from holdfast.ledger.receipts import Receipt
 from holdfast.ledger.rows import Row
 from holdfast.ledger.witness import Witness
 from holdfast.planning.joint import JointPlan
-from holdfast.protocols.account import Account, Charge
-from holdfast.protocols.budget import Budget, Reservation
 
-__all__ = ["Door", "LedgerBudget", "Session"]
+__all__ = ["Door", "Learnt", "LedgerBudget", "Pace", "Session", "Work", "require_quota"]
 
-Learnt = dict[str, Any]
+Work = Callable[[Transaction, Books], Any]
+T = TypeVar("T")
+Pace = Callable[[float], None]  # from when the draw began, by the monotonic clock
 
 
-class Door:
+class Door(Renewed):
     """The ledger of one holdout, and the books that its rows add up to."""
 
     def __init__(self, ledger: Ledger, witness: Witness, sets: tuple[BlockSet, ...]) -> None:
         self.ledger, self.witness = ledger, witness
         self._sets = sets
-        self._books = Books(sets)
+        self._works: Combiner[Work, Any] = Combiner()
+        super().__init__()
+
+    def _renew(self) -> None:
+        self._books = Books(self._sets)
         self._lock = threading.RLock()
 
     def answer(
@@ -49,43 +61,107 @@ class Door:
         question: Question,
         block_set: BlockSet,
         request: str | None,
+        asker: Asker | None,
+        pace: Pace | None,
         draw: Callable[[Session], tuple[Result, Learnt | None]],
     ) -> Result:
-        """The recorded answer, or a new one that `draw` makes and pays for through the session."""
+        """The recorded answer, or a new one that `draw` makes and pays for through the session.
+
+        `pace` waits after the draw, whatever became of it, before anything more is written.
+        """
         with self.ledger.lock(*self._names(question, block_set, request)):
             known = self._known(question, request)
             if known is not None:
                 return known
-            session = Session(self, question, block_set, request)
-            result, learnt = draw(session)
+            pause = None if pace is None else partial(pace, time.monotonic())
+            session = Session(self, question, block_set, request, asker, pause)
+            try:
+                result, learnt = draw(session)
+            finally:
+                session.pause()
             if not session.charged:  # exhausted: nothing was drawn, there is nothing to keep
                 return result
             row = session.record(result, learnt)
             if not is_answer(result):  # exhausted on the way: it may be affordable later
                 return result
-        receipt = Receipt(self.ledger.holdout, row.number, row.digest)
+        receipt = self._receipt(row)
         self.witness.see(receipt)
         return read_result(row.body["answer"], str(receipt), cached=False)
+
+    def is_known(self, question: Question) -> bool:
+        """Whether the question was answered before, so that it is free."""
+        if question.key is None:
+            return False
+        return self.ledger.recorded(question.key) is not None
 
     @contextmanager
     def books(self) -> Iterator[Books]:
         """The books as of now, for whoever only reads."""
+        with self._lock:  # not in the middle of a transaction, which may be undone
+            if not self._books.number:  # all rows, once
+                self._catch_up(self.ledger.rows())
+            number = self._books.number
+        # Without the lock, for others read at the same time; the books may have gone on since.
+        rows = self.ledger.rows(number)
         with self._lock:
-            self._catch_up(self.ledger.rows(self._books.number))
+            if self._books.number < number:  # begun anew
+                rows = self.ledger.rows(self._books.number)
+            self._catch_up([row for row in rows if row.number > self._books.number])
             yield self._books
+
+    def write(self, work: Callable[[Transaction, Books], T]) -> T:
+        """What the work returns, when its rows are durable: with those of others, in one commit.
+
+        It gets a transaction, with the books as of then, and keeps them up to date. What it raises
+        undoes all that it did; `Exhausted` it raises before it has noted or appended anything. It
+        may be done again, if the work of another thread has undone the transaction.
+        """
+        result: T = self._works.do(self._run, work)
+        return result
+
+    def _run(self, jobs: list[Job[Work, Any]]) -> None:
+        left = jobs
+        while left:
+            wrong = self._run_together(left)
+            left = [] if wrong is None else [job for job in left if job is not wrong]
+        rows = [each.result for each in jobs if isinstance(each.result, Row)]
+        answers = [row for row in rows if row.kind == "recorded"]
+        if answers:  # the newest for all, who need not wait for each other then
+            with suppress(Exception):  # whatever is wrong, each will see for itself
+                self.witness.see(self._receipt(answers[-1]))
+
+    def _run_together(self, jobs: list[Job[Work, Any]]) -> Job[Work, Any] | None:
+        """Settle all jobs in one transaction; or none of them but the one that undid it."""
+        doing: Job[Work, Any] | None = None
+        try:
+            with self.writing() as (transaction, books):
+                for doing in jobs:
+                    _do(doing, transaction, books)
+                doing = None  # what goes wrong from here on is nobody's work
+        except BaseException as error:
+            for job in jobs:
+                job.reopen()
+            if not isinstance(error, Exception):  # an interruption of the thread that leads
+                raise
+            for job in jobs if doing is None else [doing]:
+                job.fail(error)
+        return doing
 
     @contextmanager
     def writing(self) -> Iterator[tuple[Transaction, Books]]:
-        """A transaction, with the books as of its start. An exception undoes both."""
+        """A transaction of one's own, with the books as of its start. An exception undoes both."""
         with self._lock:
+            number = 0
             try:
                 with self.ledger.begin() as transaction:
                     self._catch_up(transaction.rows(self._books.number))
+                    number = transaction.number
                     yield transaction, self._books
-            except Exhausted:
-                raise  # refused before anything was noted: no need to read all rows again
-            except BaseException:
-                self._books = Books(self._sets)  # what was noted in them may not have happened
+            except BaseException as error:
+                # Refused before anything was noted: no need to read all rows again. Otherwise
+                # what was noted may not have happened.
+                if not (isinstance(error, Exhausted) and transaction.number == number):
+                    self._books = Books(self._sets)
                 raise
 
     def _catch_up(self, rows: list[Row]) -> None:
@@ -109,22 +185,22 @@ class Door:
         return names
 
     def _known(self, question: Question, request: str | None) -> Result | None:
-        with self.ledger.begin() as transaction:
-            row = self._requested(transaction, question, request)
-            if row is None and question.key is not None:
-                row = transaction.recorded(question.key)
+        # Whoever may answer this question or use this key waits for the lock that is held here.
+        row = self._requested(question, request)
+        if row is None and question.key is not None:
+            row = self.ledger.recorded(question.key)
         if row is None:
             return None
-        receipt = Receipt(self.ledger.holdout, row.number, row.digest)
-        return read_result(row.body["answer"], str(receipt), cached=True)
+        return read_result(row.body["answer"], str(self._receipt(row)), cached=True)
 
-    def _requested(
-        self, transaction: Transaction, question: Question, request: str | None
-    ) -> Row | None:
+    def _receipt(self, row: Row) -> Receipt:
+        return Receipt(self.ledger.holdout, row.number, row.digest)
+
+    def _requested(self, question: Question, request: str | None) -> Row | None:
         """The answer that this request key was given before."""
         if request is None:
             return None
-        rows = transaction.requested(request)
+        rows = self.ledger.requested(request)
         asked = question.to_dict()
         for row in rows:
             if row.body.get("question") != asked or row.question != question.key:
@@ -134,122 +210,18 @@ class Door:
         return next(answered, None)
 
 
+def _do(job: Job[Work, Any], transaction: Transaction, books: Books) -> None:
+    before = transaction.number
+    try:
+        job.succeed(job.task(transaction, books))
+    except Exhausted as refused:
+        if transaction.number != before:
+            raise
+        job.fail(refused)
+
+
 def one_at_a_time(block_set: BlockSet, question: Question) -> bool:
     """Whether the set's answers depend on the order in which its questions are answered."""
     if not isinstance(block_set.plan, JointPlan):
         return True
     return block_set.plan.part(question.part).protocol == "weights"
-
-
-class Session:
-    """One question on its way through the door: what it has reserved, and what that came to."""
-
-    def __init__(
-        self, door: Door, question: Question, block_set: BlockSet, request: str | None
-    ) -> None:
-        self._door, self._question, self._set = door, question, block_set
-        self._request = request
-        self._reserves: list[int] = []
-        self._actual: dict[int, Charge] = {}
-        self._worst: dict[int, Charge] = {}
-        self._tally: Mapping[str, int] | None = None
-
-    @property
-    def charged(self) -> bool:
-        """Whether anything was reserved."""
-        return bool(self._reserves)
-
-    def hold(self, worst: Charge) -> int:
-        """Charge the worst case durably, or raise `Exhausted` and write nothing."""
-        with self._door.writing() as (transaction, books):
-            body = self._body(charge=worst.to_dict())
-            book = books[self._set.name]
-            assert isinstance(book, JointBook)
-            book.reserve(books.number + 1, body)  # raises before anything is written
-            number = books.number = self._append(transaction, "reserved", body).number
-        self._reserves.append(number)
-        self._worst[number] = worst
-        return number
-
-    def settle(self, number: int, actual: Charge) -> None:
-        """What the reservation came to; durable with the answer."""
-        self._actual[number] = actual
-
-    def apply_to(self, account: Account) -> None:
-        """Settle in a copy of the account what is settled, but not yet recorded."""
-        for number, actual in self._actual.items():
-            account.settle(self._worst[number], actual)
-
-    def tell(self, tally: Mapping[str, int]) -> None:
-        """Charge a worst-case tally durably."""
-        with self._door.writing() as (transaction, books):
-            body = self._body(tally=written_tally(tally))
-            row = self._append(transaction, "reserved", body)
-            books.read([row])
-        self._reserves.append(row.number)
-
-    def finish(self, tally: Mapping[str, int]) -> None:
-        """The tally after the answer; durable with it."""
-        self._tally = tally
-
-    def record(self, result: Result, learnt: Learnt | None) -> Row:
-        """Write the answer and what it cost, together."""
-        answer = written_result(result) if is_answer(result) else None
-        body = self._body(reserves=self._reserves, answer=answer)
-        if self._tally is not None:
-            body["tally"] = written_tally(self._tally)
-        else:
-            charges = [self._actual.get(n, self._worst[n]) for n in self._reserves]
-            body["charges"] = [charge.to_dict() for charge in charges]
-        if learnt is not None:
-            body["learnt"] = learnt
-        with self._door.writing() as (transaction, books):
-            row = self._append(transaction, "recorded", body)
-            books.read([row])
-        return row
-
-    def budget(self) -> LedgerBudget:
-        """The set's budget, as this question pays into it."""
-        assert isinstance(self._set.plan, JointPlan)
-        return LedgerBudget(self._set.plan, self._door, self._set.name, self)
-
-    def start(self) -> dict[str, int] | None:
-        """The set's tally before this question."""
-        with self._door.books() as books:
-            book = books[self._set.name]
-            assert isinstance(book, TallyBook)
-            return book.tally
-
-    def _body(self, **facts: object) -> dict[str, Any]:
-        return {"set": self._set.name, "question": self._question.to_dict(), **facts}
-
-    def _append(self, transaction: Transaction, kind: str, body: dict[str, Any]) -> Row:
-        return transaction.append(kind, body, question=self._question.key, request=self._request)
-
-
-class LedgerBudget(Budget):
-    """A budget whose account the ledger keeps, for one question. Its plan was proved before."""
-
-    def __init__(self, plan: JointPlan, door: Door, name: str, session: Session) -> None:
-        self.plan = plan
-        self._door, self._name, self._session = door, name, session
-        self._lock = threading.Lock()
-        self._sources: dict[int, object] = {}
-        self._see()
-
-    def _hold(self, worst: Charge) -> int:
-        number = self._session.hold(worst)
-        self._see()
-        return number
-
-    def _settle(self, held: Reservation, actual: Charge) -> None:
-        with self._lock:
-            worst = held.close(actual)
-            self._session.settle(held.ticket, actual)
-            self._account.settle(worst, actual)  # in this copy; in the ledger with the answer
-
-    def _see(self) -> None:
-        """Copy the account as it is now, less what this question has settled already."""
-        with self._door.books() as books:
-            self._account = books.account(self._name).copy()
-        self._session.apply_to(self._account)

@@ -67,10 +67,10 @@ def asked_mean(
             about["where"] = kept.text
         identity = f"sql mean {about}"
         return Asked(sql, identity, about, (0.0, 1.0), where=kept)
-    if not callable(term):
+    if not callable(term) and not isinstance(term, LocalEstimator):
         hint = "Write SQL such as 'x > 3', or a function that gives one number a row."
         raise InvalidInput("term", term, "SQL text or a callable", hint)
-    made = local_estimator(term, columns=columns)
+    made = term if isinstance(term, LocalEstimator) else local_estimator(term, columns=columns)
     if where is None:
         return Asked(made, made.identity, _local_about(made), (0.0, 1.0))
     if not callable(where):
@@ -104,7 +104,7 @@ def _local_asked(made: LocalEstimator, manifest: Manifest) -> Asked:
         _local_about(made),
         made.range,
         # A model may fail on a block, and a row may have no target: only the lower end is sure.
-        None if mean is None else BoundedMean(*mean, can_fail=True),
+        None if mean is None else BoundedMean(*mean, can_fail=not made.built_in),
     )
 
 

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import math
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, cast
 
-from holdfast.arguments import real_number
-from holdfast.closing import Closing
 from holdfast.engines.source import Limits, Progress
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
+from holdfast.holdout.access import Access
 from holdfast.holdout.charter import LEDGER, Charter
 from holdfast.holdout.clerk import Clerk
 from holdfast.holdout.creation import create_holdout
-from holdfast.holdout.door import Door
+from holdfast.holdout.door import Door, Pace
 from holdfast.holdout.estimators import Estimator
+from holdfast.holdout.grants import Asker
+from holdfast.holdout.phrasing import phrased
+from holdfast.holdout.pricing import Price, price_of
+from holdfast.holdout.questions import SLOTS, Verb
+from holdfast.holdout.records import Result
+from holdfast.holdout.scorers import Scorers
+from holdfast.holdout.scoring import Boards, Scoring
 from holdfast.holdout.sets import AnyPlan
 from holdfast.holdout.status import Status, status_of
+from holdfast.holdout.transcripts import transcript_of
 from holdfast.ledger.receipts import Receipt
 from holdfast.planning.shapes import Shape
 from holdfast.protocols.answers import Answer, Verdict
@@ -28,12 +35,16 @@ from holdfast.protocols.verify import Claim
 __all__ = ["Holdout"]
 
 
-class Holdout(Closing):
+class Holdout(Scoring):
     """Make one with `Holdout.create`, come back to it with `Holdout.open`."""
 
     def __init__(self, path: Path, limits: Limits | None = None) -> None:
         self.path = path
         self._clerk = Clerk(path, limits)
+        self._asker: Asker | None = None
+        self._pace: Pace | None = None
+        self._boards = Boards(self._clerk)
+        self.scorers = Scorers()
 
     @property
     def charter(self) -> Charter:
@@ -55,6 +66,7 @@ class Holdout(Closing):
         plan: AnyPlan | Iterable[AnyPlan] | Callable[[int], AnyPlan | Iterable[AnyPlan]],
         *,
         unit: str | None = None,
+        ids: str | None = None,
         columns: Sequence[str] | None = None,
         open_fraction: float = 0.0,
         block_units: int | None = None,
@@ -72,7 +84,8 @@ class Holdout(Closing):
     ) -> Self:
         """Seal a table under a plan, in a new folder.
 
-        `unit` names the column whose value tells units apart; without it every row is one.
+        `unit` names the column whose value tells units apart; without it every row is one. `ids`
+        names one that predictions are keyed by: its values are public, and not sealed.
         `open_fraction` of the units stay open, for training and for guesses. `ranges` declares
         between which values columns of numbers lie; `universe`, for weights, all the values that
         columns can have. Blocks are as large as the data allow, or have `block_units` units. With a
@@ -84,6 +97,7 @@ class Holdout(Closing):
             data,
             plan,
             unit=unit,
+            ids=ids,
             columns=columns,
             open_fraction=open_fraction,
             block_units=block_units,
@@ -128,10 +142,14 @@ class Holdout(Closing):
         SQL text is an aggregate; a callable gets one block. `options` (columns, block, vectorised)
         say how to call it.
         """
-        offer = self._clerk.offer("ask", by)
-        asked = self._clerk.estimator(estimator, where, options)
-        question = self._clerk.question("ask", offer, asked, grid=grid, shape=shape)
-        return cast(Answer, self._clerk.answer(offer, question, request, progress))
+        words: dict[str, Any] = {
+            "grid": grid,
+            "where": where,
+            "shape": shape,
+            "by": by,
+            "options": options,
+        }
+        return cast(Answer, self._answer("ask", estimator, words, request, progress))
 
     def verify(
         self,
@@ -147,26 +165,9 @@ class Holdout(Closing):
         **options: Any,
     ) -> Verdict:
         """Whether a guess is right: yes, no or exhausted."""
-        offer = self._clerk.offer("verify", by)
-        asked = self._clerk.estimator(estimator, where, options)
-        own = offer.protocol in ("verify", "exact-verify")
-        if own and tolerance is not None:
-            hint = "This plan has a part for guesses, whose tails say what is near."
-            raise InvalidInput("tolerance", tolerance, "left out here", hint)
-        if not own:
-            if claim != "equals":
-                hint = "Only a plan with a part for guesses can be asked for one side."
-                raise InvalidInput("claim", claim, "'equals' for this plan", hint)
-            tolerance = self._clerk.tolerance(offer, asked) if tolerance is None else tolerance
-        question = self._clerk.question(
-            "verify",
-            offer,
-            asked,
-            guess=_number("guess", guess),
-            tolerance=None if tolerance is None else _number("tolerance", tolerance, 0),
-            claim=claim if own else None,
-        )
-        return cast(Verdict, self._clerk.answer(offer, question, request, progress))
+        words: dict[str, Any] = {"guess": guess, "tolerance": tolerance, "claim": claim}
+        words |= {"where": where, "by": by, "options": options}
+        return cast(Verdict, self._answer("verify", estimator, words, request, progress))
 
     def correct(
         self,
@@ -182,12 +183,9 @@ class Holdout(Closing):
         **options: Any,
     ) -> Corrected:
         """Confirm a guess, or answer in its place."""
-        offer = self._clerk.offer("correct", by)
-        asked = self._clerk.estimator(estimator, where, options)
-        question = self._clerk.question(
-            "correct", offer, asked, grid=grid, shape=shape, guess=_number("guess", guess)
-        )
-        return cast(Corrected, self._clerk.answer(offer, question, request, progress))
+        words: dict[str, Any] = {"guess": guess, "grid": grid, "where": where, "shape": shape}
+        words |= {"by": by, "options": options}
+        return cast(Corrected, self._answer("correct", estimator, words, request, progress))
 
     def mean(
         self,
@@ -200,10 +198,8 @@ class Holdout(Closing):
         request: str | None = None,
     ) -> Answer:
         """The mean of a term between 0 and 1 (true is 1), with its error bar where none filters."""
-        offer = self._clerk.offer("mean", by)
-        asked = self._clerk.term(term, where, columns)
-        question = self._clerk.question("mean", offer, asked, grid=grid)
-        return cast(Answer, self._clerk.answer(offer, question, request, None))
+        words: dict[str, Any] = {"where": where, "grid": grid, "columns": columns, "by": by}
+        return cast(Answer, self._answer("mean", term, words, request, None))
 
     def interval(
         self,
@@ -217,29 +213,44 @@ class Holdout(Closing):
         **options: Any,
     ) -> Answer:
         """An interval that encloses the estimator's median on fresh data."""
-        offer = self._clerk.offer("interval", by)
-        asked = self._clerk.estimator(estimator, where, options)
-        question = self._clerk.question("interval", offer, asked, grid=grid)
-        return cast(Answer, self._clerk.answer(offer, question, request, progress))
+        words: dict[str, Any] = {"grid": grid, "where": where, "by": by, "options": options}
+        return cast(Answer, self._answer("interval", estimator, words, request, progress))
 
-    def score(
+    def price(self, verb: Verb, estimator: Estimator, **words: Any) -> Price:
+        """What a question would cost, asked now: nothing is drawn, and nothing charged.
+
+        `words` are those of the verb: holdout.price("ask", "avg(x)", grid=…).
+        """
+        return price_of(self._clerk, phrased(self._clerk, verb, estimator, **words), self._asker)
+
+    def _answer(
         self,
-        model_or_predictions: object,
-        *,
-        metric: str | Callable[..., float] = "accuracy",
-        target: str | None = None,
-        features: Sequence[str] | None = None,
-        **asked: Any,
-    ) -> Answer:
-        """A model's score on fresh data; `asked` as for `ask`."""
-        from holdfast.engines.local import score_estimator
+        verb: Verb,
+        estimator: Estimator,
+        words: dict[str, Any],
+        request: str | None,
+        progress: Progress | None,
+    ) -> Result:
+        asked = phrased(self._clerk, verb, estimator, **words)
+        question = asked.question if self._pace is None else asked.question.assuming(SLOTS)
+        return self._clerk.answer(asked.offer, question, request, progress, self._asker, self._pace)
 
-        column = target or self.charter.target
-        if column is None:
-            hint = "Name the column: score(…, target='y'), or once: create(…, target='y')."
-            raise InvalidInput("target", None, "the column that the model predicts", hint)
-        estimator = score_estimator(model_or_predictions, metric, target=column, features=features)
-        return self.ask(estimator, **asked)
+    # Who asks.
+
+    def on_behalf(self, asker: Asker, pace: Pace | None = None) -> Holdout:
+        """The holdout for one asker: what they ask is recorded as theirs, within their quota.
+
+        It shares everything with this one, which is the one to close. `pace` hides from them how
+        long a draw took: it waits before the answer is recorded.
+        """
+        theirs = copy.copy(self)
+        theirs._asker, theirs._pace = asker, pace
+        return theirs
+
+    @property
+    def access(self) -> Access:
+        """Tokens and quotas of those who ask through a server."""
+        return Access(self.door)
 
     # Looking back.
 
@@ -247,6 +258,10 @@ class Holdout(Closing):
         """What is spent, what is left, and what it still buys."""
         with self.door.books() as books:
             return status_of(self.charter, self.path, books, self.door.ledger.head())
+
+    def transcript(self, after: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
+        """Questions and answers as plain data, those after a row of the ledger, oldest first."""
+        return transcript_of(self.door.ledger, after, limit)
 
     @property
     def receipt(self) -> Receipt:
@@ -263,8 +278,3 @@ class Holdout(Closing):
 
     def __repr__(self) -> str:
         return f"Holdout.open({str(self.path)!r})"
-
-
-def _number(name: str, value: object, low: float = -math.inf) -> float:
-    """One spelling for one number: 7, 7.0 and NumPy's 7 are the same question, 0 and −0 too."""
-    return real_number(name, value, low) + 0.0

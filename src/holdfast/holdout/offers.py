@@ -9,7 +9,7 @@ from holdfast.holdout.questions import Verb
 from holdfast.holdout.sets import BlockSet, Offer
 from holdfast.planning.joint import JointPlan
 
-__all__ = ["choose_offer", "offers_of"]
+__all__ = ["able_offers", "choose_offer", "offers_of"]
 
 # The protocols that can answer, the first choice first. An estimate serves where a plan has no part
 # made for means or guesses: its promise covers them, at its own price.
@@ -36,9 +36,14 @@ def offers_of(sets: Iterable[BlockSet]) -> tuple[Offer, ...]:
     return tuple(found)
 
 
+def able_offers(offers: tuple[Offer, ...], verb: Verb) -> list[Offer]:
+    """Those that can answer a verb."""
+    return [offer for offer in offers if offer.protocol in _SERVES[verb] and _fit(offer, verb)]
+
+
 def choose_offer(offers: tuple[Offer, ...], verb: Verb, by: str | None) -> Offer:
     """The part named, or the best one for the verb."""
-    able = [offer for offer in offers if offer.protocol in _SERVES[verb] and _fit(offer, verb)]
+    able = able_offers(offers, verb)
     if by is not None:
         for offer in able:
             if offer.name == by:

@@ -9,15 +9,17 @@ question new.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from holdfast.grids import Grid
 from holdfast.ledger.rows import canonical
 from holdfast.planning.shapes import Shape
 
-__all__ = ["Question", "Verb"]
+__all__ = ["SLOTS", "Question", "Verb"]
 
+SLOTS = "the slot of time that an answer came in told nothing of the data"
 Verb = Literal["ask", "correct", "interval", "mean", "verify"]
 
 
@@ -41,6 +43,14 @@ class Question:
 
     def to_dict(self) -> dict[str, Any]:
         """The question as the ledger keeps it."""
+        return dict(self._told)
+
+    def assuming(self, what: str) -> Question:
+        """The same question, whose answer's promise assumes one thing more."""
+        return replace(self, assumptions=(*self.assumptions, what))
+
+    @cached_property
+    def _told(self) -> dict[str, Any]:
         given = {
             "verb": self.verb,
             "part": self.part,
@@ -54,7 +64,7 @@ class Question:
         }
         return {name: value for name, value in given.items() if value is not None}
 
-    @property
+    @cached_property
     def key(self) -> str | None:
         """What identifies the question; None if it cannot be told from others."""
         if self.identity is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
+from functools import cache
 from typing import Any
 
 from holdfast.errors import Damaged
@@ -35,7 +36,7 @@ def written_result(result: Result) -> dict[str, Any]:
             "correction": None if correction is None else written_result(correction),
         }
     kind = "answer" if isinstance(result, Answer) else "verdict"
-    values = {name: _plain(value) for name, value in asdict(result).items()}
+    values = {name: _plain(getattr(result, name)) for name in _types(type(result))}
     return {"type": kind, **{n: v for n, v in values.items() if n not in _NOT_KEPT}}
 
 
@@ -50,12 +51,18 @@ def read_result(data: Mapping[str, Any], receipt: str, *, cached: bool) -> Resul
             assert later is None or isinstance(later, Answer)
             return Corrected(verdict, later)
         kind = _KINDS[data["type"]]
-        types = {field.name: str(field.type) for field in fields(kind)}
+        types = _types(kind)
         values = {n: _back(v, types[n]) for n, v in data.items() if n != "type"}
         return kind(**values, cached=cached, receipt=receipt)
     except (KeyError, TypeError, AssertionError, ValueError) as wrong:
         remedy = "A newer version of Holdfast may have written it."
         raise Damaged("A recorded answer", "one as it was written", repr(wrong), remedy) from wrong
+
+
+@cache
+def _types(kind: type[Answer | Verdict]) -> dict[str, str]:
+    """What is written of a result, in order, and its type; all of them are plain values."""
+    return {field.name: str(field.type) for field in fields(kind)}
 
 
 def _plain(value: Any) -> Any:

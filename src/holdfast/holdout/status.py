@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,13 @@ from typing import Any
 from holdfast.holdout.books import Books, JointBook
 from holdfast.holdout.charter import Charter
 from holdfast.holdout.sets import BlockSet
+from holdfast.holdout.usage import tally_use
 from holdfast.ledger.receipts import Receipt
 from holdfast.notebook import html_bar, html_table
-from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts
 from holdfast.planning.explain import ASSUMPTIONS
 from holdfast.planning.joint import JointPlan
 
-__all__ = ["PartStatus", "SetStatus", "Status", "status_of"]
+__all__ = ["PartStatus", "SetStatus", "Status", "set_status", "status_of"]
 
 
 @dataclass(frozen=True)
@@ -123,13 +122,14 @@ def status_of(charter: Charter, path: Path, books: Books, head: Receipt) -> Stat
         open_units=manifest.open_units,
         leftover_units=manifest.leftover_units,
         answers=books.answers,
-        sets=tuple(_set_status(each, books) for each in charter.sets),
+        sets=tuple(set_status(each, books) for each in charter.sets),
         receipt=str(head),
         new_budget=charter.new_budget,
     )
 
 
-def _set_status(block_set: BlockSet, books: Books) -> SetStatus:
+def set_status(block_set: BlockSet, books: Books) -> SetStatus:
+    """The status of one set."""
     plan = block_set.plan
     book = books[block_set.name]
     if isinstance(plan, JointPlan):
@@ -147,7 +147,7 @@ def _set_status(block_set: BlockSet, books: Books) -> SetStatus:
         )
         spent, budget, currency = book.account.spent, plan.budget, "stability"
     else:
-        used, budget, currency = _tally_use(block_set, books.tally(block_set.name) or {})
+        used, budget, currency = tally_use(block_set, books.tally(block_set.name) or {})
         spent = float(used)
         left = max(0, int(budget - used))
         refusals = left if currency == "refusals" else None
@@ -159,18 +159,3 @@ def _set_status(block_set: BlockSet, books: Books) -> SetStatus:
     return SetStatus(
         block_set.name, block_set.blocks, currency, budget, spent, book.unsettled, parts
     )
-
-
-def _tally_use(block_set: BlockSet, tally: dict[str, int]) -> tuple[float, float, str]:
-    """What is used of how much, and of what, where a set is charged in things said."""
-    plan = block_set.plan
-    if isinstance(plan, ExactVerdicts | ExactCorrections):
-        return tally.get("refused", 0), plan.refusals, "refusals"
-    if isinstance(plan, ExactEstimates):
-        room = tally.get("room", plan.grid ** (plan.queries - 1))
-        # As the protocol rounds it: rounding must not cost a whole question.
-        left = round(1 + math.log(room) / math.log(plan.grid), 9) if room else 0.0
-        return plan.queries - left, plan.queries, "questions"
-    if "thrown" in tally or hasattr(plan, "sets"):
-        return tally.get("thrown", 0), plan.sets, "rounds"  # type: ignore[union-attr]
-    return tally.get("asked", 0), plan.queries, "questions"  # type: ignore[union-attr]

@@ -47,9 +47,7 @@ class Turns(ABC):
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        if self._mine:
-            hint = "End the one that is running first; what it must read, it can read itself."
-            raise InvalidInput("ledger", "a use inside its own transaction", "used in turn", hint)
+        self._not_mine()
         with self._mutex:
             self._not_lost()
             self._owner = threading.get_ident()
@@ -57,6 +55,12 @@ class Turns(ABC):
                 yield
             finally:
                 self._owner = None
+
+    def _not_mine(self) -> None:
+        """Refuse what would wait for its own thread."""
+        if self._mine:
+            hint = "End the one that is running first; what it must read, it can read itself."
+            raise InvalidInput("ledger", "a use inside its own transaction", "used in turn", hint)
 
     def _not_lost(self) -> None:
         """Refuse to go on in a child that was forked in the middle of a turn."""

@@ -25,6 +25,11 @@ class Transaction(ABC):
     evaluate no estimator in it.
     """
 
+    @property
+    @abstractmethod
+    def number(self) -> int:
+        """The number of the last row; what this transaction has appended counts."""
+
     @abstractmethod
     def rows(self, after: int = 0) -> list[Row]:
         """All rows with a higher number, in order, checked to be one chain."""
@@ -62,8 +67,11 @@ class Ledger(Closing):
         """A transaction. It ends with the block: kept if all went well, undone by an exception."""
 
     @abstractmethod
-    def rows(self, after: int = 0) -> list[Row]:
-        """All rows with a higher number, as of one moment, checked to be one chain."""
+    def rows(self, after: int = 0, limit: int | None = None) -> list[Row]:
+        """All rows with a higher number, as of one moment, checked to be one chain.
+
+        With a limit, the first so many of them.
+        """
 
     @abstractmethod
     def row(self, number: int) -> Row | None:
@@ -72,6 +80,17 @@ class Ledger(Closing):
     @abstractmethod
     def head(self) -> Receipt:
         """The receipt of the last row."""
+
+    @abstractmethod
+    def recorded(self, question: str) -> Row | None:
+        """As in a transaction, of all that has ended; waits for no writer of another process.
+
+        It stays true only for whoever holds the `lock` under which the question is answered.
+        """
+
+    @abstractmethod
+    def requested(self, request: str) -> list[Row]:
+        """The rows of an idempotency key in the same way."""
 
     @abstractmethod
     def verify(self) -> Receipt:

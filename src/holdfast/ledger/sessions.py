@@ -64,8 +64,11 @@ class Session:
 
     def all(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Every row that the statement gives."""
-        with _explained(self._path):
+        try:  # not `with _explained`: this is the path of every question, a dozen times
             return list(self._connection.execute(statement, values).fetchall())
+        except (sqlite3.Error, UnicodeDecodeError):
+            with _explained(self._path):
+                raise
 
     def each(self, statement: str, *values: Any) -> Generator[tuple[Any, ...]]:
         """The rows that the statement gives, one at a time."""

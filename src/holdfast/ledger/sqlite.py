@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -21,56 +20,16 @@ from holdfast.ledger import statements as sql
 from holdfast.ledger.forks import Turns
 from holdfast.ledger.interface import Ledger, Transaction
 from holdfast.ledger.locks import Stripes, exclusive
+from holdfast.ledger.looks import Looker
 from holdfast.ledger.migrations import MIGRATIONS, Step, migrate
 from holdfast.ledger.receipts import Receipt, holdout_id
-from holdfast.ledger.rows import Row, genesis, linked, verify_chain
+from holdfast.ledger.rows import Row, genesis, verify_chain
 from holdfast.ledger.sessions import FULL, PATIENCE, Connect, Session, connect
+from holdfast.ledger.tables import STOP, SqliteTransaction, read_rows
 
 __all__ = ["SqliteLedger"]
 
 _abandoned: list[Session | None] = []  # kept from being closed, which would touch the file
-_STOP = "Stop every process that uses the holdout, put back the newest copy, and open it again."
-
-
-class _SqliteTransaction(Transaction):
-    def __init__(self, session: Session, head: Receipt) -> None:
-        self._session, self.head, self._open = session, head, True
-
-    def rows(self, after: int = 0) -> list[Row]:
-        return _rows(self._running(), self.head.holdout, after)
-
-    def append(
-        self,
-        kind: str,
-        body: dict[str, Any],
-        *,
-        question: str | None = None,
-        request: str | None = None,
-    ) -> Row:
-        session = self._running()
-        if (kind == "created") != (self.head.number == 0):
-            raise InvalidInput("kind", kind, "`created` for the first row, and only for it")
-        at = datetime.now(UTC).isoformat(timespec="microseconds")
-        row = Row.after(self.head, kind, body, at=at, question=question, request=request)
-        session.all(sql.INSERT, *row.record())
-        self.head = Receipt(self.head.holdout, row.number, row.digest)
-        return row
-
-    def recorded(self, question: str) -> Row | None:
-        found = map(Row.from_record, self._running().all(sql.SELECT_RECORDED, question))
-        return next((row for row in found if row.body.get("answer") is not None), None)
-
-    def requested(self, request: str) -> list[Row]:
-        found = self._running().all(sql.SELECT_REQUESTED, request)
-        return list(map(Row.from_record, found))
-
-    def end(self) -> None:
-        self._open = False
-
-    def _running(self) -> Session:
-        if not self._open:
-            raise InvalidInput("transaction", "an ended one", "one whose block is still running")
-        return self._session
 
 
 class SqliteLedger(Turns, Ledger):
@@ -99,6 +58,7 @@ class SqliteLedger(Turns, Ledger):
         locks.mkdir(mode=0o700, exist_ok=True)
         self._gate = locks / "writer"
         self._stripes = Stripes(locks)
+        self._looker = Looker()
 
     @classmethod
     def create(
@@ -129,12 +89,17 @@ class SqliteLedger(Turns, Ledger):
             hint = "Is it the folder of a holdout?"
             raise InvalidInput("path", str(path), "a ledger that exists", hint)
         ledger = cls(path, connect)
-        with ledger._turn(), ledger._writing() as session:
-            migrate(session, str(path), steps)
-            ledger._holdout = session.one("SELECT holdout FROM identity") or ""
-            first = session.all(sql.SELECT_ROW, 1)
-            verify_chain(ledger._holdout, map(Row.from_record, first))
-            ledger._known = ledger._head(session)
+        try:
+            with ledger._turn(), ledger._writing() as session:
+                migrate(session, str(path), steps)
+                ledger._holdout = session.one("SELECT holdout FROM identity") or ""
+                first = session.all(sql.SELECT_ROW, 1)
+                verify_chain(ledger._holdout, map(Row.from_record, first), read=True)
+                ledger._known = ledger._head(session)
+        except BaseException:
+            with suppress(Exception):  # the error that led here is the one to show
+                ledger.close()
+            raise
         return ledger
 
     @property
@@ -144,37 +109,52 @@ class SqliteLedger(Turns, Ledger):
     @contextmanager
     def begin(self) -> Iterator[Transaction]:
         with self._turn(), self._writing() as session:
-            transaction = _SqliteTransaction(session, self._head(session))
+            transaction = SqliteTransaction(session, self._head(session))
             try:
                 yield transaction
+                transaction.write()
             finally:
                 transaction.end()
         self._known = transaction.head
 
-    def rows(self, after: int = 0) -> list[Row]:
-        with self._reading() as session:
-            return _rows(session, self._holdout, after)
+    def rows(self, after: int = 0, limit: int | None = None) -> list[Row]:
+        self._not_mine()
+        if limit is None:
+            return self._looker.rows(self._reading, after)
+        after = whole_number("after", after, 0, 2**62)
+        limit = whole_number("limit", limit, 1, 2**31)
+        with self._reading() as (session, head):
+            records = session.all(sql.SELECT_SOME, after, limit + (after > 0))
+        return read_rows(head.holdout, after, records)  # writers need not wait for that
 
     def row(self, number: int) -> Row | None:
-        with self._reading() as session:
+        with self._reading() as (session, _):
             found = session.all(sql.SELECT_ROW, number)
             return Row.from_record(found[0]) if found else None
 
     def head(self) -> Receipt:
-        with self._reading() as session:
-            return self._head(session)
+        with self._reading() as (_, head):
+            return head
+
+    def recorded(self, question: str) -> Row | None:
+        self._not_mine()
+        return self._looker.recorded(self._reading, question)
+
+    def requested(self, request: str) -> list[Row]:
+        self._not_mine()
+        return self._looker.requested(self._reading, request)
 
     def verify(self) -> Receipt:
-        with self._reading() as session:
+        with self._reading() as (session, _):
             faults = [text for (text,) in session.all("PRAGMA integrity_check") if text != "ok"]
             if faults:
-                raise Damaged("The ledger", "a sound database", faults[0], _STOP)
+                raise Damaged("The ledger", "a sound database", faults[0], STOP)
             written = {text for (text,) in session.all("SELECT sql FROM sqlite_schema") if text}
             if written != set(sql.SCHEMA):
                 odd = sorted(written ^ set(sql.SCHEMA))[0]
-                raise Damaged("The ledger", "its own tables and triggers", f"{odd!r}", _STOP)
+                raise Damaged("The ledger", "its own tables and triggers", f"{odd!r}", STOP)
             with closing(session.each(sql.SELECT_AFTER, 0)) as records:
-                return verify_chain(self._holdout, map(Row.from_record, records))
+                return verify_chain(self._holdout, map(Row.from_record, records), read=True)
 
     def lock(self, *names: str) -> AbstractContextManager[None]:
         if self._mine:
@@ -187,11 +167,10 @@ class SqliteLedger(Turns, Ledger):
             self._disconnect()
 
     @contextmanager
-    def _reading(self) -> Iterator[Session]:
+    def _reading(self) -> Iterator[tuple[Session, Receipt]]:
         with self._turn():
             session = self._reach()
-            self._head(session)
-            yield session
+            yield session, self._head(session)
 
     @contextmanager
     def _writing(self) -> Iterator[Session]:
@@ -220,7 +199,7 @@ class SqliteLedger(Turns, Ledger):
         try:
             found = self.path.stat()
         except FileNotFoundError:
-            raise Damaged(f"The ledger {self.path}", "a file", "none", _STOP) from None
+            raise Damaged(f"The ledger {self.path}", "a file", "none", STOP) from None
         file = (found.st_dev, found.st_ino)
         if self._session is not None and file != self._file:
             self._disconnect()
@@ -238,7 +217,8 @@ class SqliteLedger(Turns, Ledger):
             digest = Row.from_record(row[0]).digest if row else "none"
             if digest != known.digest:
                 what = f"Row {known.number:,} of the ledger"
-                raise Damaged(what, f"digest {known.digest}, as seen before", digest, _STOP)
+                raise Damaged(what, f"digest {known.digest}, as seen before", digest, STOP)
+        self._known = head
         return head
 
     def _fill(self, start: Receipt, body: dict[str, Any]) -> None:
@@ -249,8 +229,9 @@ class SqliteLedger(Turns, Ledger):
                 session.all(f"PRAGMA application_id = {sql.APPLICATION_ID}")
                 session.all(f"PRAGMA user_version = {sql.FORMAT}")
                 session.all(sql.INSERT_IDENTITY, start.holdout)
-                transaction = _SqliteTransaction(session, start)
+                transaction = SqliteTransaction(session, start)
                 transaction.append("created", body)
+                transaction.write()
             self._holdout, self._known = start.holdout, transaction.head
             session.all("PRAGMA wal_checkpoint(TRUNCATE)")  # the file alone is a ledger already
 
@@ -262,20 +243,6 @@ class SqliteLedger(Turns, Ledger):
     def _abandon(self) -> None:
         _abandoned.append(self._session)
         self._session = None
-
-
-def _rows(session: Session, holdout: str, after: int) -> list[Row]:
-    """The rows behind a number, linked to the row that has it."""
-    after = whole_number("after", after, 0, 2**62)
-    rows = map(Row.from_record, session.all(sql.SELECT_AFTER, after))
-    if after == 0:
-        head = Receipt(holdout, 0, genesis(holdout))
-    else:
-        first = next(rows, None)
-        if first is None:
-            raise Damaged("The ledger", f"at least {after:,} rows", "fewer", _STOP)
-        head = Receipt(holdout, first.number, first.digest)
-    return list(linked(head, rows))
 
 
 def _sync_folder(folder: Path) -> None:

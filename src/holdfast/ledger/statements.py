@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 __all__ = [
     "APPLICATION_ID",
     "FORMAT",
-    "INSERT",
     "INSERT_IDENTITY",
     "SCHEMA",
     "SELECT_AFTER",
     "SELECT_HEAD",
-    "SELECT_RECORDED",
-    "SELECT_REQUESTED",
     "SELECT_ROW",
+    "SELECT_SOME",
+    "insert",
+    "select_recorded",
+    "select_requested",
 ]
 
 APPLICATION_ID = 0x486F4C44  # "HoLD", in the header of the file
@@ -50,11 +53,27 @@ SCHEMA = (
 )
 
 INSERT_IDENTITY = "INSERT INTO identity VALUES (1, ?)"
-INSERT = f"INSERT INTO ledger ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 SELECT_HEAD = "SELECT number, digest FROM ledger ORDER BY number DESC LIMIT 1"
 SELECT_ROW = f"SELECT {COLUMNS} FROM ledger WHERE number = ?"
 SELECT_AFTER = f"SELECT {COLUMNS} FROM ledger WHERE number >= ? ORDER BY number"
-SELECT_RECORDED = (
-    f"SELECT {COLUMNS} FROM ledger WHERE kind = 'recorded' AND question = ? ORDER BY number DESC"
-)
-SELECT_REQUESTED = f"SELECT {COLUMNS} FROM ledger WHERE request = ? ORDER BY number"
+SELECT_SOME = f"{SELECT_AFTER} LIMIT ?"
+
+
+@cache
+def insert(rows: int) -> str:
+    """The insertion of so many rows."""
+    row = f"({', '.join('?' * len(COLUMNS.split()))})"
+    return f"INSERT INTO ledger ({COLUMNS}) VALUES {', '.join([row] * rows)}"
+
+
+@cache
+def select_recorded(questions: int) -> str:
+    """The records of so many questions, in no order."""
+    among = ", ".join("?" * questions)
+    return f"SELECT {COLUMNS} FROM ledger WHERE kind = 'recorded' AND question IN ({among})"
+
+
+@cache
+def select_requested(requests: int) -> str:
+    """The rows of so many idempotency keys, in no order."""
+    return f"SELECT {COLUMNS} FROM ledger WHERE request IN ({', '.join('?' * requests)})"

@@ -25,6 +25,7 @@ from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.kept import KeptPlan
 from holdfast.planning.requests import (
     AmplifiedEstimates,
+    DirectMeans,
     Estimates,
     Guesses,
     Intervals,
@@ -33,11 +34,14 @@ from holdfast.planning.requests import (
     SimpleEstimates,
 )
 from holdfast.planning.rounds import rounds_plan
+from holdfast.planning.scores import score_plan
 from holdfast.planning.solve import plan
 from holdfast.planning.splits import split_plan
 from holdfast.theory.sizing import QUERIES_MAX
 
 __all__ = ["MENU", "Order", "plans_for", "read_order"]
+
+_GATE_TAIL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,9 @@ def plans_for(order: Order, units: int | None = None) -> list[KeptPlan]:
     sets = len(own) + bool(shared)
     share = _share(order.confidence, sets)
     plans: list[KeptPlan] = []
-    if shared == ["estimate"]:
+    if "score" in shared:
+        plans.append(_scores(order, shared, units, share))
+    elif shared == ["estimate"]:
         grid, k = order.grid, order.queries["estimate"]
         # Alone, estimates make the best of the units there are, unless the tail is given.
         known = {} if order.tail is not None or units is None or own else {"rows": units}
@@ -159,6 +165,20 @@ def _guesses(order: Order, queries: int) -> Request:
     return Guesses(queries, min(order.refusals, queries))
 
 
+def _gates(order: Order, queries: int) -> Request:
+    """Guesses on one side with tails for means: few blocks, so that they are large ones."""
+    tail = _GATE_TAIL if order.tail is None else order.tail
+    return Guesses(queries, min(order.refusals, queries), tail, 1 - tail, sides=1, name="gate")
+
+
+def _scores(order: Order, shared: list[str], units: int | None, confidence: float) -> KeptPlan:
+    if shared != ["score"] or units is None:
+        hint = "Scores take every row for a block, and other questions want large blocks."
+        allowed = "score by itself, of a known number of rows"
+        raise InvalidInput("protocols", ",".join(shared), allowed, hint)
+    return score_plan(order.queries["score"], units, confidence)
+
+
 def _amplified(order: Order, queries: int, confidence: float) -> KeptPlan:
     request = AmplifiedEstimates(queries, order.grid, order.tail or 0.25)
     return joint_plan(request, confidence=confidence)
@@ -198,6 +218,8 @@ MENU: dict[str, _Item] = {
     "mean": _Item(lambda _order, k: MedianMeans(k)),
     "verify": _Item(_guesses),
     "simple": _Item(lambda order, k: SimpleEstimates(k, order.grid)),
+    "gate": _Item(_gates),
+    "score": _Item(lambda _order, k: DirectMeans(k)),
     "amplified": _Item(plan=_amplified),
     "exact": _Item(plan=_exact),
     "exact-verify": _Item(plan=_exact_verify),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.planning.joint import JointPlan
@@ -57,7 +58,12 @@ class Charge:
         price, looks, noes = data["price"], data["looks"], data["noes"]
         if not isinstance(price, str) or type(looks) is not int or type(noes) is not int:
             raise InvalidInput("charge", dict(data), "a charge as it was written")
-        return cls(str(data["part"]), Fraction(price), looks, noes)
+        return cls(str(data["part"]), _fraction(price), looks, noes)
+
+
+@lru_cache(maxsize=1024)  # a plan has few prices, and each is read several times a question
+def _fraction(text: str) -> Fraction:
+    return Fraction(text)
 
 
 @dataclass
@@ -79,8 +85,8 @@ class Account:
 
     def copy(self) -> Account:
         """An account with the same charges, which goes its own way."""
-        other = Account(self.plan)
-        other.charged = self.charged
+        other = Account.__new__(Account)  # its limit is known: a question copies it every time
+        other.plan, other.limit, other.charged = self.plan, self.limit, self.charged
         other._uses = {name: replace(use) for name, use in self._uses.items()}
         return other
 
@@ -95,6 +101,20 @@ class Account:
         if not self.charged:
             return float(self.limit)
         return float(self.limit - self.charged) * (1 - ROUNDING)
+
+    @property
+    def share(self) -> Fraction:
+        """The share that is charged of the budget, or of a part's own looks or refusals: the most.
+
+        Whatever it is of, so much of the whole plan is no longer there for others.
+        """
+        shares = [self.charged / self.limit]
+        for name, use in self._uses.items():
+            part = self.plan.part(name)
+            shares.append(Fraction(use.looks, part.looks))
+            if part.most_refusals:
+                shares.append(Fraction(use.refusals, part.most_refusals))
+        return max(shares)
 
     def hold(self, worst: Charge) -> None:
         """Charge the worst case of a question, or raise `Exhausted` and change nothing."""
@@ -120,6 +140,12 @@ class Account:
         """What the rest of the budget would still buy, spent on this part alone."""
         use, rest = self._uses[part.name], self.limit - self.charged
         return part.left(self.plan.order, rest, use.looks, use.refusals)
+
+    def searches_left(self, part: Part, looks: int) -> int:
+        """How many more questions of so many looks this part could answer, were all its own."""
+        price = looks * Fraction(part.prices(self.plan.order).no)
+        by_looks = (part.looks - self._uses[part.name].looks) // looks
+        return max(0, min(by_looks, (self.limit - self.charged) // price))
 
     def buys(self) -> dict[str, Left]:
         """`left_of` for every part."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from holdfast.notebook import html_table
@@ -57,7 +57,9 @@ class _Accounted(ABC):
 
     def to_dict(self) -> dict[str, object]:
         """Plain numbers and text; a number that is not finite is None."""
-        data = {**asdict(self), "tail": self.tail, "assumes": ASSUMPTIONS}  # type: ignore[call-overload]
+        # Not `asdict`, which copies deeply: all fields are plain.
+        data = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+        data |= {"tail": self.tail, "assumes": ASSUMPTIONS}
         return {
             key: None if isinstance(value, float) and not math.isfinite(value) else value
             for key, value in data.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
 from holdfast.grids.values import floats_up
+from holdfast.mechanisms.counts import Counts
 from holdfast.planning.parts import Part
 from holdfast.planning.shapes import BoundedMean, KnownDeviation, KnownSd
 from holdfast.protocols.budget import Budget
@@ -21,6 +23,7 @@ from holdfast.randomness import Entropy, system_entropy
 __all__ = [
     "BAR_MAX",
     "Asking",
+    "block_counts",
     "block_floats",
     "block_indices",
     "checked_grid",
@@ -57,7 +60,7 @@ class Asking(Generic[P]):
         budget.bind(source, source.blocks)
         self.entropy = _checked_entropy(entropy)
         prices = part.prices(budget.plan.order)
-        self._no, self._yes = Fraction(prices.no), Fraction(prices.yes)
+        self._no, self._yes = _exactly(prices.no), _exactly(prices.yes)
 
     def _blocks(self) -> int:
         """How many blocks the source must have."""
@@ -67,6 +70,11 @@ class Asking(Generic[P]):
     def certified(self) -> bool:
         """Whether answers may be certified: only the operating system's entropy is unforeseen."""
         return self.entropy.certifiable
+
+
+@lru_cache(maxsize=1024)  # a plan has few prices, and every question asks for them
+def _exactly(price: float) -> Fraction:
+    return Fraction(price)
 
 
 _LARGEST = float(np.finfo(np.float64).max)
@@ -87,6 +95,17 @@ def block_floats(source: Source, estimator: object) -> NDArray[np.float64]:
 def shown(value: float) -> float:
     """A value as people read it: the ends stand for failures and infinities."""
     return math.copysign(math.inf, value) if abs(value) == _LARGEST else value
+
+
+def block_counts(source: Source, estimator: object, grid: Grid) -> Counts:
+    """How many blocks' values are at most a point: what `block_indices` gives, never projected."""
+    values = source.values(estimator)
+    with np.errstate(all="ignore"):
+        if isinstance(values, np.ndarray):
+            _one_per_block(source, values)
+        counts = Counts(values, grid)
+    _one_per_block(source, counts.array)
+    return counts
 
 
 def block_indices(source: Source, estimator: object, grid: Grid) -> NDArray[np.int64]:

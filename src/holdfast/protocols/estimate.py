@@ -11,14 +11,18 @@ from numpy.typing import NDArray
 
 from holdfast.grids import Grid
 from holdfast.mechanisms import search_counts
+from holdfast.mechanisms.counts import Counts
 from holdfast.planning.parts import SearchPart
 from holdfast.planning.shapes import Shape
 from holdfast.protocols.answers import Answer
-from holdfast.protocols.asking import Asking, block_indices, checked_grid, checked_shape
+from holdfast.protocols.asking import Asking, block_counts, checked_grid, checked_shape
 from holdfast.protocols.budget import Reservation
 from holdfast.protocols.promises import search_promise
 
-__all__ = ["Estimate", "Searching"]
+__all__ = ["Estimate", "Projected", "Searching"]
+
+Projected = Counts | NDArray[np.int64]
+"""The blocks' values as a search sees them: counted as they are, or as indices of the grid."""
 
 
 class Searching(Asking[SearchPart]):
@@ -26,13 +30,16 @@ class Searching(Asking[SearchPart]):
 
     part_type = SearchPart
 
-    def _search(self, indices: NDArray[np.int64], size: int, twice_target: int) -> int:
+    def _search(self, blocks: Projected, size: int, twice_target: int) -> int:
         coin = self.part.coin(self.budget.plan.order)
 
         def at_most(index: int) -> int:
-            return int(np.count_nonzero(indices <= index))
+            if isinstance(blocks, Counts):
+                return blocks.at_most(index)
+            return int(np.count_nonzero(blocks <= index))
 
-        return search_counts(at_most, size, twice_target, coin, self.entropy)
+        with np.errstate(all="ignore"):  # whatever the caller's settings are
+            return search_counts(at_most, size, twice_target, coin, self.entropy)
 
 
 class Estimate(Searching):
@@ -70,8 +77,8 @@ class Estimate(Searching):
     ) -> Answer:
         """Answer a question whose price is held."""
         held.pays_for(self.budget, self.part, checked_grid(grid).looks)
-        indices = self._indices(estimator, grid)
-        index = self._search(indices, grid.size, self.part.twice_target)
+        blocks = self._projected(estimator, grid)
+        index = self._search(blocks, grid.size, self.part.twice_target)
         held.settle(held.price, held.looks)
         low, high = None, None
         tails = self._tails()
@@ -92,8 +99,8 @@ class Estimate(Searching):
             certified=self.certified,
         )
 
-    def _indices(self, estimator: object, grid: Grid) -> NDArray[np.int64]:
-        return block_indices(self.source, estimator, grid)
+    def _projected(self, estimator: object, grid: Grid) -> Projected:
+        return block_counts(self.source, estimator, grid)
 
     def _tails(self) -> tuple[float, float]:
         return self.part.tail_low, self.part.tail_high

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from holdfast.grids import Grid
 from holdfast.protocols.answers import Answer
-from holdfast.protocols.asking import block_indices, checked_grid
+from holdfast.protocols.asking import block_counts, checked_grid
 from holdfast.protocols.estimate import Searching
 from holdfast.protocols.promises import interval_promise
 
@@ -33,10 +33,10 @@ class Interval(Searching):
         looks = 2 * grid.looks
         price = looks * self._no
         held = self.budget.reserve(part, price, looks)
-        indices = block_indices(self.source, estimator, grid)
+        values = block_counts(self.source, estimator, grid)
         mirror = 2 * blocks - part.twice_target
-        first = self._search(indices, grid.size, part.twice_target)
-        last = self._search(indices, grid.size, mirror)
+        first = self._search(values, grid.size, part.twice_target)
+        last = self._search(values, grid.size, mirror)
         held.settle(price, looks)
         # Where all promises hold they are in order; where they are not, both ends are kept.
         first, last = min(first, last), max(first, last)

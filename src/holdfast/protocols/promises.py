@@ -47,7 +47,8 @@ def direct_promise(*, exact: bool) -> str:
 
 def verdict_promise(low: float, high: float) -> str:
     """Of a Yes and of a No."""
-    return f"yes: every tail on fresh data is above {low:.4g}; no: one of them is below {high:.4g}"
+    below = f"{high:.4g}" if high < 0.99995 else f"{high:.12g}"  # not 1: that would say nothing
+    return f"yes: every tail on fresh data is above {low:.4g}; no: one of them is below {below}"
 
 
 def near_promise(low: float, high: float, tolerance: float) -> str:

@@ -11,11 +11,10 @@ Amplified   two steps for any estimator: the exact median of ℓ sub-blocks is w
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from holdfast.grids import Grid
 from holdfast.protocols.asking import block_indices
-from holdfast.protocols.estimate import Estimate
+from holdfast.protocols.estimate import Estimate, Projected
 
 __all__ = ["Amplified", "Simple"]
 
@@ -48,7 +47,7 @@ class Amplified(Estimate):
     def _blocks(self) -> int:
         return self.budget.plan.blocks * self.part.subblocks
 
-    def _indices(self, estimator: object, grid: Grid) -> NDArray[np.int64]:
+    def _projected(self, estimator: object, grid: Grid) -> Projected:
         each = block_indices(self.source, estimator, grid)
         groups = each.reshape(self.budget.plan.blocks, self.part.subblocks)
         middle = self.part.subblocks // 2

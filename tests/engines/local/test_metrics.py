@@ -28,7 +28,14 @@ from holdfast.engines.local import (
     score_estimator,
 )
 from holdfast.engines.local.metrics import blockwise
-from holdfast.engines.local.metrics.table import find_metric
+from holdfast.engines.local.metrics.rowwise import (
+    has_term,
+    is_exact,
+    mean_estimator,
+    model_term,
+    term_estimator,
+)
+from holdfast.engines.local.metrics.table import NAMES, find_metric
 from holdfast.engines.store import BlockStore
 from holdfast.errors import InvalidInput
 from tests.engines.local.stores import make_store
@@ -470,4 +477,40 @@ def test_without_scikit_learn_the_common_metrics_work(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "sklearn.metrics", None)
     assert find_metric("accuracy").batched is not None
     with pytest.raises(InvalidInput, match=r"pip install 'holdfast\[sklearn\]'"):
-        find_metric("f1")
+        find_metric("f1_macro")
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [("accuracy", [1.0, 0.0, 0.0]), ("error_rate", [0.0, 1.0, 1.0]), ("brier", [0.0, 1.0, 1.0])],
+)
+def test_terms_of_rows_without_a_target_are_misses(metric: str, expected: list[float]) -> None:
+    chosen = find_metric(metric)
+    arrays = {"y": np.array([[1.0, 0.0, np.nan]]), "__row": np.array([[2.0, 0.0, 1.0]])}
+    term = term_estimator([1, 0, 1], chosen, "y")
+    assert term.batched is not None
+    assert np.asarray(term.batched(arrays)).tolist() == [expected]
+    mean = mean_estimator([1, 0, 1], chosen, "y")
+    assert mean.batched is not None
+    assert np.asarray(mean.batched(arrays)).tolist() == [np.mean(expected)]
+    assert (term.built_in, term.bounded_mean, term.rows) == (True, True, 3)
+    assert term.identity != mean.identity
+    assert has_term(chosen)
+    assert is_exact(chosen) == (metric != "brier")
+
+
+def test_text_labels_have_terms_and_others_have_none() -> None:
+    arrays = {"y": np.array([["a", None]], object), "__row": np.array([[0.0, 1.0]])}
+    term = term_estimator(np.array(["a", "b"], object), find_metric("accuracy"), "y")
+    assert term.batched is not None
+    assert np.asarray(term.batched(arrays)).tolist() == [[1.0, 0.0]]
+    assert not has_term(find_metric("roc_auc"))
+    assert not has_term(find_metric("neg_brier_score"))
+    assert model_term(DummyClassifier(), find_metric("brier"), "y") is None
+
+
+def test_directions() -> None:
+    better = {name: find_metric(name).greater_is_better for name in NAMES}
+    losses = {"brier", "brier_score_loss", "error_rate", "log_loss", "mae", "mse", "rmse"}
+    losses |= {"mean_absolute_error", "mean_squared_error", "root_mean_squared_error"}
+    assert {name for name, up in better.items() if not up} == losses | {"zero_one_loss"}

@@ -13,7 +13,7 @@ import pytest
 from holdfast.engines.sql import SqlEngine, sql_estimator
 from holdfast.engines.sql.generate import to_text
 from holdfast.engines.sql.queries import values_query
-from holdfast.engines.sql.worker import Setup, start
+from holdfast.engines.sql.worker import Query, Setup, start
 from holdfast.engines.store import BlockStore, Column, Schema, open_input, write_store
 from holdfast.randomness import SeededEntropy
 from tests.engines.sql.expressions import Questions
@@ -119,3 +119,44 @@ def test_groups_are_formed_by_number(skewed: BlockStore) -> None:
     for where in ("", "WHERE __block BETWEEN 5 AND 5", "WHERE __block BETWEEN 100 AND 2000"):
         rows = answer.__self__.open().execute("EXPLAIN " + query.format(where=where)).fetchall()
         assert "Perfect Hash Group By" in rows[0][1]
+
+
+CONSTANT = ("c", "c * 3", "r", "k", "m", "0.1", "CASE WHEN c > 0 THEN 0.1 ELSE r END", "nothing")
+
+
+@pytest.mark.parametrize("blocks", [5, 2_500], ids=["large blocks", "small blocks"])
+def test_a_table_in_memory_has_the_bits_of_the_file(tmp_path: Path, blocks: int) -> None:
+    """Constants above all: DuckDB adds up a constant in a way of its own."""
+    random, rows = np.random.default_rng(3), 12_500
+    frame = pd.DataFrame(
+        {
+            "c": np.full(rows, 0.1),
+            "r": random.lognormal(0, 5, rows),
+            "k": np.where(np.arange(rows) < 11_000, 0.1, 0.3),
+            "m": np.where(random.random(rows) < 0.9, np.nan, 0.1),
+            "nothing": np.full(rows, np.nan),
+        }
+    )
+    with open_input(frame) as data:
+        manifest = write_store(tmp_path, data, blocks=blocks, entropy=SeededEntropy(1))
+    store = BlockStore(tmp_path, manifest)
+    columns = tuple((each.name, each.kind) for each in store.schema.columns)
+    kept, read = (
+        start(Setup(str(store.path), columns, threads, 2**28, in_memory=in_memory))
+        for in_memory, threads in ((True, 1), (False, 2))
+    )
+    questions = [f"{name}({term})" for name in ("sum", "avg", "stddev_samp") for term in CONSTANT]
+    sqls = [values_query(sql_estimator(each, store.schema)) for each in questions]
+    whole = [Query(sql, 0, blocks, blocks) for sql in sqls]
+    some = [Query(sql, 1, 4, blocks) for sql in sqls]
+    together = kept([*whole, *some])
+    assert together == read([*whole, *some])
+    assert (
+        together
+        == b"".join(  # and in whatever company they are asked
+            [
+                *(kept([each])[:8] for each in (*whole, *some)),
+                *(read([q])[8:] for q in (*whole, *some)),
+            ]
+        )
+    )

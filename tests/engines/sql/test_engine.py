@@ -6,6 +6,7 @@ import dataclasses
 import os
 import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ import pandas as pd
 import pytest
 
 from holdfast.engines.sql import SqlEngine, SqlEstimator, sql_estimator
+from holdfast.engines.sql.engine import _divided
+from holdfast.engines.sql.worker import LENGTH, Query
 from holdfast.engines.store import BlockStore, Column, Schema
 from holdfast.errors import Infeasible, InvalidInput
 from tests.engines.sql.tables import SCHEMA, write
@@ -139,6 +142,29 @@ def test_blocks_that_take_too_long_are_failures(plain: BlockStore) -> None:
     engine.close()
 
 
+def test_progress_that_raises_ends_an_evaluation(plain: BlockStore) -> None:
+    class Enough(Exception):
+        pass
+
+    calls: list[tuple[int, int]] = []
+
+    def progress(done: int, total: int) -> None:
+        calls.append((done, total))
+        if len(calls) > 2:
+            raise Enough
+
+    engine = SqlEngine(plain, threads=1, memory_limit=2**34)
+    estimator = sql_estimator("avg(x)", SCHEMA)
+    good = engine.values(estimator, progress=lambda *_: None)
+    endless = failing(estimator, "sum(len(list_filter(range(900000000), lambda v: sin(v) > 2)))")
+    with pytest.raises(Enough):
+        engine.values(endless, progress=progress)
+    assert calls == [(0, plain.blocks)] * 3
+    assert engine.fallbacks == 0  # it was not tried again block by block
+    assert same(engine.values(estimator), good)
+    engine.close()
+
+
 def test_a_process_that_is_killed_is_replaced(plain: BlockStore) -> None:
     engine = SqlEngine(plain, threads=1)
     estimator = sql_estimator("avg(x)", SCHEMA)
@@ -173,3 +199,33 @@ def test_names_and_texts_are_taken_as_they_are(tmp_path: Path) -> None:
         assert engine.values(estimator).tolist() == [1.0 + k, 4.0 + k]
     assert engine.fallbacks == 0
     engine.close()
+
+
+def test_threads_ask_together_and_failures_stay_their_own(tmp_path: Path) -> None:
+    """Numbers alone, and few: such questions go to the process in one message."""
+    rows = 400
+    schema = Schema((Column("x", "number"),))
+    store = write(tmp_path, {"x": np.arange(rows, dtype=np.float64)}, schema, blocks=40)
+    good = [sql_estimator(f"avg(x) + {i}", schema) for i in range(12)]
+    wrong = dataclasses.replace(good[0], aggregate="no_such_function(x)")
+    engine = SqlEngine(store)
+    alone = [engine.values(each) for each in good]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(engine.values, [*good, wrong, *good]))
+    assert all(same(each, found[i]) for i, each in enumerate(alone))
+    assert all(same(each, found[13 + i]) for i, each in enumerate(alone))
+    assert np.isnan(found[12]).all()
+    assert engine.fallbacks == 1
+    engine.close()
+
+
+def test_a_reply_that_is_not_as_announced_is_no_reply() -> None:
+    queries = [Query("", 0, 2, 2), Query("", 0, 2, 2)]
+    two = np.array([1.0, 2.0]).tobytes()
+    sound = LENGTH.pack(16) + LENGTH.pack(0) + two
+    found = _divided(sound, queries)
+    assert found is not None
+    assert found[0] is not None
+    assert (found[0].tolist(), found[1]) == ([1.0, 2.0], None)
+    for reply in (b"", two, sound[:-1], sound + b"x", LENGTH.pack(8) * 2 + two, sound[:8] + two):
+        assert _divided(reply, queries) is None

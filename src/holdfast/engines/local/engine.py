@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
@@ -76,12 +77,16 @@ class LocalEngine(Closing):
         *,
         progress: Progress | None = None,
     ) -> NDArray[np.float64]:
-        """The estimator's value on the blocks start, …, stop − 1, in that order; NaN for failures.
+        """The estimator's value on the blocks start, …, stop − 1, in that order.
+
+        NaN for failures, or what the estimator says that they are.
 
         `progress(done, total)` is called as blocks come back. The time is at most about
         2 · blocks · `block_time_limit` / workers, whatever the function does.
         """
-        return self._ask(self.job((estimator,), sums=False), start, stop, progress)
+        values = self._ask(self.job((estimator,), sums=False), start, stop, progress)
+        failure = estimator.failure
+        return values if math.isnan(failure) else np.where(np.isnan(values), failure, values)
 
     def sums(
         self,
@@ -116,6 +121,8 @@ class LocalEngine(Closing):
         """
         functions = (estimator, None) if rows else (estimator,)
         job = self.job(functions, sums=rows, explain=True)
+        if estimator.built_in:  # nothing of the user's runs: there is nothing to try
+            return Admission(False, 0, None, estimator.assumes)
         blocks = trial_blocks(self._store, job, open_table)
         return admit(
             job,

@@ -8,6 +8,7 @@ local_estimator(function, vectorised=True)   function({column: (blocks, t) array
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,8 +64,12 @@ class LocalEstimator:
     """Bounds of its value that hold whatever the data are, if known."""
     bounded_mean: bool = False
     """Whether its value on a block is the mean over rows of a term within `range`."""
+    failure: float = math.nan
+    """What it is on a block where it fails, if that is not the lowest value: for a loss, +∞."""
     rows: int | None = None
     """How many rows the original data must have, for predictions; None for all others."""
+    built_in: bool = False
+    """Whether it is Holdfast's own code: it treats rows and blocks apart and never fails."""
 
     @property
     def vectorised(self) -> bool:
@@ -119,18 +124,23 @@ def make_estimator(
     *,
     range: tuple[float, float] | None = None,  # noqa: A002 – as the field is called
     bounded_mean: bool = False,
+    failure: float = math.nan,
     rows: int | None = None,
+    built_in: bool = False,
 ) -> LocalEstimator:
     """An estimator from functions that are known to fit."""
     found = identify((function, batched))
     identity = None
     if found.digest is not None:
         package = version(_MODULES.get(block, block))
-        parts = (found.digest, block, package, columns)
+        parts: tuple[object, ...] = (found.digest, block, package, columns)
+        if not math.isnan(failure):
+            parts = (*parts, failure)
         identity = hashlib.sha256(repr(parts).encode("utf-8")).hexdigest()
     payload = pack((function, batched), found.modules)
     return LocalEstimator(
-        function, batched, columns, block, identity, name, payload, range, bounded_mean, rows
+        *(function, batched, columns, block, identity, name, payload, range, bounded_mean),
+        *(failure, rows, built_in),
     )
 
 

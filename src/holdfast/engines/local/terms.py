@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from holdfast.grids.values import floats_up
 from holdfast.protocols.source import WEIGHT_SCALE
 
-__all__ = ["block_sum", "block_value", "block_values", "row_terms"]
+__all__ = ["block_sum", "block_value", "block_values", "even_sums", "row_terms"]
 
 
 def block_value(result: object) -> float:
@@ -64,3 +64,13 @@ def block_sum(
         totals = np.bincount(unit, terms * keep)
         terms, keep = totals / np.maximum(counts, 1), counts > 0
     return int(np.floor(terms[keep] * WEIGHT_SCALE + 0.5).sum())
+
+
+def even_sums(terms: NDArray[np.float64], blocks: int) -> NDArray[np.float64]:
+    """`block_sum` of every block, where all have as many rows and every row is a unit.
+
+    >>> even_sums(np.array([1.0, 0.0, 1.0, 1.0]), 2) / WEIGHT_SCALE
+    array([1., 2.])
+    """
+    weights = np.floor(terms * WEIGHT_SCALE + 0.5)  # whole numbers: their sum is exact
+    return np.asarray(weights.reshape(blocks, -1).sum(axis=1))

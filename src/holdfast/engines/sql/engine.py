@@ -10,17 +10,19 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.arguments import real_number, whole_number
+from holdfast.combining import Combiner, Job
 from holdfast.engines.processes import Worker, WorkerDied, WorkerTimeout
 from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm
 from holdfast.engines.sql.queries import sums_query, values_query
-from holdfast.engines.sql.worker import Query, Setup
+from holdfast.engines.sql.worker import LENGTH, Query, Setup
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.protocols.source import WEIGHT_SCALE
 
@@ -34,6 +36,15 @@ _BATCH = 2**16  # blocks at once: DuckDB groups so many by their number
 _DISTINCT_BATCH = 2**10
 _BEYOND_DUCKDB = 2**29  # bytes that libraries and threads may take beside DuckDB's own limit
 _STARTS = 3
+# A store of so many bytes of numbers is kept in memory, and read in a moment: then most of the time
+# is the way to the process and back, and the questions that wait go there together.
+_SMALL = 2**22
+_TOGETHER = 16
+
+Progress = Callable[[int, int], None]
+Tick = Callable[[], None]
+Task = tuple[Query, float, Tick | None]  # within how many seconds, and what to call meanwhile
+Found = NDArray[np.generic] | None  # None: it failed
 
 
 class SqlEngine:
@@ -56,20 +67,32 @@ class SqlEngine:
         threads = whole_number("threads", threads or os.cpu_count() or 1, 1, 1024)
         columns = tuple((each.name, each.kind) for each in store.schema.columns)
         path = str(store.path.absolute())
-        self._setup = Setup(path, columns, threads, memory)
+        small = _is_small(store)
+        self._setup = Setup(path, columns, 1 if small else threads, memory, in_memory=small)
         self._store = store
         self._seconds = real_number("time_limit", time_limit, 0, open_low=True)
         self._block_seconds = real_number("block_time_limit", block_time_limit, 0, open_low=True)
         self._worker: Worker | None = None
         self._lock = threading.RLock()
+        self._tasks: Combiner[Task, Found] = Combiner(_TOGETHER if small else 1)
         self.fallbacks = 0
 
     def values(
-        self, estimator: SqlEstimator, start: int = 0, stop: int | None = None
+        self,
+        estimator: SqlEstimator,
+        start: int = 0,
+        stop: int | None = None,
+        *,
+        progress: Progress | None = None,
     ) -> NDArray[np.float64]:
-        """The value on each of the blocks start, …, stop − 1; NaN is a failure."""
+        """The value on each of the blocks start, …, stop − 1; NaN is a failure.
+
+        `progress(done, total)` is called while blocks are evaluated. If it raises, no more are, and
+        the exception is the caller's.
+        """
         batch = _DISTINCT_BATCH if estimator.distinct else _BATCH
-        return self._all(values_query(estimator), start, stop, batch).astype(np.float64)
+        sql = values_query(estimator)
+        return self._all(sql, start, stop, batch, progress=progress).astype(np.float64)
 
     def sums(
         self,
@@ -105,41 +128,70 @@ class SqlEngine:
         return whole_number("start", start, 0, last - 1), last
 
     def _all(
-        self, sql: str, start: int, stop: int | None, batch: int, *, integers: bool = False
+        self,
+        sql: str,
+        start: int,
+        stop: int | None,
+        batch: int,
+        *,
+        integers: bool = False,
+        progress: Progress | None = None,
     ) -> NDArray[np.generic]:
         first, last = self._bounds(start, stop)
         blocks = self._store.blocks
-        with self._lock:
-            parts = [
-                self._together(Query(sql, low, min(low + batch, last), blocks, integers))
-                for low in range(first, last, batch)
-            ]
+        parts = []
+        for low in range(first, last, batch):
+            query = Query(sql, low, min(low + batch, last), blocks, integers)
+            tick = None if progress is None else partial(progress, low - first, last - first)
+            parts.append(self._together(query, tick))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _together(self, query: Query) -> NDArray[np.generic]:
+    def _together(self, query: Query, tick: Tick | None) -> NDArray[np.generic]:
         """All blocks of a query at once, or else each by itself."""
-        found = self._run(query, self._seconds)
+        found = self._do(query, self._seconds, tick)
         if found is not None:
             return found
-        self.fallbacks += 1
-        return np.concatenate(list(self._one_by_one(query)))
+        with self._lock:
+            self.fallbacks += 1
+        return np.concatenate(list(self._one_by_one(query, tick)))
 
-    def _one_by_one(self, query: Query) -> Iterator[NDArray[np.generic]]:
+    def _one_by_one(self, query: Query, tick: Tick | None) -> Iterator[NDArray[np.generic]]:
         failure: NDArray[np.generic] = np.full(1, 0 if query.integers else np.nan)
         for block in range(query.start, query.stop):
             alone = Query(query.sql, block, block + 1, query.blocks, query.integers)
-            found = self._run(alone, self._block_seconds)
+            found = self._do(alone, self._block_seconds, tick)
             yield failure if found is None else found
 
-    def _run(self, query: Query, seconds: float) -> NDArray[np.generic] | None:
-        """What the worker says of a query, or None if it fails."""
+    def _do(self, query: Query, seconds: float, tick: Tick | None) -> Found:
+        if tick is not None:
+            tick()
+        return self._tasks.do(self._run_all, (query, seconds, tick))
+
+    def _run_all(self, jobs: list[Job[Task, Found]]) -> None:
+        """The queries of several threads in one message; if that fails, each by itself."""
+        tasks = [job.task for job in jobs]
+        with self._lock:
+            found = self._run(tasks)
+            if found is None:
+                found = [None] if len(tasks) == 1 else [self._alone(task) for task in tasks]
+        for job, each in zip(jobs, found, strict=True):
+            job.succeed(each)
+
+    def _alone(self, task: Task) -> Found:
+        query, seconds, _ = task  # its tick is for its own thread
+        return (self._run([(query, seconds, None)]) or [None])[0]
+
+    def _run(self, tasks: list[Task]) -> list[Found] | None:
+        """What the worker says of each query, or None if it did not say it in time."""
         worker = self._ready()
+        queries = [query for query, _, _ in tasks]
+        # Where queries go together they are short, and one must not end the others.
+        tick = tasks[0][2] if len(tasks) == 1 else None
         try:
-            reply = worker.call(query, seconds)
+            reply = worker.call(queries, min(seconds for _, seconds, _ in tasks), tick)
         except (WorkerDied, WorkerTimeout):
             return None
-        numbers = np.frombuffer(reply, np.int64 if query.integers else np.float64)
-        return numbers if len(numbers) == query.stop - query.start else None
+        return _divided(reply, queries)
 
     def _ready(self) -> Worker:
         """A worker that is alive. That none can be started does not depend on the data."""
@@ -155,3 +207,26 @@ class SqlEngine:
         remedy = "Look at the machine's memory and processes, and at the file of the blocks."
         needed = "a process with DuckDB"
         raise Infeasible("The SQL engine cannot start", needed, f"{_STARTS} have failed", remedy)
+
+
+def _is_small(store: BlockStore) -> bool:
+    """Whether there is little of it, whatever is in it: a text can be of any length."""
+    kinds = [each.kind for each in store.schema.columns]
+    return "text" not in kinds and 8 * store.manifest.block_rows * (len(kinds) + 3) <= _SMALL
+
+
+def _divided(reply: bytes, queries: list[Query]) -> list[Found] | None:
+    """The numbers of each query, None where it failed; None if the reply is not made so."""
+    start = LENGTH.size * len(queries)
+    if len(reply) < start:
+        return None
+    found: list[Found] = []
+    for query, (length,) in zip(queries, LENGTH.iter_unpack(reply[:start]), strict=True):
+        expected = LENGTH.size * (query.stop - query.start)
+        if length not in (0, expected) or start + length > len(reply):
+            return None
+        kind = np.int64 if query.integers else np.float64
+        numbers = np.frombuffer(reply, kind, length // LENGTH.size, start)
+        found.append(numbers if length else None)
+        start += length
+    return found if start == len(reply) else None

@@ -29,12 +29,16 @@ _VIEWS = {
 }
 
 
-def view(path: str, columns: Sequence[tuple[str, str]]) -> str:
-    """The statement that makes the file's columns a view, each of the type that it has here."""
+def view(path: str, columns: Sequence[tuple[str, str]], *, kept: bool = False) -> str:
+    """The statement that makes the file's columns a view, each of the type that it has here.
+
+    With `kept` it is a table, in memory.
+    """
     parts = [f"{_VIEWS[kind].format(quoted(name))} AS {quoted(name)}" for name, kind in columns]
     source = "'" + path.replace("'", "''") + "'"
     every = ", ".join(["__block", "__unit", *parts])
-    return f"CREATE VIEW {BLOCKS_VIEW} AS SELECT {every} FROM read_parquet({source})"
+    what = "TABLE" if kept else "VIEW"
+    return f"CREATE {what} {BLOCKS_VIEW} AS SELECT {every} FROM read_parquet({source})"
 
 
 def values_query(estimator: SqlEstimator) -> str:

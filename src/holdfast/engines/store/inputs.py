@@ -41,9 +41,11 @@ class Input(Closing):
         unit: Field | None,
         limits: Limits,
         session: Session,
+        ids: Field | None = None,
     ) -> None:
         self.fields = tuple(fields)
         self.unit = unit
+        self.ids = ids
         self.limits = limits
         self._table: _Table | None = table
         self._session = session
@@ -51,7 +53,7 @@ class Input(Closing):
 
     @property
     def schema(self) -> Schema:
-        """The columns that will be stored: all but the id of units."""
+        """The columns that will be stored: all but the ids of units and of rows."""
         return Schema(tuple(Column(each.name, str(each.kind)) for each in self.fields))
 
     def attach(self, session: Session) -> str:
@@ -65,7 +67,8 @@ class Input(Closing):
         if self._survey is None:
             session, tell = self._session, progress or no_progress
             table = self.attach(session)
-            self._survey = survey(session, table, self.fields, self.unit, tell)
+            fields = (*self.fields, *(() if self.ids is None else (self.ids,)))
+            self._survey = survey(session, table, fields, self.unit, tell)
             session.close()  # what follows has a session of its own, in the holdout's folder
         return self._survey
 
@@ -88,6 +91,7 @@ def open_input(
     data: Any,
     *,
     unit: str | None = None,
+    ids: str | None = None,
     columns: Sequence[str] | None = None,
     weight: object = None,
     missing: Sequence[str] = ("",),
@@ -100,8 +104,9 @@ def open_input(
 
     `data` is a pandas or Polars DataFrame, an Arrow table, a dictionary of arrays, a NumPy array
     (with fields, or with names in `columns`), or paths and patterns of CSV or Parquet files.
-    `unit` is the column whose equal values make one unit of several rows. `columns` keeps these
-    columns only. `missing` are the fields of a CSV file that mean that there is no value.
+    `unit` is the column whose equal values make one unit of several rows, `ids` one that names
+    every row; neither is stored. `columns` keeps these columns only. `missing` are the fields of
+    a CSV file that mean that there is no value.
     `scratch` is a folder for what does not fit into `memory_limit`.
 
     >>> import numpy as np
@@ -118,19 +123,19 @@ def open_input(
     session = Session(limits, scratch)
     try:
         origin = _origin(data, columns, missing, session, progress or no_progress)
-        names = check_names(_wanted(origin.names, columns, unit, data))
+        names = check_names(_wanted(origin.names, columns, unit, ids, data))
         table = origin.chosen(names, unit)
         found = session.described(table.attach(session))
         fields = [Field(n, found[n], kind_of(n, found[n], unit=n == unit)) for n in names]
-        stored = [each for each in fields if each.name != unit]
+        stored = [each for each in fields if each.name not in (unit, ids)]
         if not stored:
-            hint = "The id of units is not stored."
+            hint = "Ids are not stored."
             raise InvalidInput("data", list(names), "at least one column besides the id", hint)
     except BaseException:
         session.close()
         raise
-    ids = next((each for each in fields if each.name == unit), None)
-    return Input(table, stored, ids, limits, session)
+    units, rows = (next((each for each in fields if each.name == n), None) for n in (unit, ids))
+    return Input(table, stored, units, limits, session, rows)
 
 
 def _origin(
@@ -149,13 +154,17 @@ def _origin(
 
 
 def _wanted(
-    names: Sequence[object], columns: Sequence[str] | None, unit: str | None, data: Any
+    names: Sequence[object],
+    columns: Sequence[str] | None,
+    unit: str | None,
+    ids: str | None,
+    data: Any,
 ) -> Sequence[object]:
     """The names to keep, in the order of the data; those asked for must exist."""
-    asked = [*(columns or []), *([] if unit is None else [unit])]
+    asked = [*(columns or []), *(name for name in (unit, ids) if name is not None)]
     for name in asked:
         if name not in names:
-            what = "unit" if name == unit else "columns"
+            what = {unit: "unit", ids: "ids"}.get(name, "columns")
             index = getattr(getattr(data, "index", None), "names", [])
             hint = "It is in the index: call reset_index() first." if name in index else ""
             shown = ", ".join(str(each) for each in names[:12])

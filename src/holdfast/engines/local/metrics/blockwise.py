@@ -18,6 +18,7 @@ __all__ = [
     "balanced_accuracy",
     "brier",
     "error_rate",
+    "f1",
     "log_loss",
     "r_squared",
     "root_squared_error",
@@ -79,6 +80,19 @@ def balanced_accuracy(target: Array, predicted: Array) -> Values:
         shares += np.where(count > 0, right / np.maximum(count, 1), 0.0)
         labels += count > 0
     return _undefined(shares / np.maximum(labels, 1), target, predicted)
+
+
+def f1(target: Array, predicted: Array) -> Values:
+    """2·TP / (2·TP + FP + FN) for targets and predictions 0 and 1; 0 where there is no 1 at all.
+
+    >>> f1(np.array([[0, 1, 1], [0, 0, 0]]), np.array([[1, 1, 0], [0, 0, 0]]))
+    array([0.5, 0. ])
+    """
+    true, said = target == 1, predicted == 1
+    right = np.count_nonzero(true & said, axis=1)
+    both = np.count_nonzero(true, axis=1) + np.count_nonzero(said, axis=1)
+    values = 2 * right / np.maximum(both, 1)
+    return np.where(_binary(target) & _binary(predicted), values, np.nan)
 
 
 def squared_error(target: Array, predicted: Array) -> Values:

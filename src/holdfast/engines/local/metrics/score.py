@@ -7,6 +7,7 @@ are given for all rows of the data that the holdout was created from, in their o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,9 +30,19 @@ from holdfast.engines.local.metrics.table import (
 )
 from holdfast.errors import InvalidInput
 
-__all__ = ["score_estimator"]
+__all__ = [
+    "ROW",
+    "ModelScore",
+    "PredictionScore",
+    "Score",
+    "aligned",
+    "checked_predictions",
+    "checked_target",
+    "model_score",
+    "score_estimator",
+]
 
-_ROW = "__row"
+ROW = "__row"
 
 
 def score_estimator(
@@ -40,43 +51,67 @@ def score_estimator(
     *,
     target: str,
     features: Sequence[str] | None = None,
+    checked: bool = False,
 ) -> LocalEstimator:
     """The score of a model, or of predictions for all rows of the original data, as an estimator.
 
     A model has `predict` and, where the metric needs it, `predict_proba` or `decision_function`.
     Its features are those that it was fitted on, if it knows their names; else `features`; else
-    all columns but the target.
+    all columns but the target. `checked`: predictions are known to be what metric and target take.
 
     >>> scored = score_estimator(np.array([0, 1, 1]), "accuracy", target="y")
     >>> scored.range, scored.bounded_mean, scored.columns
     ((0.0, 1.0), True, ('y', '__row'))
     """
-    chosen = find_metric(metric)
-    if not isinstance(target, str):
-        raise InvalidInput("target", target, "the name of a column")
-    refuse_hidden("target", target)
+    chosen = metric if isinstance(metric, Metric) else find_metric(metric)
     score: Score
+    rows = None
+    columns: tuple[str, ...] | None
     if callable(getattr(model, "predict", None)):
-        names = _feature_names(model, checked_columns(features))
-        if names is not None and target in names:
-            raise InvalidInput("features", target, "columns other than the target")
-        score = ModelScore(model, chosen, target, names)
-        columns = None if names is None else (*names, target)
-        rows, name = None, type(model).__name__
+        score, columns, name = model_score(model, chosen, target, features)
     else:
-        predictions = _predictions(model)
-        score = PredictionScore(predictions, chosen, target)
-        columns, rows, name = (target, _ROW), len(predictions), "predictions"
+        predictions = checked_predictions(model)
+        score = PredictionScore(predictions, chosen, checked_target(target))
+        columns, rows = (target, ROW), len(predictions)
+        name = f"{chosen.name} of predictions for {target}"
     return make_estimator(
         score,
         None if chosen.needs == "scorer" else score.batch,
         columns,
         "pandas",
-        f"{chosen.name} of {name} for {target}",
+        name,
         range=chosen.range,
         bounded_mean=chosen.bounded_mean,
+        failure=_failure(chosen),
         rows=rows,
+        built_in=checked and chosen.function is None and not chosen.bounded_mean,
     )
+
+
+def _failure(metric: Metric) -> float:
+    """A loss that fails is the worst one, or it would be the best. (A mean's bar allows for it.)"""
+    return math.nan if metric.greater_is_better or metric.bounded_mean else math.inf
+
+
+def model_score(
+    model: object, metric: Metric, target: str, features: Sequence[str] | None
+) -> tuple[ModelScore, tuple[str, ...] | None, str]:
+    """A model's score, the columns that it takes, and what it is called."""
+    checked_target(target)
+    names = _feature_names(model, checked_columns(features))
+    if names is not None and target in names:
+        raise InvalidInput("features", target, "columns other than the target")
+    columns = None if names is None else (*names, target)
+    called = f"{metric.name} of {type(model).__name__} for {target}"
+    return ModelScore(model, metric, target, names), columns, called
+
+
+def checked_target(target: object) -> str:
+    """The name of a column of the data."""
+    if not isinstance(target, str):
+        raise InvalidInput("target", target, "the name of a column")
+    refuse_hidden("target", target)
+    return target
 
 
 class Score:
@@ -94,7 +129,7 @@ class Score:
     def batch(self, arrays: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
         """The metric of every block."""
         target = arrays[self.target]
-        predicted, classes = self._predict(arrays, target.shape)
+        predicted, classes = self.predict(arrays, target.shape)
         if self.metric.function is not None:
             return self._own(target, predicted)
         assert self.metric.batched is not None
@@ -117,7 +152,7 @@ class Score:
                 continue
         return values
 
-    def _predict(
+    def predict(
         self, arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]
     ) -> tuple[NDArray[Any], Any]:
         """Predictions for every row, and the classes that a model knows."""
@@ -137,7 +172,7 @@ class ModelScore(Score):
         super().__init__(metric, target)
         self.model, self.features = model, features
 
-    def _predict(
+    def predict(
         self, arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]
     ) -> tuple[NDArray[Any], Any]:
         names = [name for name in arrays if name != self.target]
@@ -192,17 +227,20 @@ class PredictionScore(Score):
     def __init__(self, predictions: NDArray[Any], metric: Metric, target: str) -> None:
         super().__init__(metric, target)
         self.predictions = predictions
+        self.scorer: Any = None
+        if metric.needs == "scorer":  # named here, it is loaded once a worker, not once a fork
+            from sklearn.metrics import get_scorer
 
-    def _predict(
+            self.scorer = get_scorer(metric.name)
+
+    def predict(
         self, arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]
     ) -> tuple[NDArray[Any], Any]:
-        return self.predictions[arrays[_ROW].astype(np.int64)].reshape(shape), None
+        return self.predictions[arrays[ROW].astype(np.int64)].reshape(shape), None
 
     def _scored(self, frame: Any) -> float:
-        from sklearn.metrics import get_scorer
-
-        scorer = get_scorer(self.metric.name)
-        predicted = self.predictions[_values(frame[_ROW]).astype(np.int64)]
+        scorer = self.scorer
+        predicted = self.predictions[_values(frame[ROW]).astype(np.int64)]
         target, predicted = aligned(_values(frame[self.target]), predicted)
         return float(scorer._sign * scorer._score_func(target, predicted, **scorer._kwargs))
 
@@ -247,7 +285,8 @@ def _feature_names(model: object, features: tuple[str, ...] | None) -> tuple[str
     return names
 
 
-def _predictions(values: object) -> NDArray[Any]:
+def checked_predictions(values: object) -> NDArray[Any]:
+    """One prediction for every row, as an array."""
     allowed = "a fitted model with predict, or one prediction for every row of the data"
     try:
         array = np.asarray(values)

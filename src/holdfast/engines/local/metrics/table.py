@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from holdfast.engines.local.metrics import blockwise
 from holdfast.errors import InvalidInput
 
-__all__ = ["Metric", "find_metric"]
+__all__ = [
+    "NAMES",
+    "NEEDS_LABEL",
+    "NEEDS_NUMBER",
+    "NEEDS_PROBABILITY",
+    "NEEDS_SCORE",
+    "UNIT",
+    "Metric",
+    "find_metric",
+]
 
 Range = tuple[float, float]
 
@@ -37,23 +46,44 @@ class Metric:
     """Whether it is the mean over rows of a term within the range."""
     function: Callable[..., object] | None = None
     """A metric of the user: function(target, predicted)."""
+    greater_is_better: bool = True
+    span: Range | None = None
+    """Where its values usually lie, if it has no range: where a grid may end without being told."""
+    binary: bool = False
+    """Whether targets must be 0 and 1."""
+    response: str = ""
+    """Which prediction scikit-learn's metric takes: a label or a score."""
+
+    @property
+    def predicted(self) -> str:
+        """What one prediction is: a label, a number, a probability or a score."""
+        return self.response or self.needs
 
     def negative(self, name: str) -> Metric:
         """The same with the other sign, as scikit-learn's searches want it."""
         turned = None if self.range is None else (0.0 - self.range[1], 0.0 - self.range[0])
-        return replace(self, name=name, sign=-1.0, range=turned)
+        span = None if self.span is None else (0.0 - self.span[1], 0.0 - self.span[0])
+        better = not self.greater_is_better
+        return replace(
+            self, name=name, sign=-1.0, range=turned, span=span, greater_is_better=better
+        )
 
 
+_LOSS: dict[str, Any] = {"greater_is_better": False}
 _ACCURACY = Metric("accuracy", NEEDS_LABEL, blockwise.accuracy, 1.0, UNIT, True)
-_ERROR = Metric("error_rate", NEEDS_LABEL, blockwise.error_rate, 1.0, UNIT, True)
+_ERROR = Metric("error_rate", NEEDS_LABEL, blockwise.error_rate, 1.0, UNIT, True, **_LOSS)
 _BALANCED = Metric("balanced_accuracy", NEEDS_LABEL, blockwise.balanced_accuracy, 1.0, UNIT)
-_SQUARED = Metric("mse", NEEDS_NUMBER, blockwise.squared_error)
-_ROOT = Metric("rmse", NEEDS_NUMBER, blockwise.root_squared_error)
-_ABSOLUTE = Metric("mae", NEEDS_NUMBER, blockwise.absolute_error)
+_F1 = Metric("f1", NEEDS_LABEL, blockwise.f1, 1.0, UNIT, binary=True)
+_SQUARED = Metric("mse", NEEDS_NUMBER, blockwise.squared_error, **_LOSS)
+_ROOT = Metric("rmse", NEEDS_NUMBER, blockwise.root_squared_error, **_LOSS)
+_ABSOLUTE = Metric("mae", NEEDS_NUMBER, blockwise.absolute_error, **_LOSS)
 _R_SQUARED = Metric("r2", NEEDS_NUMBER, blockwise.r_squared)
-_BRIER = Metric("brier", NEEDS_PROBABILITY, blockwise.brier, 1.0, UNIT, True)
-_LOG_LOSS = Metric("log_loss", NEEDS_PROBABILITY, blockwise.log_loss)
-_AREA = Metric("roc_auc", NEEDS_SCORE, blockwise.area_under_curve, 1.0, UNIT)
+_BRIER = Metric("brier", NEEDS_PROBABILITY, blockwise.brier, 1.0, UNIT, True, binary=True, **_LOSS)
+# A coin's log loss is 0.69; what lies beyond 2 is told as 2, the end of its grid.
+_LOG_LOSS = Metric(
+    "log_loss", NEEDS_PROBABILITY, blockwise.log_loss, span=(0.0, 2.0), binary=True, **_LOSS
+)
+_AREA = Metric("roc_auc", NEEDS_SCORE, blockwise.area_under_curve, 1.0, UNIT, binary=True)
 
 _TABLE: dict[str, Metric] = {
     "accuracy": _ACCURACY,
@@ -61,6 +91,7 @@ _TABLE: dict[str, Metric] = {
     "brier": _BRIER,
     "brier_score_loss": _BRIER,
     "error_rate": _ERROR,
+    "f1": _F1,
     "log_loss": _LOG_LOSS,
     "mae": _ABSOLUTE,
     "mean_absolute_error": _ABSOLUTE,
@@ -77,6 +108,7 @@ _TABLE: dict[str, Metric] = {
     "root_mean_squared_error": _ROOT,
     "zero_one_loss": _ERROR,
 }
+NAMES = tuple(_TABLE)
 _RANGES: dict[str, Range] = {
     "adjusted_mutual_info_score": (-1.0, 1.0),
     "adjusted_rand_score": (-0.5, 1.0),
@@ -125,7 +157,14 @@ def _from_scikit_learn(name: str) -> Metric:
     known = UNIT if name.startswith(_UNIT_FAMILIES) or family in _UNIT_FAMILIES else None
     limits = _RANGES.get(name, known)
     bounded = limits if limits is None or np.isfinite(limits).all() else None
-    return Metric(name, "scorer", range=bounded)
+    return Metric(name, "scorer", range=bounded, response=_response(name))
+
+
+def _response(name: str) -> str:
+    from sklearn.metrics import get_scorer
+
+    method = getattr(get_scorer(name), "_response_method", "predict")
+    return NEEDS_LABEL if method == "predict" else NEEDS_SCORE
 
 
 def _nearest(name: str, names: list[str]) -> str:

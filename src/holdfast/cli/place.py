@@ -1,0 +1,48 @@
+"""Where a holdout is: in a folder, or on a server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from holdfast.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from holdfast.client import Client
+    from holdfast.holdout import Holdout
+
+__all__ = ["Place", "Token", "is_url", "opened"]
+
+Place = Annotated[
+    str,
+    typer.Argument(
+        metavar="DIR-OR-URL", help="The holdout's folder, or http://HOST:PORT/holdouts/NAME."
+    ),
+]
+Token = Annotated[
+    str | None,
+    typer.Option(help="For a URL. Better in the variable HOLDFAST_TOKEN: others see commands."),
+]
+
+
+def is_url(place: str) -> bool:
+    """Whether a place is on a server, and no folder.
+
+    >>> is_url("https://data.example.org/holdouts/flights"), is_url("flights.holdfast")
+    (True, False)
+    """
+    return place.lower().startswith(("http://", "https://"))
+
+
+def opened(place: str, token: str | None = None) -> Holdout | Client:
+    """The holdout in a folder, or a client for one on a server: both are asked alike."""
+    if is_url(place):
+        from holdfast.client import Client
+
+        return Client(place, token)
+    if token is not None:
+        raise InvalidInput("token", "(not shown)", "left out for a folder")
+    from holdfast.holdout import Holdout
+
+    return Holdout.open(place)

@@ -1,0 +1,191 @@
+"""Gates: does a score reach a threshold? One verification on one side, and what it certifies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from typing import Any, Literal
+
+from holdfast.errors import InvalidInput
+from holdfast.holdout.clerk import Clerk
+from holdfast.holdout.scores import Judged
+from holdfast.holdout.sets import Offer
+from holdfast.protocols.answers import Verdict
+from holdfast.theory.verdict_bars import verdict_bar
+
+__all__ = [
+    "Gate",
+    "Side",
+    "gate_offer",
+    "refuse_hidden_failures",
+    "rounded_down",
+    "rounded_up",
+    "side_of",
+    "told",
+]
+
+Side = Literal["at least", "at most"]
+_GATE = "gate"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A verdict on a threshold, and what follows from it for the score on fresh data.
+
+    `low` and `high` bound the score where it is a mean of terms between 0 and 1; else they are
+    None. Exhausted, nothing is said: then the gate is not passed, and has not failed either.
+    """
+
+    verdict: Verdict
+    metric: str
+    claim: Side
+    low: float | None
+    high: float | None
+    certifies: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the threshold was confirmed."""
+        return self.verdict.verdict == "yes"
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing was drawn, for no refusal is left to pay with."""
+        return self.verdict.verdict == "exhausted"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict's plain data, and the gate's."""
+        return {
+            **self.verdict.to_dict(),
+            "type": "verdict",
+            "passed": self.passed,
+            "metric": self.metric,
+            "claim": self.claim,
+            "low": self.low,
+            "high": self.high,
+            "certifies": self.certifies,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Gate:
+        """What `to_dict` wrote."""
+        names = [each.name for each in fields(Verdict)]
+        verdict = Verdict(**{name: data[name] for name in names})
+        more = (data[name] for name in ("metric", "claim", "low", "high", "certifies"))
+        return cls(verdict, *more)
+
+    def __str__(self) -> str:
+        word = "exhausted" if self.exhausted else "pass" if self.passed else "fail"
+        lines = [
+            f"{word}: {self.metric} {self.claim} {self.verdict.guess:.12g}?",
+            f"  {self.certifies}",
+            f"  price {self.verdict.price:.4g}, {self.verdict.budget_left:.4g} left"
+            + (
+                ""
+                if self.verdict.refusals_left is None
+                else f"; {self.verdict.refusals_left:,} refusals left"
+            ),
+        ]
+        return "\n".join([*lines, f"  receipt {self.verdict.receipt}"][: 3 + bool(self.receipt)])
+
+    @property
+    def receipt(self) -> str:
+        """The verdict's receipt."""
+        return self.verdict.receipt
+
+
+def side_of(at_least: float | None, at_most: float | None) -> tuple[Side, float]:
+    """The side and the threshold: one of the two must be given."""
+    if at_least is not None and at_most is None:
+        return "at least", at_least
+    if at_most is not None and at_least is None:
+        return "at most", at_most
+    raise InvalidInput("at_least, at_most", (at_least, at_most), "one of them")
+
+
+def gate_offer(clerk: Clerk, by: str | None) -> Offer:
+    """The part of the plan that verifies one side of a guess."""
+    hint = (
+        "A plan is made before the data are sealed, with a part for guesses: "
+        "holdfast create … --protocols gate=200 --refusals 10, or "
+        "joint_plan(Guesses(200, refusals=10, tail_low=1e-6, tail_high=1 - 1e-6, sides=1))."
+    )
+    if by is None and any(offer.name == _GATE for offer in clerk.offers):
+        by = _GATE  # made for this, where the plan has other guesses too
+    try:
+        offer = clerk.offer("verify", by)
+    except InvalidInput:
+        if by is not None:
+            raise
+        raise InvalidInput("plan", "no part for guesses", "one that can verify", hint) from None
+    if offer.protocol not in ("verify", "exact-verify"):
+        raise InvalidInput("plan", offer.protocol, "one with a part for guesses", hint)
+    return offer
+
+
+def refuse_hidden_failures(score: Judged, claim: Side) -> None:
+    """Refuse a claim that a model would pass by failing: a failure counts as the lowest value."""
+    loss = not score.scorer.greater_is_better and score.scorer.metric.bounded_mean
+    if loss and claim == "at most" and (score.model or not score.terms):
+        hint = "Where it fails on a block it would pass. Gate accuracy with at_least instead."
+        raise InvalidInput("at_most", score.scorer.name, "left out for a model's losses", hint)
+
+
+def told(clerk: Clerk, score: Judged, claim: Side, verdict: Verdict) -> Gate:
+    """The gate that a verdict is, with what it certifies in plain words."""
+    name, units = score.scorer.name, clerk.charter.manifest.block_units
+    if verdict.verdict == "exhausted":
+        words = "no refusal is left: nothing was drawn, and nothing is said"
+        return Gate(verdict, name, claim, None, None, words)
+    low = high = None
+    if score.terms:
+        low, high = verdict_bar(
+            *(verdict.guess, claim, verdict.verdict == "yes", units),
+            *(verdict.tail_low, verdict.tail_high),
+        )
+        if score.model:  # a failure counts as the lowest value: it can hide a higher score
+            high = 1.0
+    sure = "certified" if verdict.certified else "NOT certified (the holdout is seeded)"
+    words = _bar(name, low, high) or _quantile(name, claim, verdict, units)
+    return Gate(verdict, name, claim, low, high, f"{sure}: {words}")
+
+
+def _bar(name: str, low: float | None, high: float | None) -> str:
+    if low is not None and low > 0:
+        return f"the {name} on fresh data is at least {rounded_down(low)}"
+    if high is not None and high < 1:
+        return f"the {name} on fresh data is at most {rounded_up(high)}"
+    small = f"no bound on the {name} beside its range"
+    return "" if low is None else small
+
+
+def _quantile(name: str, claim: Side, verdict: Verdict, units: int) -> str:
+    block = f"a fresh block of {units:,} units has a {name} of"
+    if verdict.verdict == "yes":
+        share = rounded_down(verdict.tail_low)
+        return f"{block} {claim} {verdict.guess:.12g} with probability above {share}"
+    if verdict.tail_high > 1 - 1e-4:
+        share = rounded_down(1 - verdict.tail_high)
+        return f"{block} {claim} {verdict.guess:.12g} fails with probability above {share}"
+    share = rounded_up(verdict.tail_high)
+    return f"{block} {claim} {verdict.guess:.12g} with probability below {share}"
+
+
+def rounded_down(value: float, digits: int = 4) -> str:
+    """A bound for people, never above it.
+
+    >>> rounded_down(0.80995), rounded_down(1e-6), rounded_up(0.88491), rounded_up(0.25)
+    ('0.8099', '1e-06', '0.885', '0.25')
+    """
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def rounded_up(value: float, digits: int = 4) -> str:
+    """A bound for people, never below it."""
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def _rounded(value: float, digits: int, direction: str) -> str:
+    number = Context(digits, direction).create_decimal(repr(value))
+    return f"{float(number):.{digits}g}"

@@ -1,0 +1,265 @@
+"""The leaderboard: entries as a fold over the ledger, ranked with their error bars.
+
+A submission is answered like any question. Then a note is written beside the answer:
+
+    noted   {submission: {name, metric, greater, asker?, recorded: row number, improved?}}
+
+The value of an entry is that of the recorded row, so that a note can add nothing but a name to it.
+Error bars hold for all answers at once: an entry may be the best of many, and two entries whose
+bars overlap are tied.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from holdfast.errors import Damaged, InvalidInput
+from holdfast.holdout.door import Door
+from holdfast.holdout.gates import rounded_down, rounded_up
+from holdfast.holdout.scores import is_score, is_score_of
+from holdfast.ledger.receipts import Receipt
+from holdfast.ledger.rows import Row
+
+__all__ = ["MOST_NAMES", "Board", "Entry", "Standings", "submission_fits"]
+
+
+MOST_NAMES = 10_000
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The best submission of one name, and how many there were.
+
+    Without a score (`value` is None) all that is known is that it was no improvement.
+    """
+
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    at: str
+    receipt: str
+    asker: str | None
+    improved: bool | None
+    submissions: int
+    rank: int | None = None
+    rank_low: int | None = None
+    rank_high: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, without who asked."""
+        return {name: value for name, value in asdict(self).items() if name != "asker"}
+
+
+@dataclass(frozen=True)
+class Standings:
+    """The entries for one metric, the best first."""
+
+    metric: str
+    greater_is_better: bool
+    entries: tuple[Entry, ...]
+
+    @property
+    def best(self) -> Entry | None:
+        """The entry with the best score, if there is one."""
+        return next((each for each in self.entries if each.value is not None), None)
+
+    @property
+    def ties(self) -> int:
+        """How many entries could be the best: no other's bar lies beyond theirs."""
+        return sum(each.rank_low == 1 for each in self.entries)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "metric": self.metric,
+            "greater_is_better": self.greater_is_better,
+            "entries": [each.to_dict() for each in self.entries],
+            "ties": self.ties,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Standings:
+        """What `to_dict` wrote; who asked is not in it."""
+        names = {each.name for each in fields(Entry)} - {"asker"}
+        entries = tuple(
+            Entry(**{name: each[name] for name in names}, asker=None) for each in data["entries"]
+        )
+        return cls(data["metric"], data["greater_is_better"], entries)
+
+    def __str__(self) -> str:
+        lines = [f"{'rank':>9}  {'name':<24} {self.metric}"]
+        for each in self.entries:
+            if each.value is None:
+                lines.append(f"{'':>9}  {each.name:<24} not an improvement")
+                continue
+            rank = f"{each.rank_low}–{each.rank_high}"
+            low = "?" if each.low is None else rounded_down(each.low)
+            high = "?" if each.high is None else rounded_up(each.high)
+            lines.append(f"{rank:>9}  {each.name:<24} {each.value:.4g}   [{low}, {high}]")
+        return "\n".join(lines)
+
+
+@dataclass
+class _Kept:
+    """The best submission of one asker under one name."""
+
+    best: tuple[Row, Row] | None = None  # the note, and the answer
+    unimproved: tuple[Row, Row] | None = None
+    recorded: set[int] = field(default_factory=set)
+
+
+class Board:
+    """What the ledger says of submissions, read on from where it was left."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._lock = threading.Lock()
+        self._number = 0
+        self._kept: dict[str, dict[tuple[str | None, str], _Kept]] = {}
+        self._scores: dict[int, Row] = {}  # answers that a note may name
+
+    def check_room(self, name: str, metric: str, asker: str | None) -> None:
+        """Refuse yet another name, before anything is asked: names are free, and rows are not."""
+        with self._lock:
+            self._read(self._door.ledger.rows(self._number))
+            names = [each for who, each in self._kept.get(metric, {}) if who == asker]
+        if name not in names and len(names) >= MOST_NAMES:
+            hint = "Submit under a name that you have used."
+            raise InvalidInput("name", name, f"one of at most {MOST_NAMES:,} for each asker", hint)
+
+    def note(
+        self,
+        name: str,
+        metric: str,
+        greater_is_better: bool,
+        asker: str | None,
+        recorded: int,
+        improved: bool | None,
+    ) -> None:
+        """Write that a recorded answer is a submission; the second time there is nothing to do."""
+        with self._lock, self._door.writing() as (transaction, books):
+            self._read(transaction.rows(self._number))
+            kept = self._kept.get(metric, {}).get((asker, name))
+            if kept is not None and recorded in kept.recorded:
+                return
+            note: dict[str, Any] = {
+                "name": name,
+                "metric": metric,
+                "greater": greater_is_better,
+                "recorded": recorded,
+            }
+            note |= {} if asker is None else {"asker": asker}
+            note |= {} if improved is None else {"improved": improved}
+            row = transaction.append("noted", {"submission": note})
+            books.read([row])
+        self._door.witness.see(Receipt(self._door.ledger.holdout, row.number, row.digest))
+
+    def standings(self, metric: str, greater_is_better: bool) -> Standings:
+        """The entries of a metric as of now."""
+        with self._lock:
+            self._read(self._door.ledger.rows(self._number))
+            kept = self._kept.get(metric, {})
+            made = [self._entry(name, asker, each) for (asker, name), each in kept.items()]
+        return Standings(metric, greater_is_better, ranked(made, greater_is_better))
+
+    def _read(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            if row.kind == "recorded" and is_score(row.body["question"]["estimator"]["text"]):
+                self._scores[row.number] = row
+            elif row.kind == "noted" and "submission" in row.body:
+                self._add(row)
+            self._number = row.number
+
+    def _add(self, row: Row) -> None:
+        note = row.body["submission"]
+        recorded = self._scores.get(note["recorded"])
+        if not submission_fits(row, recorded):
+            remedy = "Put back the newest copy of the folder, and check it."
+            what, expected = f"Row {row.number} of the ledger", "a submission with its answer"
+            raise Damaged(what, expected, repr(note)[:80], remedy)
+        assert recorded is not None
+        board = self._kept.setdefault(note["metric"], {})
+        kept = board.setdefault((note.get("asker"), note["name"]), _Kept())
+        kept.recorded.add(recorded.number)
+        if note.get("improved") is False:
+            kept.unimproved = row, recorded
+        elif kept.best is None or _better(recorded, kept.best[1], note["greater"]):
+            kept.best = row, recorded
+
+    def _entry(self, name: str, asker: str | None, kept: _Kept) -> Entry:
+        found = kept.best or kept.unimproved
+        assert found is not None  # a note is one or the other
+        note, recorded = found
+        answer = recorded.body["answer"] if kept.best is not None else {}
+        receipt = Receipt(self._door.ledger.holdout, recorded.number, recorded.digest)
+        return Entry(
+            name=name,
+            value=_number(answer.get("value")),
+            low=_number(answer.get("low")),
+            high=_number(answer.get("high")),
+            at=note.at,
+            receipt=str(receipt),
+            asker=asker,
+            improved=note.body["submission"].get("improved"),
+            submissions=len(kept.recorded),
+        )
+
+
+def submission_fits(row: Row, recorded: Row | None) -> bool:
+    """Whether a note names a recorded score of predictions by its metric."""
+    note: Mapping[str, Any] = row.body["submission"]
+    if recorded is None or recorded.kind != "recorded" or recorded.number >= row.number:
+        return False
+    answer, question = recorded.body["answer"], recorded.body["question"]
+    if answer is None or not isinstance(note["name"], str) or not isinstance(note["greater"], bool):
+        return False
+    wanted = "verdict" if note.get("improved") is False else "answer"
+    text = question["estimator"]["text"]
+    return answer["type"] == wanted and is_score_of(str(note["metric"]), text)
+
+
+def _better(one: Row, two: Row, greater_is_better: bool) -> bool:
+    a, b = (float(row.body["answer"]["value"]) for row in (one, two))
+    return a > b if greater_is_better else a < b
+
+
+def _number(value: Any) -> float | None:
+    """A number of the ledger; infinities are written as text there."""
+    found = None if value is None else float(value)
+    return found if found is not None and math.isfinite(found) else None
+
+
+def ranked(entries: Iterable[Entry], greater_is_better: bool) -> tuple[Entry, ...]:
+    """The entries in order, with the ranks that their error bars allow.
+
+    rank_low is 1 + the entries whose bar lies entirely beyond, rank_high the entries less those
+    whose bar lies entirely behind.
+    """
+    sign = 1.0 if greater_is_better else -1.0
+    every = sorted(entries, key=lambda each: each.at)
+    scored = [each for each in every if each.value is not None]
+    scored.sort(key=lambda each: -sign * (each.value or 0.0))
+    bars = [_bar(each, sign) for each in scored]
+    lows, highs = sorted(low for low, _ in bars), sorted(high for _, high in bars)
+    values = sorted(sign * (each.value or 0.0) for each in scored)
+    made = []
+    for each, (low, high) in zip(scored, bars, strict=True):
+        beyond = len(lows) - bisect_right(lows, high)
+        behind = bisect_left(highs, low)
+        better = len(values) - bisect_right(values, sign * (each.value or 0.0))
+        ranks = {"rank": 1 + better, "rank_low": 1 + beyond, "rank_high": len(scored) - behind}
+        made.append(Entry(**{**asdict(each), **ranks}))
+    return (*made, *(each for each in every if each.value is None))
+
+
+def _bar(entry: Entry, sign: float) -> tuple[float, float]:
+    """The bar with larger numbers for better scores; where there is no end, it has none."""
+    low = -math.inf if entry.low is None else entry.low
+    high = math.inf if entry.high is None else entry.high
+    return (low, high) if sign > 0 else (-high, -low)

@@ -1,0 +1,77 @@
+"""The app: routes, errors and reception put together."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.responses import FileResponse
+from fastapi.staticfiles import StaticFiles
+
+from holdfast.server.faults import add_handlers, document_errors
+from holdfast.server.logs import log_request
+from holdfast.server.reception import Reception
+from holdfast.server.routes import asking, custodian, leaderboard, looking, operations
+from holdfast.server.service import Service
+from holdfast.server.settings import Settings
+
+__all__ = ["SETTINGS_VARIABLE", "create_app", "from_environment"]
+
+SETTINGS_VARIABLE = "HOLDFAST_SERVER_SETTINGS"
+_PAGE = Path(__file__).parent / "page"
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """An app that serves these holdouts. They are open from here until its shutdown."""
+    service = Service(settings)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.close()
+
+    app = FastAPI(
+        title="Holdfast",
+        version=version("holdfast"),
+        description="Ask one holdout adaptively chosen questions, and know what each answer is "
+        "worth.",
+        openapi_url="/api/openapi.json",
+        docs_url=None,  # their pages load scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,  # to an address that the client has named
+        lifespan=lifespan,
+    )
+    app.state.service = service
+    add_handlers(app)
+    for each in (operations, asking, looking, leaderboard, custodian):
+        app.include_router(each.router)
+    app.mount("/page", StaticFiles(directory=_PAGE), name="page")
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(_PAGE / "index.html")
+
+    document_errors(app)
+
+    def done(facts: dict[str, Any]) -> None:
+        service.counts.request(facts)
+        log_request(facts)
+
+    app.add_middleware(Reception, settings=settings, done=done)
+    return app
+
+
+def from_environment() -> FastAPI:
+    """The app of a worker process, whose parent has left the settings in its environment."""
+    app = create_app(Settings.from_json(os.environ[SETTINGS_VARIABLE]))
+    # What is loaded now stays: the search for cycles need not go through it again and again.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(5_000, 10, 5)
+    return app

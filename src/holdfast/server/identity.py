@@ -1,0 +1,128 @@
+"""Identity: who is asking, and what they may do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from holdfast.holdout import Holdout
+from holdfast.holdout.door import Pace
+from holdfast.holdout.grants import Asker, Grant, Role
+from holdfast.server.faults import Fault
+from holdfast.server.hosting import Hosted, Hosts
+
+__all__ = ["Doorman", "Seat"]
+
+_ANYONE = "anyone"  # who asks without a token
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One asker at one holdout."""
+
+    hosted: Hosted
+    grant: Grant | None
+    """None where no token is needed."""
+    pace: Pace
+
+    @property
+    def role(self) -> Role:
+        """What they may do. Whoever needs no token is an analyst, never a custodian."""
+        return "analyst" if self.grant is None else self.grant.role
+
+    @property
+    def asker(self) -> Asker:
+        """Whom their questions are recorded for."""
+        return Asker(_ANYONE) if self.grant is None else self.grant.asker
+
+    @property
+    def holdout(self) -> Holdout:
+        """The holdout, asked on their behalf."""
+        return self.hosted.holdout.on_behalf(self.asker, self.pace)
+
+    def cancellable(self, wanted: Callable[[], None]) -> Seat:
+        """A seat whose answers are recorded only if `wanted` does not raise at the end of a slot.
+
+        Whether an evaluation had ended when it was cancelled is then not seen.
+        """
+
+        def pace(start: float) -> None:
+            self.pace(start)
+            wanted()
+
+        return replace(self, pace=pace)
+
+    def request(self, key: str | None) -> str | None:
+        """Their idempotency key, which nobody else can use."""
+        return None if key is None else f"{self.asker.id}/{key}"
+
+
+class Doorman:
+    """Lets in whoever has a token that holds."""
+
+    def __init__(self, hosts: Hosts, *, open_to_all: bool, pace: Pace) -> None:
+        self._hosts, self._open, self._pace = hosts, open_to_all, pace
+
+    def seat(self, name: str, token: str | None, role: Role) -> Seat:
+        """A seat at this holdout for at least this role, or a `Fault`.
+
+        A token for another holdout does not even learn that this one exists.
+        """
+        hosted = self._hosts.get(name)
+        if token is None:
+            if hosted is not None and self._open and hosted.open_to_all:
+                return _allowed(Seat(hosted, None, self._pace), role)
+            raise _unknown()
+        grant = None if hosted is None else hosted.holdout.access.identify(token)
+        if grant is None:
+            if self.known(token):
+                raise Fault("not_found", "There is no such holdout for this token.")
+            raise _unknown()
+        assert hosted is not None
+        return _allowed(Seat(hosted, grant, self._pace), role)
+
+    def seats(self, token: str | None) -> list[Seat]:
+        """All seats that a token, or none, has here."""
+        found = []
+        for hosted in self._hosts:
+            if token is not None:
+                grant = hosted.holdout.access.identify(token)
+                if grant is not None:
+                    found.append(Seat(hosted, grant, self._pace))
+            elif self._open and hosted.open_to_all:
+                found.append(Seat(hosted, None, self._pace))
+        if not found:
+            raise _unknown()
+        return found
+
+    def again(self, seat: Seat) -> Seat:
+        """The seat as it is now: a token may have ended since, or have another quota."""
+        if seat.grant is None:
+            if not seat.hosted.open_to_all:
+                raise _unknown()
+            return seat
+        now = datetime.now(UTC)
+        for grant in seat.hosted.holdout.access.grants():
+            if grant.id == seat.grant.id and grant.valid(now):
+                return replace(seat, grant=grant)
+        raise _unknown()
+
+    def known(self, token: str) -> bool:
+        """Whether the token holds at any holdout here."""
+        return any(each.holdout.access.identify(token) is not None for each in self._hosts)
+
+
+def _allowed(seat: Seat, role: Role) -> Seat:
+    allowed = seat.grant.allows(role) if seat.grant is not None else role != "custodian"
+    if not allowed:
+        raise Fault("forbidden", f"This needs the role {role}; yours is {seat.role}.")
+    return seat
+
+
+def _unknown() -> Fault:
+    message = (
+        "A token is needed that holds: send `Authorization: Bearer TOKEN`. It may have expired or "
+        "been revoked; the custodian makes one with `holdfast token create`."
+    )
+    return Fault("unauthorized", message)

@@ -1,0 +1,117 @@
+// The budget: what is spent of each set, what the rest still buys, and the promise.
+
+import { Newest, isAbort, send } from "./api.js";
+import { byId, el, fill } from "./elements.js";
+import { amount, count, counted, number, percent, shortReceipt } from "./format.js";
+import { bus, path, session } from "./session.js";
+import { receiptButton, table } from "./table.js";
+import { reached, trouble } from "./trouble.js";
+
+const EVERY = 30_000; // others spend the same budget
+const GRIDS = [2, 8, 32, 128, 1024];
+const newest = new Newest();
+
+/** Show the budget, and look again whenever it may have changed. */
+export function startGauge() {
+  bus.addEventListener("holdout", load);
+  bus.addEventListener("spent", load);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) load(); });
+  setInterval(() => { if (!document.hidden) load(); }, EVERY);
+  byId("buys").open = matchMedia("(min-width: 1061px)").matches;
+}
+
+async function load() {
+  if (session.holdout === null) return newest.cancel();
+  const signal = newest.next();
+  const gauges = byId("gauges");
+  if (gauges.dataset.holdout !== session.holdout.name) fill(gauges, el("p", { class: "soft" }, "Loading…"));
+  try {
+    const status = await send("GET", path("status"), { signal, retries: 2 });
+    reached();
+    show(status);
+    gauges.dataset.holdout = session.holdout.name;
+    fill(byId("buys-body"), ...boughtBy(status), await prices(signal));
+  } catch (error) {
+    if (!isAbort(error)) trouble(error);
+  }
+  return undefined;
+}
+
+function show(status) {
+  const gauges = status.sets.map((set) => gauge({
+    label: status.sets.length > 1 || set.name !== "main" ? `Set ${set.name}` : "Spent",
+    share: Math.min(1, set.spent / set.budget),
+    note: `${left(set)} left of ${amount(set.budget)}${unsettled(set)}`,
+  }));
+  if (status.quota) gauges.push(...quotaGauges(status.quota));
+  const known = status.certified ? null : el("p", { class: "note" }, "Seeded: nothing is certified.");
+  const reason = status.new_budget;
+  const again = reason && el("p", { class: "note" }, `A new budget for known data, because: ${reason}`);
+  fill(byId("gauges"), known, again, ...gauges);
+  byId("promise-line").textContent = `The promise: all answers at once, with confidence ${number(status.confidence)}`;
+  fill(byId("promise-body"), `It assumes: ${status.assumes}. `,
+    `${count(status.units)} units in ${count(status.blocks)} blocks of ${count(status.block_units)}; `,
+    `${counted(status.answers, "question")} answered. Receipt of the ledger: `, receiptButton(status.receipt));
+  byId("promise-body").lastChild.title = `${shortReceipt(status.receipt)}: ${status.receipt}`;
+}
+
+/** What is used of the share that is one's own: of budget, questions or refusals, whichever is most. */
+function quotaGauges({ share, used }) {
+  return Object.entries(used).map(([name, spentShare]) => gauge({
+    label: Object.keys(used).length > 1 ? `Your quota of ${name}` : "Your quota",
+    share: Math.min(1, spentShare / share),
+    note: `${percent(spentShare)} of the ${percent(share)} that are yours, of what you used most of`,
+  }));
+}
+
+const unsettled = (set) =>
+  (set.unsettled ? `; ${counted(set.unsettled, "question")} reserved and not recorded: charged in full` : "");
+
+function left(set) {
+  const rest = amount(Math.max(0, set.budget - set.spent));
+  return set.currency === "stability" ? rest : `${rest} ${set.currency}`;
+}
+
+/** One gauge, read out as a meter. */
+function gauge({ label, share, note }) {
+  const state = share >= 0.999 ? "out" : share > 0.8 ? "low" : "";
+  const bar = el("span", { class: `gauge-fill ${state}` });
+  bar.style.width = `${100 * share}%`;
+  return el("div", { class: "gauge" },
+    el("div", { class: "gauge-head" }, el("span", {}, label), el("b", {}, percent(share))),
+    el("div", {
+      class: "gauge-track", role: "meter", "aria-label": label, "aria-valuemin": 0, "aria-valuemax": 100,
+      "aria-valuenow": Math.round(1000 * share) / 10, "aria-valuetext": `${percent(share)} spent; ${note}`,
+    }, bar),
+    el("p", { class: "gauge-note" }, note));
+}
+
+/** The parts, and what each could still answer, were all the rest spent on it. */
+function boughtBy(status) {
+  const parts = status.sets.flatMap((set) => set.parts);
+  const refusals = parts.some((part) => part.refusals_left !== null);
+  const columns = [{ label: "Part" }, { label: "Questions", class: "num" }];
+  if (refusals) columns.push({ label: "Refusals", class: "num" });
+  const rows = parts.map((part) => ({ cells: [
+    part.name, count(part.questions_left),
+    ...(refusals ? [part.refusals_left === null ? "–" : count(part.refusals_left)] : []),
+  ] }));
+  return [table({ caption: "More of each, were all the rest spent on it", columns, rows, lead: true })];
+}
+
+/** What a question costs by the size of its grid; null where the plan has no such prices. */
+async function prices(signal) {
+  try {
+    const { parts } = await send("GET", path("left"), { signal });
+    const part = parts.find((each) => each.grids?.length);
+    if (!part) return null;
+    const columns = [{ label: "Grid" }, { label: "Price", class: "num" }, { label: "Questions", class: "num" }];
+    const rows = part.grids.filter((each) => GRIDS.includes(each.grid)).map((each) => ({ cells: [
+      counted(each.grid, "point"), amount(each.price), count(each.questions_left),
+    ] }));
+    return table({ caption: `Price of ${part.name} by the size of the grid`, columns, rows, lead: true });
+  } catch (error) {
+    if (isAbort(error)) throw error;
+    return null; // a table less is no trouble
+  }
+}

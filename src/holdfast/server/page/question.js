@@ -1,0 +1,126 @@
+// The question in the form: which fields it has, what they say, whose fault an error is.
+
+import { freshKey } from "./api.js";
+import { byId, el, fill, options } from "./elements.js";
+import { session } from "./session.js";
+
+const VERBS = {
+  ask: ["Estimate", "The estimator's value on fresh data, as a point of the grid."],
+  mean: ["Mean", "The mean of a term between 0 and 1 (true is 1); with an error bar, where nothing filters."],
+  interval: ["Interval", "An interval that encloses the estimator's median on fresh data."],
+  verify: ["Verify", "Whether a guess is right: nearly free while it is."],
+  correct: ["Correct", "A guess is confirmed, or a value answers in its place."],
+};
+const TERM = { name: "Term", help: "A condition or a number between 0 and 1, such as age >= 65." };
+const AGGREGATE = { name: "Estimator", help: "An SQL aggregate of one block, such as avg(age) or corr(age, score)." };
+
+// Which field an error names; what is not here is said beside the button.
+const FIELDS = {
+  question: "estimator", estimator: "estimator", term: "estimator", sql: "estimator", where: "where-text",
+  filter: "where-text", grid: "grid", low: "grid", high: "grid", step: "grid", points: "grid", scale: "grid",
+  guess: "guess", tolerance: "tolerance", claim: "claim", by: "part",
+};
+const INPUTS = [...new Set(Object.values(FIELDS))];
+
+let verbs = {};
+
+/** The chosen verb. */
+const verb = () => document.querySelector("input[name=verb]:checked")?.value ?? null;
+
+/** Offer what the plan offers. */
+export function offer(found) {
+  const before = verb();
+  verbs = found;
+  const names = Object.keys(VERBS).filter((name) => name in verbs);
+  fill(byId("verbs"), names.map((name) => el("label", {},
+    el("input", { type: "radio", name: "verb", value: name, "aria-describedby": "verb-help" }), VERBS[name][0])));
+  const chosen = names.includes(before) ? before : names[0];
+  const first = document.querySelector(`input[name=verb][value="${chosen}"]`);
+  if (first) first.checked = true;
+  arrange();
+}
+
+/** Show the fields of the verb, and no others. */
+export function arrange() {
+  const now = verb();
+  for (const field of document.querySelectorAll("#ask [data-verbs]")) {
+    field.hidden = !field.dataset.verbs.split(" ").includes(now);
+  }
+  const text = now === "mean" ? TERM : AGGREGATE;
+  byId("verb-help").textContent = VERBS[now]?.[1] ?? "";
+  byId("estimator-label").textContent = text.name;
+  byId("estimator-help").textContent = text.help;
+  byId("estimator").placeholder = now === "mean" ? "age >= 65" : "avg(age)";
+  const parts = verbs[now] ?? [];
+  options(byId("part"), [["", "the plan chooses"], ...parts.map((part) => [part, part])]);
+  byId("part-field").hidden = parts.length < 2;
+  nearness(parts);
+}
+
+/** A part made for guesses knows what is near, and can be asked for one side; others need a tolerance. */
+function nearness(parts) {
+  const chosen = byId("part").value;
+  const able = (chosen ? [chosen] : parts).some((part) => part.includes("verify"));
+  byId("tolerance-field").hidden = verb() !== "verify" || able;
+  byId("claim").closest(".field").hidden = verb() !== "verify" || !able;
+}
+
+/** What the form asks, as the server takes it, or the field that stands in the way. */
+export function gathered() {
+  const text = (id) => byId(id).value.trim();
+  const seen = (id) => text(id) !== "" && !byId(id).closest(".field").hidden;
+  const now = verb();
+  if (!now || !text("estimator")) return { missing: "estimator" };
+  const body = { [now === "mean" ? "term" : "estimator"]: text("estimator") };
+  if (seen("where-text")) body.where = text("where-text");
+  if (seen("grid")) body.grid = text("grid");
+  if (seen("part")) body.by = text("part");
+  if (seen("claim") && byId("claim").value !== "equals") body.claim = byId("claim").value;
+  for (const id of ["guess", "tolerance"]) {
+    if (seen(id)) {
+      const value = Number(text(id).replace("−", "-"));
+      if (!Number.isFinite(value)) return { wrong: id, message: `${id} must be a number.` };
+      body[id] = value;
+    }
+  }
+  if (["verify", "correct"].includes(now) && body.guess === undefined) return { missing: "guess" };
+  return { verb: now, body };
+}
+
+/** A grid as it was typed, for the digits of its points; null where nothing, or nothing good, was. */
+export function typedGrid(text = "") {
+  const [low, high, step] = text.split(":").map(Number);
+  if (text.includes(":")) return Number.isFinite(step) ? { scale: "linear", low, high, step } : null;
+  const values = text.split(",").map(Number);
+  return text && values.every(Number.isFinite) ? { scale: "explicit", values } : null;
+}
+
+/** Say an error where it belongs, and nowhere else; without one, all is well. */
+export function blame(message = "", parameter = null) {
+  const field = FIELDS[parameter] ?? null;
+  for (const id of INPUTS) {
+    const wrong = id === field && message !== "" && !byId(id).closest(".field").hidden;
+    byId(`${id}-error`).textContent = wrong ? message : "";
+    if (wrong) byId(id).setAttribute("aria-invalid", "true");
+    else byId(id).removeAttribute("aria-invalid");
+  }
+  const placed = INPUTS.some((id) => byId(id).hasAttribute("aria-invalid"));
+  byId("ask-error").textContent = placed ? "" : message;
+}
+
+// One key for one content of the form: a double click or a retry is the same request.
+const keys = new Map();
+
+const contentOf = (asked) => JSON.stringify([session.holdout.name, asked.verb, asked.body]);
+
+/** The key of this question. */
+export function keyOf(asked) {
+  const content = contentOf(asked);
+  if (!keys.has(content)) keys.set(content, freshKey());
+  return keys.get(content);
+}
+
+/** A question that was given up: asked again, it is a new request. */
+export function forgetKey(asked) {
+  keys.delete(contentOf(asked));
+}

@@ -1,0 +1,100 @@
+// Questions and answers in words, the same wherever they are shown.
+
+import { amount, answerValue, bar, gridText, number, percent } from "./format.js";
+import { el } from "./elements.js";
+
+const VERBS = { ask: "", verify: "", correct: "", mean: "mean of ", interval: "interval for " };
+
+// How the ledger names a score: accuracy of predictions for y of y, __row (vectorised, 910235c97955)
+const SCORE = /^(\w+) of predictions for .*?([0-9a-f]{8})[0-9a-f]*\)$/s;
+
+/** The estimator's text of a question as the ledger keeps it; a score in short. */
+function textOf(question) {
+  const text = String(question.estimator?.text ?? question.estimator ?? question.term ?? "");
+  const score = SCORE.exec(text);
+  return score ? `${score[1]} of predictions ${score[2]}` : text;
+}
+
+/** The metric, if the question is a score. */
+export const metricOf = (question) => SCORE.exec(String(question.estimator?.text ?? ""))?.[1] ?? null;
+
+/** The filter. */
+const whereOf = (question) => question.estimator?.where ?? question.where ?? null;
+
+/** The verb in words; a score says itself what it is. */
+const verbOf = (question) => (metricOf(question) ? "" : VERBS[question.verb] ?? "");
+
+/** A question on one line. */
+export function line(question) {
+  const where = whereOf(question);
+  return `${verbOf(question)}${textOf(question)}${where ? ` where ${where}` : ""}`;
+}
+
+/** A question as parts of a paragraph: what is code is set as code. */
+export function phrase(question) {
+  const where = whereOf(question);
+  const parts = [verbOf(question), el("code", {}, textOf(question))];
+  return where ? [...parts, " where ", el("code", {}, where)] : parts;
+}
+
+/** The guess and the grid, in words. */
+export function details(question) {
+  const said = [];
+  if (question.guess !== undefined && question.guess !== null) {
+    const claim = question.claim && question.claim !== "equals" ? `${question.claim} ` : "";
+    const near = question.tolerance ? ` ± ${number(question.tolerance)}` : "";
+    said.push(`guess: ${claim}${number(question.guess)}${near}`);
+  }
+  if (question.grid) said.push(`grid ${gridText(question.grid)}`);
+  if (question.part) said.push(`by ${question.part}`);
+  return said.join(" · ");
+}
+
+/** The answer within whatever came back: itself, or what took the place of a refused guess. */
+export const valued = (said) => ("correction" in said ? said.correction : "verdict" in said ? null : said);
+
+/** The verdict within whatever came back, if there is one. */
+export const judged = (said) => ("correction" in said ? said.verdict : "verdict" in said ? said : null);
+
+/** What was said, in one line of text. */
+export function saidText(said, grid) {
+  const verdict = judged(said);
+  const answer = valued(said);
+  const parts = verdict ? [`${verdict.verdict} to ${number(verdict.guess)}`] : [];
+  if (answer) parts.push([answerValue(answer, grid), bar(answer)].filter(Boolean).join(" "));
+  return parts.join("; ");
+}
+
+/** What was said, as elements: a verdict, a value, its bar, and what to beware of. */
+export function saidParts(said, grid) {
+  const verdict = judged(said);
+  const answer = valued(said);
+  const parts = [];
+  if (verdict) parts.push(el("span", { class: `pill ${verdict.verdict}` }, verdict.verdict), " ");
+  if (answer) {
+    parts.push(el("span", { class: "value", title: String(answer.value) }, answerValue(answer, grid)), " ");
+    if (bar(answer)) parts.push(el("span", { class: "interval" }, bar(answer)), " ");
+    if (answer.at_grid_end) {
+      parts.push(el("span", { class: "pill warn", title: "the value may lie beyond" }, "grid end"), " ");
+    }
+  }
+  if ([verdict, answer].some((each) => each && each.certified === false)) {
+    parts.push(el("span", { class: "pill bad" }, "not certified"));
+  }
+  return parts;
+}
+
+/** An amount of the budget, in its currency. */
+export function inCurrency(value, currency) {
+  return currency && currency !== "stability" ? `${amount(value)} ${currency}` : amount(value);
+}
+
+/** What was paid, and what is left. */
+export function paid(said) {
+  const cached = (judged(said) ?? valued(said))?.cached;
+  if (cached) return "free: asked before";
+  return amount(said.price);
+}
+
+/** `0.68 % of what is left`. */
+export const shareOf = (price, left) => (left > 0 ? `${percent(price / left)} of what is left` : "nothing is left");

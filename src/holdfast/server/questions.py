@@ -1,0 +1,143 @@
+"""Questions as they come over the wire: their words, checked, and what a verb does with them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from holdfast.grids import Grid, grid, parse_grid
+from holdfast.holdout import Holdout
+from holdfast.holdout.questions import Verb
+from holdfast.protocols.answers import Answer, Verdict
+from holdfast.protocols.correct import Corrected
+
+__all__ = [
+    "AskWords",
+    "CorrectWords",
+    "IntervalWords",
+    "JobWords",
+    "MeanWords",
+    "PriceWords",
+    "VerifyWords",
+    "Words",
+    "as_told",
+]
+
+_LONGEST_TEXT = 10_000
+_MOST_POINTS = 10_000
+
+Text = Annotated[str, Field(min_length=1, max_length=_LONGEST_TEXT)]
+Part = Annotated[str, Field(min_length=1, max_length=100)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Points = Annotated[
+    str | list[Number] | dict[str, Any],
+    Field(
+        description="LOW:HIGH:STEP, a list of points, or a grid as Holdfast writes it",
+        max_length=_MOST_POINTS,
+    ),
+]
+Claim = Literal["equals", "at least", "at most"]
+
+
+class _Words(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    where: Text | None = Field(None, description="An SQL condition on rows.")
+    by: Part | None = Field(None, description="The part of the plan to ask.")
+
+    def spoken(self) -> dict[str, Any]:
+        """The keywords that the verb takes."""
+        words = {name: getattr(self, name) for name in type(self).model_fields if name != "verb"}
+        if words.get("grid") is not None:
+            words["grid"] = _grid(words["grid"])
+        return {name: value for name, value in words.items() if value is not None}
+
+
+class AskWords(_Words):
+    """An estimator's value on fresh data."""
+
+    estimator: Text = Field(description="An SQL aggregate, such as avg(x).")
+    grid: Points | None = None
+
+
+class IntervalWords(AskWords):
+    """An interval that encloses the estimator's median on fresh data."""
+
+
+class MeanWords(_Words):
+    """The mean of a term between 0 and 1."""
+
+    term: Text = Field(description="SQL that is true or false, or within [0, 1], of a row.")
+    grid: Points | None = None
+
+
+class VerifyWords(_Words):
+    """Whether a guess is right."""
+
+    estimator: Text
+    guess: Number
+    tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    claim: Claim = "equals"
+
+
+class CorrectWords(AskWords):
+    """A guess that is confirmed, or answered in its place."""
+
+    guess: Number
+
+
+class _AskJob(AskWords):
+    verb: Literal["ask"]
+
+
+class _IntervalJob(IntervalWords):
+    verb: Literal["interval"]
+
+
+class _MeanJob(MeanWords):
+    verb: Literal["mean"]
+
+
+class _VerifyJob(VerifyWords):
+    verb: Literal["verify"]
+
+
+class _CorrectJob(CorrectWords):
+    verb: Literal["correct"]
+
+
+Words = AskWords | IntervalWords | MeanWords | VerifyWords | CorrectWords
+JobWords = Annotated[
+    _AskJob | _IntervalJob | _MeanJob | _VerifyJob | _CorrectJob, Field(discriminator="verb")
+]
+PriceWords = JobWords
+
+
+def _grid(points: str | list[float] | dict[str, Any]) -> Grid:
+    if isinstance(points, str):
+        return parse_grid(points)
+    return grid(points) if isinstance(points, list) else Grid.from_json(points)
+
+
+def as_told(result: Answer | Verdict | Corrected) -> dict[str, Any]:
+    """A result as plain data, with its type."""
+    kinds = {Answer: "answer", Verdict: "verdict", Corrected: "corrected"}
+    return {"type": kinds[type(result)], **result.to_dict()}
+
+
+def asked(
+    holdout: Holdout,
+    verb: Verb,
+    words: Words,
+    request: str | None,
+    progress: Any = None,
+) -> Answer | Verdict | Corrected:
+    """Ask a holdout."""
+    spoken = words.spoken()
+    more = {} if verb == "mean" or progress is None else {"progress": progress}
+    first = spoken.pop("term" if verb == "mean" else "estimator")
+    result: Answer | Verdict | Corrected = getattr(holdout, verb)(
+        first, **spoken, request=request, **more
+    )
+    return result

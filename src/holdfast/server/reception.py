@@ -1,0 +1,179 @@
+"""Reception: what happens to every request before and after the app sees it.
+
+It gets a number; a body that is too large is refused while it comes in; every response carries the
+headers that keep a browser strict; what went wrong and nobody foresaw becomes an error without a
+word about it; and one line of the log, and a count, say what was done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, MutableMapping
+from typing import Any
+from uuid import uuid4
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast.server.faults import Fault, fault_of, fault_response
+from holdfast.server.settings import Settings, is_loopback
+
+__all__ = ["PAGE_POLICY", "Reception"]
+
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+_HEADERS = (
+    (b"content-security-policy", PAGE_POLICY.encode("ascii")),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+)
+_NO_STORE = (b"cache-control", b"no-store")
+_ASK_AGAIN = (b"cache-control", b"no-cache")  # the parts of a page are of one version
+_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")  # others are not counted
+_LARGE = re.compile(r"/api/holdouts/[^/]+/(submissions|gate)")
+_SLOWEST = 2**13  # bytes a second of a body, after the first seconds
+_FIRST_SECONDS = 30.0
+
+Done = Callable[[dict[str, Any]], None]
+
+
+class Reception:
+    """An ASGI app around another. `done` gets the facts of every request, without any data."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, done: Done) -> None:
+        self._app, self._settings, self._done = app, settings, done
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        visit = _Visit(scope, receive, send, self._limit(scope))
+        await visit.handle(self._app, self._settings)
+        self._done(visit.facts())
+
+    def _limit(self, scope: Scope) -> int:
+        large = scope["method"] == "POST" and _LARGE.fullmatch(scope["path"])
+        return self._settings.submission_limit if large else self._settings.body_limit
+
+
+class _Visit:
+    """One request on its way."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, limit: int) -> None:
+        self._scope, self._receive, self._send, self._limit = scope, receive, send, limit
+        self.request = scope["holdfast_request"] = uuid4().hex[:16]
+        self._start = time.monotonic()
+        self._got = 0
+        self._refused: Fault | None = None
+        self._whole = False
+        self._status = 0
+        self._error: BaseException | None = None
+        scope["holdfast_start"] = self._start
+
+    async def handle(self, app: ASGIApp, settings: Settings) -> None:
+        """Let the app answer, or answer for it."""
+        headers = dict(self._scope["headers"])
+        try:
+            self._check(headers, settings)
+            await app(self._scope, self.receive, self.send)
+            if self._refused is not None:
+                raise self._refused
+        except Fault as fault:
+            await self._tell(fault)
+        except Exception as error:  # nothing of it may be shown: it can depend on the data
+            self._error = error
+            await self._tell(error)
+
+    def _check(self, headers: MutableMapping[bytes, bytes], settings: Settings) -> None:
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or len(length) > 18 or int(length) > self._limit:
+            raise too_large(self._limit)
+        # A page of another site can have its name lead to this machine, and then ask as if it
+        # were at home. What is bound to loopback answers to its names only.
+        hosts = [value for name, value in self._scope["headers"] if name == b"host"]
+        host = hosts[0].decode("latin-1") if len(hosts) == 1 else ""
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        if settings.loopback and not is_loopback(name):
+            raise Fault("bad_question", "This server answers to localhost and 127.0.0.1 only.")
+
+    async def _tell(self, error: BaseException) -> None:
+        if self._status:  # too late: the connection is cut instead
+            return
+        kind, told = fault_of(error)
+        response = fault_response(kind, told, self.request, getattr(error, "wait", None))
+        await response(self._scope, self._receive, self._send_on)
+
+    async def receive(self) -> Message:
+        """The next piece of the body, counted."""
+        if self._whole:  # what else comes is that the client has left
+            return await self._receive()
+        late = self._start + _FIRST_SECONDS + self._got / _SLOWEST
+        try:
+            message = await asyncio.wait_for(self._receive(), late - time.monotonic())
+        except TimeoutError:
+            self._refused = Fault("bad_question", "The body came too slowly. Send it again.")
+            raise
+        if message["type"] == "http.request":
+            self._got += len(message.get("body", b""))
+            self._whole = not message.get("more_body", False)
+            if self._got > self._limit:
+                self._refused = too_large(self._limit)
+                raise self._refused
+        return message
+
+    async def send(self, message: Message) -> None:
+        """The response of the app, unless the body was refused: then it is not what it read."""
+        if self._refused is None:
+            await self._send_on(message)
+
+    async def _send_on(self, message: Message) -> None:
+        """The response, with the headers that every one has."""
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            page = self._scope["path"].startswith("/page/")
+            more = [*_HEADERS, (b"x-request-id", self.request.encode("ascii"))]
+            more.append(_ASK_AGAIN if page else _NO_STORE)
+            known = {name for name, _ in message["headers"]}
+            message["headers"] = [
+                *message["headers"],
+                *(pair for pair in more if pair[0] not in known),
+            ]
+        await self._send(message)
+
+    def facts(self) -> dict[str, Any]:
+        """What the log may say of it."""
+        route, method = self._scope.get("route"), self._scope["method"]
+        facts: dict[str, Any] = {
+            "request": self.request,
+            "method": method if method in _METHODS else "other",
+            "route": getattr(route, "path", "none"),
+            "status": self._status or 500,
+            "seconds": round(time.monotonic() - self._start, 4),
+            **self._scope.get("holdfast_facts", {}),
+        }
+        if self._error is not None:
+            facts["error"] = _where(self._error)
+        return facts
+
+
+def too_large(limit: int) -> Fault:
+    """What a body that is too large is told."""
+    return Fault("too_large", f"A body here may have at most {limit:,} bytes.")
+
+
+def _where(error: BaseException) -> str:
+    """The type of an error and the line that raised it; its message may tell of the data."""
+    trace, place = error.__traceback__, ""
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        place = f"{trace.tb_frame.f_globals.get('__name__', '?')}.{code.co_name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return f"{type(error).__name__} at {place}"

@@ -1,0 +1,207 @@
+"""Shapes: what responses look like, for OpenAPI. Tests hold the routes to them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from holdfast.holdout.grants import Role
+from holdfast.holdout.status import SetStatus
+
+__all__ = [
+    "AnswerShape",
+    "AskedShape",
+    "CorrectedShape",
+    "GrantShape",
+    "HoldoutShape",
+    "JobShape",
+    "PriceShape",
+    "StatusShape",
+    "TranscriptShape",
+    "VerdictShape",
+    "shaped",
+]
+
+Share = Annotated[float, Field(ge=0, le=1)]
+VerdictWord = Literal["yes", "no", "exhausted"]
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Accounted(_Shape):
+    protocol: str
+    tail: float
+    tail_low: float
+    tail_high: float
+    confidence: Share
+    promise: str
+    assumes: str
+    price: Annotated[float, Field(ge=0)]
+    budget_left: float
+    certified: bool
+    cached: bool
+    receipt: str
+
+
+class _Answer(_Accounted):
+    value: float | None
+    low: float | None
+    high: float | None
+    at_grid_end: bool
+    method: str
+
+
+class AnswerShape(_Answer):
+    """A value with its error bar."""
+
+    type: Literal["answer"]
+
+
+class _Verdict(_Accounted):
+    verdict: VerdictWord
+    guess: float
+    refusals_left: int | None
+
+
+class VerdictShape(_Verdict):
+    """Whether a guess is right."""
+
+    type: Literal["verdict"]
+
+
+class CorrectedShape(_Shape):
+    """A guess that was confirmed, or an answer in its place."""
+
+    type: Literal["corrected"]
+    value: float | None
+    tail: float
+    price: Annotated[float, Field(ge=0)]
+    verdict: _Verdict
+    correction: _Answer | None
+
+
+AskedShape = Annotated[AnswerShape | VerdictShape | CorrectedShape, Field(discriminator="type")]
+
+
+class _Grid(_Shape):
+    low: float
+    high: float
+    points: int
+
+
+class PriceShape(_Shape):
+    """What a question would cost."""
+
+    verb: str
+    part: str
+    protocol: str
+    price: Annotated[float, Field(ge=0)]
+    currency: str
+    budget: float
+    budget_left: float
+    affordable: bool
+    cached: bool
+    reason: str | None
+    grid: _Grid | None
+    assumes: list[str]
+
+
+class _Failure(_Shape):
+    kind: str
+    message: str
+    parameter: str | None = None
+    allowed: str | None = None
+    hint: str | None = None
+
+
+class JobShape(_Shape):
+    """How a job goes."""
+
+    id: str
+    verb: str
+    state: Literal["queued", "running", "done", "failed", "cancelled"]
+    progress: Share | None
+    result: AskedShape | None
+    error: _Failure | None
+
+
+class _Quota(_Shape):
+    share: Share
+    used: dict[str, float]
+
+
+class StatusShape(_Shape):
+    """What is spent, and what is left."""
+
+    name: str
+    holdout: str
+    certified: bool
+    confidence: Share
+    units: int
+    blocks: int
+    block_units: int
+    open_units: int
+    leftover_units: int
+    answers: int
+    sets: list[SetStatus]
+    receipt: str
+    new_budget: str | None
+    assumes: str
+    role: Role
+    quota: _Quota | None
+
+
+class _Row(_Shape):
+    number: int
+    at: str
+    question: dict[str, Any]
+    answer: dict[str, Any]
+    receipt: str
+    mine: bool
+    asker: str | None = None
+
+
+class TranscriptShape(_Shape):
+    """Questions and answers."""
+
+    rows: list[_Row]
+    next: int | None
+
+
+class GrantShape(_Shape):
+    """What a token allows."""
+
+    id: str
+    name: str
+    role: Role
+    created: str
+    expires: str | None
+    quota: Share | None
+    revoked: str | None
+    used: dict[str, float] = {}
+
+
+class _Own(_Shape):
+    id: str
+    name: str
+    expires: str | None
+    quota: Share | None
+
+
+class HoldoutShape(_Shape):
+    """A holdout that the token may see."""
+
+    name: str
+    title: str
+    role: Role
+    token: _Own | None
+
+
+def shaped(
+    shape: Any, errors: dict[int | str, dict[str, Any]] | None = None, *, status: int = 200
+) -> dict[int | str, dict[str, Any]]:
+    """The responses of a route: this shape, and its errors."""
+    return {status: {"model": shape}, **(errors or {})}

@@ -1,0 +1,101 @@
+"""Settings: how a server is run. Plain data, so that worker processes can be told of it."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from holdfast.arguments import real_number, whole_number
+from holdfast.errors import InvalidInput
+
+__all__ = ["Settings", "is_loopback"]
+
+_PATHS = ("tls_cert", "tls_key", "metrics", "state")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Which holdouts are served, where, and within which limits.
+
+    slot              seconds: answers leave at the end of 1, 2, 4, 8, … of them
+    rate, burst       requests a second that one token may make, and how many at once
+    body_limit        bytes of a question; submission_limit of predictions
+    threads           questions that are answered at the same time in one process
+    waiting           questions that may wait for one of them before the server says that it is busy
+    metrics           a Python file with metrics of the custodian's own
+    state             a folder that all worker processes share, for jobs; made by `serve`
+    """
+
+    folders: tuple[Path, ...]
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    slot: float = 0.05
+    rate: float = 50.0
+    burst: int = 100
+    body_limit: int = 64 * 2**10
+    submission_limit: int = 50 * 2**20
+    threads: int = 64
+    waiting: int = 256
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    metrics: Path | None = None
+    state: Path | None = None
+    open_to_all: bool = field(default=True)
+    """Whether a holdout that never had a token may be asked without one: only on loopback."""
+
+    def __post_init__(self) -> None:
+        if not self.folders:
+            raise InvalidInput("DIR", None, "the folder of at least one holdout")
+        whole_number("port", self.port, 0, 65535)
+        whole_number("workers", self.workers, 1, 256)
+        real_number("slot", self.slot, 0.001, 60)
+        real_number("rate", self.rate, 0, open_low=True)
+        whole_number("burst", self.burst, 1, 10**6)
+        whole_number("body_limit", self.body_limit, 2**10, 2**30)
+        whole_number("submission_limit", self.submission_limit, 2**10, 2**36)
+        whole_number("threads", self.threads, 1, 1024)
+        whole_number("waiting", self.waiting, 1, 10**6)
+        if (self.tls_cert is None) != (self.tls_key is None):
+            hint = "A certificate and its key belong together: --tls-cert FILE --tls-key FILE."
+            raise InvalidInput("tls_key", self.tls_key, "given with tls_cert", hint)
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return is_loopback(self.host)
+
+    def to_json(self) -> str:
+        """Text that `from_json` reads."""
+        plain = asdict(self)
+        plain["folders"] = [str(each) for each in self.folders]
+        for name in _PATHS:
+            plain[name] = None if plain[name] is None else str(plain[name])
+        return json.dumps(plain)
+
+    @classmethod
+    def from_json(cls, text: str) -> Settings:
+        """The settings that `to_json` wrote."""
+        plain = json.loads(text)
+        plain["folders"] = tuple(Path(each) for each in plain["folders"])
+        for name in _PATHS:
+            plain[name] = None if plain[name] is None else Path(plain[name])
+        return cls(**plain)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or address means this machine.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("[::1]"), is_loopback("localhost")
+    (True, True, True)
+    >>> is_loopback("0.0.0.0"), is_loopback("example.org")
+    (False, False)
+    """
+    if host.casefold() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

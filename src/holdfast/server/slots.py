@@ -1,0 +1,41 @@
+"""Slots: when an answer is recorded, and leaves.
+
+How long an evaluation takes can depend on the data. What anyone but the custodian sees of it is the
+slot that it ended in: after a draw, whatever became of it, the server waits until s, 2s, 4s, 8s, …
+since the draw began, and only then records the answer. Whoever asked, whoever watches the
+transcript and whoever waits for a job then all see the same: which power of two.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+
+__all__ = ["pace_of", "slot_end"]
+
+
+def slot_end(elapsed: float, slot: float) -> float:
+    """The end of the slot that a time lies in, both in seconds from the start.
+
+    >>> [slot_end(elapsed, 0.05) for elapsed in (0.0, 0.049, 0.051, 0.11, 0.3)]
+    [0.05, 0.05, 0.1, 0.2, 0.4]
+    """
+    if elapsed <= slot:
+        return slot
+    end: float = slot * 2.0 ** math.ceil(math.log2(elapsed / slot))
+    return end if end >= elapsed else 2 * end  # the logarithm may be rounded down
+
+
+def pace_of(slot: float, closing: threading.Event) -> Callable[[float], None]:
+    """What waits for the end of a slot since a moment of the monotonic clock.
+
+    A server that is closing waits no more: nobody but its custodian can close it.
+    """
+
+    def pace(start: float) -> None:
+        end = start + slot_end(time.monotonic() - start, slot)
+        closing.wait(max(0.0, end - time.monotonic()))
+
+    return pace

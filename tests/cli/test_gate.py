@@ -1,0 +1,123 @@
+"""Tests for `holdfast gate`: its exit status is what continuous integration reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.app import run
+from holdfast.client import Client
+from holdfast.holdout import Holdout
+from tests.client.conftest import Served
+from tests.holdout.plans import direct, gates
+from tests.holdout.tables import sources, table
+
+ROWS = gates().blocks
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A holdout whose six blocks score 0, 1/6, … 5/6, whatever the predictions are."""
+    path = tmp_path / "gated.holdfast"
+    frame = table(ROWS).assign(row=range(ROWS))
+    Holdout.create(path, frame, gates(), ids="row", target="y").close()
+    with sources():
+        yield path
+
+
+@pytest.fixture
+def predictions(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.csv"
+    path.write_text("row,prediction\n" + "".join(f"{k},1\n" for k in range(ROWS)))
+    return path
+
+
+def gate(where: Path | str, predictions: Path, *words: str) -> int:
+    return run(["gate", str(where), "--predictions", str(predictions), *words])
+
+
+def test_pass_fail_exhausted(
+    folder: Path, predictions: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert gate(folder, predictions, "--at-least", "-0.5", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["passed"], told["verdict"], told["metric"]) == (True, "yes", "accuracy")
+    for number in range(3):
+        assert gate(folder, predictions, "--at-least", f"0.99{number}") == 4
+    said = capsys.readouterr().out
+    assert "fail: accuracy at least 0.992?" in said
+    assert "0 refusals left" in said
+    assert gate(folder, predictions, "--at-least", "0.5", "--json") == 3
+    assert json.loads(capsys.readouterr().out)["verdict"] == "exhausted"
+    assert gate(folder, predictions, "--at-least", "-0.5") == 0  # it was asked before
+
+
+WRONG: list[tuple[tuple[str, ...], str]] = [
+    ((), "one of them"),
+    (("--at-least", "0.5", "--at-most", "0.6"), "one of them"),
+    (("--at-least", "0.5", "--metric", "rmse", "--metrics", "none.py"), "exists"),
+    (("--at-least", "nan"), "guess"),
+]
+
+
+def test_bad_input_is_said_and_costs_nothing(
+    folder: Path, predictions: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, said in WRONG:
+        assert gate(folder, predictions, *words) == 2
+        assert said in capsys.readouterr().err
+    with Holdout.open(folder) as holdout:
+        assert holdout.receipt.number == 1
+
+
+def test_predictions_that_are_not_there(
+    folder: Path, predictions: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert gate(folder, predictions.with_name("none.csv"), "--at-least", "0.5") == 2
+    url = "http://127.0.0.1:1/holdouts/gated"
+    assert gate(url, predictions.with_name("none.csv"), "--at-least", "0.5") == 2
+    assert "file that exists" in capsys.readouterr().err
+
+
+def test_a_plan_without_guesses(
+    tmp_path: Path, predictions: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "board.holdfast"
+    frame = table(direct().blocks).assign(row=range(direct().blocks))
+    Holdout.create(path, frame, direct(), ids="row", target="y").close()
+    assert gate(path, predictions, "--at-least", "0.5") == 2
+    assert "--protocols gate" in capsys.readouterr().err
+
+
+def test_damage_is_not_a_gate_that_failed(
+    folder: Path, predictions: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "ids.parquet").write_bytes(b"nothing")
+    assert gate(folder, predictions, "--at-least", "0.5") == 1
+    assert "damaged" in capsys.readouterr().err
+
+
+def test_a_gate_on_a_server(
+    folder: Path,
+    predictions: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("HOLDFAST_TOKEN", raising=False)
+    with Holdout.open(folder) as holdout:
+        _, token = holdout.access.grant("analyst")
+    transport = Served(folder)
+    monkeypatch.setattr("holdfast.client.Client", partial(Client, transport=transport))
+    try:
+        url = "http://127.0.0.1:8000"
+        words = ("--holdout", "gated", "--token", token)
+        assert gate(url, predictions, "--at-least", "-0.5", *words) == 0
+        assert "pass: accuracy at least -0.5?" in capsys.readouterr().out
+        assert gate(url, predictions, "--at-least", "0.99", *words) == 4
+        assert gate(url, predictions, "--at-least", "0.99") != 0
+    finally:
+        transport.end()

@@ -1,0 +1,125 @@
+"""The commands that ask, with a URL in place of a folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.cli.app import run
+from holdfast.client import Client
+from holdfast.holdout import Holdout
+from holdfast.holdout.questions import SLOTS
+from tests.client.conftest import Served
+from tests.holdout import plans
+from tests.holdout.tables import sealed, sources
+
+URL = "http://127.0.0.1:8000/holdouts/a"
+GRID = ("--grid", "0:0.875:0.125")
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "ask": ("ask", "avg(x)", *GRID, "--by", "estimate"),
+    "ask with words": ("ask", "avg(x)", *GRID, "--where", "g = 'a'", "--request", "k"),
+    "mean": ("mean", "y = 1", "--by", "estimate"),
+    "interval": ("interval", "avg(x)", "--grid", "0:0.75:0.25"),
+    "verify": ("verify", "avg(x)", "--guess", "0.5", "--by", "verify"),
+    "correct": ("correct", "avg(x)", "--guess", "9", *GRID),
+    "exhausted": ("correct", "avg(x)", "--guess", "8", *GRID, "--by", "verify"),
+}
+
+Said = tuple[int, str, str]
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+    def call(*words: object) -> Said:
+        status = run([str(word) for word in words])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, Path]]:
+    """Two holdouts that draw the same; the first is served at the URL."""
+    monkeypatch.delenv("HOLDFAST_TOKEN", raising=False)
+    paths = tmp_path / "a.holdfast", tmp_path / "b.holdfast"
+    for path in paths:
+        sealed(path, plans.mixed(), seed=3, name="a").close()
+    with sources():
+        transport = Served(paths[0])
+        monkeypatch.setattr("holdfast.client.Client", partial(Client, transport=transport))
+        yield paths
+        transport.end()
+
+
+def shown(text: str) -> Any:
+    """JSON without receipts, which name the holdout, and what only remote answers assume."""
+    data = json.loads(text)
+    for part in (data, data.get("verdict"), data.get("correction")):
+        if isinstance(part, dict) and "promise" in part:
+            part["promise"] = part["promise"].removesuffix(f"; assuming that {SLOTS}")
+            del part["receipt"]
+    return data
+
+
+def test_a_url_is_asked_like_a_folder(
+    folders: tuple[Path, Path], cli: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    for name, (verb, *words) in COMMANDS.items():
+        there = cli(verb, URL, *words, "--json")
+        here = cli(verb, folders[1], *words, "--json")
+        assert (there[0], there[2]) == (here[0], here[2]), name
+        assert shown(there[1]) == shown(here[1]), name
+    verb, *words = COMMANDS["ask"]
+    there, here = cli(verb, URL, *words), cli(verb, folders[1], *words)
+    assert there[0] == here[0] == 0
+    assert there[1].splitlines()[:2] == here[1].splitlines()[:2]  # question and value
+    status = json.loads(cli("status", URL, "--json")[1])
+    kept = json.loads(cli("status", folders[1], "--json")[1])
+    assert (status["path"], status["sets"]) == (URL, kept["sets"])
+    assert cli("status", URL)[1].startswith(f"a {URL}")
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (("ask", URL, "avg(nobody)", *GRID), 2, "no column 'nobody'"),
+        (("ask", URL, "estimators.py:f", *GRID), 2, "a file that exists"),
+        (("status", "http://127.0.0.1:8000/holdouts/b"), 1, "holdfast token create"),
+        (("status", "http://example.org/holdouts/b", "--token", "hf_s3cr3t"), 2, "https://"),
+        (("status", "a.holdfast", "--token", "hf_s3cr3t"), 2, "left out for a folder"),
+    ],
+    ids=["question", "file", "holdout", "open network", "folder"],
+)
+def test_what_is_wrong_is_said_as_for_a_folder(
+    folders: tuple[Path, Path],
+    cli: Callable[..., Said],
+    words: tuple[str, ...],
+    status: int,
+    message: str,
+) -> None:
+    done, out, err = cli(*words, "--json")
+    assert (done, out) == (status, "")
+    assert message in json.loads(err)["error"]["message"]
+    assert "s3cr3t" not in err
+
+
+def test_a_token_by_option_and_by_variable(
+    folders: tuple[Path, Path], cli: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Holdout.open(folders[0]) as holdout:
+        _, token = holdout.access.grant("viewer")
+    assert cli("status", URL, "--json")[0] == 1
+    assert cli("status", URL, "--token", token, "--json")[0] == 0
+    monkeypatch.setenv("HOLDFAST_TOKEN", token)
+    assert cli("status", URL, "--json")[0] == 0
+    refused, _, told = cli("ask", URL, "avg(x)", *GRID, "--json")
+    assert refused == 1
+    assert "analyst" in told
+    assert token not in told

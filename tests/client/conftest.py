@@ -1,0 +1,98 @@
+"""An app in this process, and transports that lead to it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from holdfast.engines.local import Admission, LocalEngine
+from holdfast.server.app import create_app
+from holdfast.server.settings import Settings
+from tests.holdout import plans
+from tests.holdout.tables import sealed, sources
+
+
+class Served(httpx.BaseTransport, httpx.AsyncBaseTransport):
+    """An app on an event loop of its own, reached by waiting and by awaiting."""
+
+    def __init__(self, *folders: Path, **more: Any) -> None:
+        settings = {"slot": 0.001, "rate": 1e6, "burst": 10**6, **more}
+        app = create_app(Settings(folders=folders, **settings))
+        self._asgi = httpx.ASGITransport(app)
+        self._life = app.router.lifespan_context(app)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self._wait(self._life.__aenter__())
+
+    def _wait(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+
+    async def _handled(self, request: httpx.Request, body: bytes) -> httpx.Response:
+        copy = httpx.Request(request.method, request.url, headers=request.headers, content=body)
+        response = await self._asgi.handle_async_request(copy)
+        content = await response.aread()
+        return httpx.Response(response.status_code, headers=response.headers, content=content)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        response: httpx.Response = self._wait(self._handled(request, request.read()))
+        return response
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        work = self._handled(request, await request.aread())
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    def end(self) -> None:
+        self._wait(self._life.__aexit__(None, None, None))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+@pytest.fixture(autouse=True)
+def no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the tests may have one."""
+    monkeypatch.delenv("HOLDFAST_TOKEN", raising=False)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Served]]:
+    """serve(folder, …) is a transport to an app that serves them; blocks are stubs."""
+    running: list[Served] = []
+
+    def start(*folders: Path, **more: Any) -> Served:
+        running.append(Served(*folders, **more))
+        return running[-1]
+
+    with sources():
+        yield start
+    for each in running:
+        each.end()
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Callable[..., Path]:
+    """made("a") is a seeded holdout: two of them draw the same."""
+
+    def make(name: str, *more: Any) -> Path:
+        path = tmp_path / f"{name}.holdfast"
+        sealed(path, [plans.mixed(), *more], seed=7).close()
+        return path
+
+    return make
+
+
+@pytest.fixture
+def admitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every Python function is admitted without a trial."""
+
+    def admit(*_: object, **__: object) -> Admission:
+        return Admission(False, 0, None)
+
+    monkeypatch.setattr(LocalEngine, "admit", admit)

@@ -1,0 +1,490 @@
+"""The leaderboard and the gate of a holdout: ids, scores, ranks, improvements, thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics as sk
+from sklearn.dummy import DummyClassifier
+
+import holdfast as hf
+from holdfast.errors import Damaged, Exhausted, InvalidInput
+from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.charter import Charter
+from holdfast.holdout.gates import Gate, rounded_down
+from holdfast.holdout.grants import Asker
+from holdfast.holdout.ids import IDS_FILE
+from holdfast.holdout.leaderboard import Entry, Standings, ranked
+from holdfast.holdout.scorers import Scorers, read_scorers
+from holdfast.protocols.answers import Answer, Verdict
+from holdfast.theory.bars import mean_half_width
+from tests.holdout.plans import board, direct, gates, simple
+from tests.holdout.tables import table
+
+UNITS = 100
+
+
+def labelled(rows: int, seed: int | None = None) -> pd.DataFrame:
+    """A table with an id for every row, in no order."""
+    frame = table(rows, seed=seed)
+    return frame.assign(row=[f"r{(7 * k) % rows}" for k in range(rows)])
+
+
+def sealed(path: Path, plan: Any, units: int = 1, **more: Any) -> tuple[Holdout, pd.DataFrame]:
+    frame = labelled(plan.blocks * units, None if "seed" not in more else 9000 + units)
+    holdout = Holdout.create(path, frame, plan, ids="row", **{"target": "y", **more})
+    return holdout, frame
+
+
+def keyed(frame: pd.DataFrame, values: Any) -> dict[str, Any]:
+    return dict(zip(frame["row"], np.asarray(values).tolist(), strict=True))
+
+
+def flipped(frame: pd.DataFrame, share: float, seed: int = 1) -> dict[str, Any]:
+    """Predictions that are wrong on about this share of the rows."""
+    wrong = np.random.default_rng(seed).random(len(frame)) < share
+    return keyed(frame, np.where(wrong, 1 - frame["y"], frame["y"]))
+
+
+# Ids.
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        ([1.5, 2.5, 3.5], "integers or text"),
+        (["a", None, "b"], "1 missing"),
+        (["a", "b", "a"], "1 repeated"),
+        (["a", " b", "c"], "printable characters"),
+        (["a", "", "c"], "printable characters"),
+        (["a", "b\n", "c"], "printable characters"),
+        (["a", "b" * 201, "c"], "printable characters"),
+        ([1, 2, 2**60], "2\\^53"),
+    ],
+    ids=["floats", "missing", "twice", "space", "empty", "control", "long", "huge"],
+)
+def test_a_column_that_cannot_be_ids(ids: list[Any], said: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"row": ids, "y": [0, 1, 0]})
+    with pytest.raises(InvalidInput, match=said):
+        Holdout.create(tmp_path / "h", frame, lambda _: direct(), ids="row")
+    assert not (tmp_path / "h").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [({"ids": "y", "target": "y"}, "another column"), ({"ids": "nobody"}, "among the columns")],
+    ids=["target", "unknown"],
+)
+def test_another_column_for_ids(more: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        Holdout.create(tmp_path / "h", table(300), direct(), **more)
+
+
+def test_ids_are_public_and_not_sealed(tmp_path: Path, still: None) -> None:
+    holdout, frame = sealed(tmp_path / "h", direct())
+    with holdout:
+        assert holdout.charter.ids is not None
+        assert holdout.charter.ids.column == "row"
+        assert "row" not in holdout.charter.manifest.schema.names
+        kept = holdout._boards.ids()
+        assert kept is not None
+        assert kept.values.to_pylist() == frame["row"].tolist()
+        with pytest.raises(InvalidInput, match="row"):
+            holdout.mean("row = 'r1'")
+        assert check_holdout(holdout.path).passed
+        file = holdout.path / IDS_FILE
+        file.write_bytes(file.read_bytes()[:-1] + b"x")
+        findings = {each.name: each.passed for each in check_holdout(holdout.path).findings}
+        assert findings == dict.fromkeys(findings, True) | {"data": False}
+    with Holdout.open(tmp_path / "h") as again, pytest.raises(Damaged, match=IDS_FILE):
+        again.enter({}, name="a")
+
+
+def test_a_charter_without_ids_is_read_as_before(tmp_path: Path) -> None:
+    with Holdout.create(tmp_path / "h", table(direct().blocks), direct(), target="y") as holdout:
+        data = holdout.charter.to_dict()
+        assert "ids" not in data
+        assert Charter.from_dict(holdout.charter.identity, data).ids is None
+        with pytest.raises(InvalidInput, match="Create the holdout with ids"):
+            holdout.enter({"r1": 1}, name="a")
+    ids = {"column": "row", "kind": "float", "rows": 3, "sha256": ""}
+    with pytest.raises(ValueError, match="another form"):
+        Charter.from_dict("x", {**data, "ids": ids})
+
+
+def test_rows_are_told_apart_by_their_ids_also_in_the_fingerprint(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"row": range(direct().blocks), "y": np.arange(direct().blocks) % 2})
+    Holdout.create(tmp_path / "a", frame, direct(), ids="row").close()
+    Holdout.create(tmp_path / "b", frame.assign(row=frame.row + 1), direct(), ids="row").close()
+    with pytest.raises(InvalidInput, match="no holdout was made"):
+        Holdout.create(tmp_path / "c", frame.sample(frac=1.0), direct(), ids="row")
+
+
+# One holdout that answers means and verifies one side; its engine is the real one.
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Holdout, pd.DataFrame]]:
+    # Seeded, so that no verdict goes the other way by chance.
+    holdout, frame = sealed(tmp_path_factory.mktemp("board") / "h", board(), UNITS, seed=1)
+    with holdout:
+        yield holdout, frame
+
+
+def test_entries_ranks_and_improvements(played: tuple[Holdout, pd.DataFrame]) -> None:
+    holdout, frame = played
+    ann, bob = (holdout.on_behalf(Asker(who, None)) for who in ("ann", "bob"))
+    good = ann.enter(flipped(frame, 0.1), name="forest")
+    bob.enter(flipped(frame, 0.9), name="guesses")
+    assert isinstance(good.result, Answer)
+    assert (good.improved, good.result.cached) == (None, False)
+    right = 1 - np.mean(np.random.default_rng(1).random(len(frame)) < 0.1)
+    assert good.result.low is not None
+    assert good.result.high is not None
+    assert good.result.low <= right <= good.result.high < 1
+    assert good.result.value == pytest.approx(right, abs=0.05)
+
+    told = holdout.leaderboard()
+    assert [(each.name, each.asker) for each in told.entries] == [
+        ("forest", "ann"),
+        ("guesses", "bob"),
+    ]
+    assert [(e.rank, e.rank_low, e.rank_high) for e in told.entries] == [(1, 1, 1), (2, 2, 2)]
+    assert told.ties == 1
+    assert told.best is not None
+    assert told.best.receipt == good.result.receipt
+
+    # The same again, in another form: free, and nothing new. By somebody else: an entry of theirs.
+    rows = holdout.receipt.number
+    again = pd.Series(flipped(frame, 0.1)).sample(frac=1.0, random_state=3)
+    assert ann.enter(again, name="forest").result.cached
+    assert holdout.receipt.number == rows
+    assert bob.enter(again, name="forest").result.cached
+    assert holdout.receipt.number == rows + 1
+    assert holdout.leaderboard().ties == 2
+
+    # No better than the best: at the price of a confirmed guess, and without a score.
+    before = holdout.status().sets[0].spent
+    same = bob.enter(flipped(frame, 0.15, seed=2), name="noise", improve=True, margin=0.02)
+    assert isinstance(same.result, Verdict)
+    assert (same.result.verdict, same.improved) == ("yes", False)
+    assert holdout.status().sets[0].spent - before == pytest.approx(same.result.price)
+    assert same.result.price < good.result.price / 5
+    assert same.bound is not None
+    assert same.bound == pytest.approx(same.result.guess, abs=mean_half_width(UNITS, 1e-6))
+    last = holdout.leaderboard().entries[-1]
+    assert (last.name, last.value, last.improved, last.rank_low) == ("noise", None, False, None)
+
+    # Better by far: the guess is refused, and then there is a score.
+    request = "a key"
+    better = bob.enter(keyed(frame, frame.y), name="oracle", improve=True, request=request)
+    assert isinstance(better.result, Answer)
+    assert better.improved is True
+    refusals = holdout.status().sets[0].parts[1].refusals_left
+    assert refusals == 4
+    # Retried after it became the best itself: the same question as then.
+    retried = bob.enter(keyed(frame, frame.y), name="oracle", improve=True, request=request)
+    assert retried.result.cached
+    assert holdout.status().sets[0].parts[1].refusals_left == refusals
+    best = holdout.leaderboard().best
+    assert best is not None
+    assert (best.name, best.submissions) == ("oracle", 1)
+
+    # Another metric is another board, and less is better there.
+    loss = ann.enter(flipped(frame, 0.1), name="forest", metric="error_rate")
+    worse = ann.enter(flipped(frame, 0.6), name="coin", metric="zero_one_loss")
+    assert loss.result.low is not None  # type: ignore[union-attr]
+    assert worse.metric == "error_rate"
+    told = holdout.leaderboard("error_rate")
+    assert not told.greater_is_better
+    assert [each.name for each in told.entries] == ["forest", "coin"]
+    check = check_holdout(holdout.path)
+    assert check.passed, str(check)
+    assert "not an improvement" in str(holdout.leaderboard())
+    assert [e.name for e in Standings.from_dict(told.to_dict()).entries] == ["forest", "coin"]
+
+
+def test_predictions_by_id_and_in_order_are_one_question(
+    played: tuple[Holdout, pd.DataFrame],
+) -> None:
+    holdout, frame = played
+    first = holdout.score(keyed(frame, frame.y))
+    assert holdout.score(frame.y.to_numpy()).receipt == first.receipt
+    assert first.high == 1.0
+
+
+def test_models_are_scored_as_means_where_the_plan_has_means(
+    played: tuple[Holdout, pd.DataFrame],
+) -> None:
+    holdout, frame = played
+    model = DummyClassifier(strategy="most_frequent").fit(frame[["x"]], frame.y)
+    told = holdout.score(model)
+    assert (told.protocol, told.method) == ("mean", "median of block means")
+    assert told.low is not None
+    assert told.high is not None
+    assert told.low <= np.mean(frame.y == 0) <= told.high < 1
+    gate = holdout.gate(model, at_least=0.3)
+    assert gate.passed
+    with pytest.raises(InvalidInput, match="predictions by row id"):
+        holdout.enter(model, name="a")
+
+
+def test_a_gate_passes_fails_and_says_what_that_means(
+    played: tuple[Holdout, pd.DataFrame], tmp_path: Path
+) -> None:
+    holdout, frame = played
+    path = tmp_path / "mine.csv"
+    given = flipped(frame, 0.1)
+    pd.DataFrame({"row": given.keys(), "prediction": given.values()}).to_csv(path, index=False)
+    passed = holdout.gate(path, at_least=0.5)
+    assert passed.passed
+    assert passed.high == 1.0
+    assert passed.low is not None
+    width = mean_half_width(UNITS, 1e-6)
+    assert 0.5 - width <= passed.low < 0.5
+    assert passed.certifies.startswith("NOT certified (the holdout is seeded): ")
+    told = rounded_down(passed.low)
+    assert float(told) <= passed.low
+    assert passed.certifies.endswith(f"the accuracy on fresh data is at least {told}")
+    failed = holdout.gate(path, at_least=0.96)
+    assert (failed.passed, failed.exhausted, failed.low) == (False, False, 0.0)
+    assert failed.high is not None
+    assert failed.high < 1
+    assert "is at most" in str(failed)
+    assert holdout.gate(given, at_least=0.5).verdict.cached
+    below = holdout.gate(given, metric="error_rate", at_most=0.6)
+    assert below.passed
+    assert below.high is not None
+    assert below.high < 1
+    assert Gate.from_dict(passed.to_dict()) == passed
+    assert passed.to_dict()["passed"] is True
+    with pytest.raises(InvalidInput, match="one of them"):
+        holdout.gate(given)
+
+
+# What needs no engine.
+
+
+def test_gates_until_nothing_is_left(tmp_path: Path, still: None) -> None:
+    holdout, frame = sealed(tmp_path / "h", gates())
+    with holdout:
+        for number in range(3):
+            told = holdout.gate(keyed(frame, [number] * 6), at_least=0.99)
+            assert (told.passed, told.exhausted) == (False, False)
+        told = holdout.gate(keyed(frame, [9] * 6), at_least=0.5)
+        assert told.exhausted
+        assert not told.passed
+        assert "nothing is said" in told.certifies
+        with pytest.raises(InvalidInput, match="the name of a part"):
+            holdout.gate(keyed(frame, [9] * 6), at_least=0.5, by="mean")
+
+
+def test_a_plan_without_guesses_has_no_gate(tmp_path: Path, still: None) -> None:
+    holdout, frame = sealed(tmp_path / "h", direct())
+    with holdout:
+        with pytest.raises(InvalidInput, match="--protocols gate"):
+            holdout.gate(keyed(frame, frame.y), at_least=0.5)
+        with pytest.raises(InvalidInput, match="--protocols gate"):
+            holdout.enter(keyed(frame, frame.y), name="a", improve=True)
+
+
+def test_refusals_that_are_used_up_leave_the_score(tmp_path: Path, still: None) -> None:
+    holdout, frame = sealed(tmp_path / "h", board())
+    with holdout:
+        holdout.enter(keyed(frame, frame.y), name="a")  # one half, in this test
+        for number in range(5):
+            told = holdout.gate(keyed(frame, [number] * 16), at_least=0.999)
+            assert told.verdict.verdict == "no"
+        with pytest.raises(Exhausted, match="without the check"):
+            holdout.enter(keyed(frame, [7] * 16), name="b", improve=True)
+        assert holdout.enter(keyed(frame, [7] * 16), name="b").improved is None
+
+
+def test_what_is_malformed_writes_nothing(tmp_path: Path, still: None) -> None:
+    holdout, frame = sealed(tmp_path / "h", direct())
+    with holdout:
+        rows = holdout.receipt.number
+        names: tuple[Any, ...] = ("", " ", "a\nb", "x" * 101, 3)
+        for name in names:
+            with pytest.raises(InvalidInput, match="printable"):
+                holdout.enter(keyed(frame, frame.y), name=name)
+        for wrong in (b"", b"{}", {"r1": 1}, keyed(frame, np.full(len(frame), np.nan))):
+            with pytest.raises(InvalidInput, match="Nothing was charged"):
+                holdout.enter(wrong, name="a")
+        with pytest.raises(InvalidInput, match="Did you mean accuracy"):
+            holdout.enter(keyed(frame, frame.y), name="a", metric="acuracy")
+        assert holdout.receipt.number == rows
+
+
+def test_labels_that_no_row_has_are_no_error(tmp_path: Path, still: None) -> None:
+    holdout, frame = sealed(tmp_path / "h", direct(), target="g")
+    with holdout:
+        rare = keyed(frame, ["never seen"] * len(frame))
+        assert isinstance(holdout.enter(rare, name="a").result, Answer)
+
+
+def test_names_are_not_without_end(
+    tmp_path: Path, still: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.holdout.leaderboard.MOST_NAMES", 2)
+    holdout, frame = sealed(tmp_path / "h", direct())
+    with holdout:
+        for name in ("a", "b", "a"):
+            holdout.enter(keyed(frame, frame.y), name=name)
+        with pytest.raises(InvalidInput, match="at most 2"):
+            holdout.enter(keyed(frame, 1 - frame.y), name="c")
+        assert holdout.status().answers == 1
+        holdout.on_behalf(Asker("ann", None)).enter(keyed(frame, frame.y), name="c")
+
+
+def test_a_note_without_its_answer_is_found(tmp_path: Path, still: None) -> None:
+    holdout, frame = sealed(tmp_path / "h", direct())
+    with holdout:
+        made = holdout.enter(keyed(frame, frame.y), name="a")
+        recorded = int(made.result.receipt.split(":")[1])
+        notes = (
+            {"recorded": 1, "metric": "accuracy"},
+            {"recorded": recorded, "metric": "error_rate"},
+            {"recorded": 99, "metric": "accuracy"},
+        )
+        for wrong in notes[:1]:
+            with holdout.door.writing() as (transaction, _):
+                note = {"name": "b", "greater": True, **wrong}
+                transaction.append("noted", {"submission": note})
+            found = {each.name: each.passed for each in check_holdout(holdout.path).findings}
+            assert found["answers"] is False
+            with pytest.raises(Damaged, match="a submission with its answer"):
+                holdout.leaderboard()
+
+
+# Metrics that are no means, by a plan of estimates; and those that the custodian adds.
+
+
+def test_metrics_that_are_no_means(tmp_path: Path) -> None:
+    holdout, frame = sealed(tmp_path / "h", simple(), 400, ranges={"x": (0.0, 10.0)})
+    rng = np.random.default_rng(3)
+    chance = np.clip(frame.y * 0.5 + rng.random(len(frame)) * 0.5, 0, 1)
+    label = (chance > 0.6).astype(int)
+    with holdout:
+        for metric, values, truth, step in (
+            ("roc_auc", chance, sk.roc_auc_score(frame.y, chance), 1 / 7),
+            ("log_loss", chance, sk.log_loss(frame.y, chance), 2 / 7),
+            ("f1", label, sk.f1_score(frame.y, label), 1 / 7),
+        ):
+            told = holdout.enter(keyed(frame, values), name="a", metric=metric)
+            assert isinstance(told.result, Answer)
+            assert told.result.value - step - 0.05 < truth < told.result.value + 0.05
+        with pytest.raises(InvalidInput, match=r"--range y=LOW:HIGH.*METRICS"):
+            holdout.enter(keyed(frame, chance), name="a", metric="rmse")
+        near = keyed(frame, frame.x + rng.normal(size=len(frame)))
+        error = holdout.score(near, metric="rmse", target="x", grid=hf.grid(0, 10, points=8))
+        assert error.value == pytest.approx(10 / 7)
+        assert check_holdout(holdout.path).passed
+
+
+METRICS = """
+def cost(target, predicted):
+    return float((abs(target - predicted) * 3).mean())
+
+METRICS = {
+    "cost": {"function": cost, "greater_is_better": False, "grid": "0:3:0.5"},
+    "rmse": {"grid": "0:1:0.125"},
+}
+"""
+
+
+def test_metrics_of_the_custodian(tmp_path: Path) -> None:
+    file = tmp_path / "metrics.py"
+    file.write_text(METRICS)
+    holdout, frame = sealed(tmp_path / "h", simple(), 200)
+    with holdout:
+        holdout.scorers = read_scorers(file)
+        assert {"cost", "accuracy", "rmse"} <= set(holdout.scorers.names)
+        wrong = keyed(frame, 1 - frame.y)
+        told = holdout.enter(wrong, name="a", metric="cost")
+        assert isinstance(told.result, Answer)
+        assert told.result.value == 3.0
+        told = holdout.enter(wrong, name="a", metric="rmse")
+        assert isinstance(told.result, Answer)
+        assert told.result.value == 1.0
+        assert not holdout.leaderboard("cost").greater_is_better
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1 / 0", "a file that runs|Python file that runs"),
+        ("METRICS = 3", "a file with METRICS"),
+        ("METRICS = {'a b': {}}", "letters, digits"),
+        ("METRICS = {'cost': {'function': 3}}", "function of cost"),
+        ("METRICS = {'cost': {'function': max, 'range': (0, 1)}}", "greater_is_better of cost"),
+        (
+            "METRICS = {'cost': {'function': max, 'greater_is_better': True}}",
+            "one with a grid or a range",
+        ),
+        (
+            "METRICS = {'cost': {'function': max, 'greater_is_better': True, 'range': 3}}",
+            "a pair",
+        ),
+        ("METRICS = {'rmse': {'range': (0, 1)}}", "a grid alone"),
+        ("METRICS = {'rmse': {'gird': '0:1:0.1'}}", "a dictionary with"),
+        ("METRICS = {'rmsee': {'grid': '0:1:0.1'}}", "Did you mean"),
+    ],
+    ids=range(10),
+)
+def test_metrics_that_are_written_wrong(text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "metrics.py"
+    file.write_text(text)
+    with pytest.raises(InvalidInput, match=said):
+        read_scorers(file)
+
+
+def test_names_of_metrics() -> None:
+    assert {"accuracy", "f1", "log_loss", "rmse", "roc_auc"} <= set(Scorers().names)
+    with pytest.raises(InvalidInput, match="exists"):
+        read_scorers(Path("nowhere.py"))
+
+
+# Ranks.
+
+
+def entry(value: float | None, half_width: float | None, number: int) -> Entry:
+    low, high = (None, None)
+    if value is not None and half_width is not None:
+        low, high = value - half_width, value + half_width
+    return Entry(f"e{number}", value, low, high, f"{number:03}", "", None, None, 1)
+
+
+BARS = st.lists(
+    st.tuples(st.integers(0, 20), st.none() | st.integers(0, 6)), min_size=1, max_size=12
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(BARS, st.booleans())
+def test_ranks_are_those_that_the_bars_allow(
+    bars: list[tuple[int, int | None]], greater: bool
+) -> None:
+    told = ranked([entry(v, w, k) for k, (v, w) in enumerate(bars)], greater)
+    values = [each.value or 0.0 for each in told]
+    assert values == sorted(values, reverse=greater)
+    for mine in told:
+        others = [each for each in told if each is not mine]
+        beyond = sum(_beyond(each, mine, greater) for each in others)
+        behind = sum(_beyond(mine, each, greater) for each in others)
+        assert (mine.rank_low, mine.rank_high) == (1 + beyond, len(told) - behind)
+        assert mine.rank is not None
+        assert 1 + beyond <= mine.rank <= len(told) - behind
+
+
+def _beyond(one: Entry, two: Entry, greater: bool) -> bool:
+    if greater:
+        return one.low is not None and two.high is not None and one.low > two.high
+    return one.high is not None and two.low is not None and one.high < two.low

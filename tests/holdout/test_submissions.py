@@ -1,0 +1,235 @@
+"""Predictions keyed by row id: every form in, one array out, or an error that costs nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.engines.local.metrics.table import find_metric
+from holdfast.errors import InvalidInput
+from holdfast.holdout.ids import Ids, RowIds
+from holdfast.holdout.submissions import Wanted, most_bytes, read_submission, wanted_for
+from holdfast.holdout.submissions.parquet_worker import Asked, answer
+
+NUMBER, TEXT = Wanted(label=True), Wanted(text=True, label=True)
+INTEGERS = RowIds(Ids("row", "integer", 4, ""), pa.array([7, -2, 30, 4]))
+NAMES = RowIds(Ids("who", "text", 3, ""), pa.array(["b", "ä c", "7"]))
+
+
+def read(given: Any, ids: RowIds = INTEGERS, wanted: Wanted = NUMBER, **more: Any) -> list[Any]:
+    return list(read_submission(given, ids, wanted, **more).tolist())
+
+
+def parquet(**columns: Any) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
+
+
+CSV = b"row,prediction\n30,3\n4,4\n7,1\n-2,2\n"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        CSV,
+        CSV.replace(b"\n", b"\r\n"),
+        b"\xef\xbb\xbf" + CSV,
+        b"prediction,row\n3.0,30\n+4,4\n1e0,7\n 2 ,-2\n",
+        b'{"30": 3, "4": 4, "7": 1.0, "-2": 2}',
+        b'[{"row": 30, "prediction": 3}, {"prediction": "4", "row": "4"},'
+        b' {"row": 7, "prediction": "1"}, {"row": -2, "prediction": "2"}]'.replace(
+            b'"prediction": 3', b'"prediction": "3"'
+        ),
+        {30: 3, 4: 4, 7: 1, -2: 2},
+        {30: 3.0, "4": 4, 7: 1, -2: 2},
+        pd.DataFrame({"row": [4, 7, -2, 30], "prediction": [4, 1, 2, 3]}),
+        pd.Series([4, 1, 2, 3], index=[4, 7, -2, 30]),
+        pa.table({"row": [4, 7, -2, 30], "prediction": [4, 1, 2, 3]}),
+    ],
+    ids=[
+        *("csv", "crlf", "bom", "turned", "object", "list", "dict", "mixed", "frame", "series"),
+        "arrow",
+    ],
+)
+def test_every_form_gives_the_rows_order(given: Any) -> None:
+    assert read(given) == [1, 2, 3, 4]
+
+
+def test_parquet_is_read_in_a_process_of_its_own() -> None:
+    assert read(parquet(row=[4, 7, -2, 30], prediction=[4.0, 1, 2, 3])) == [1, 2, 3, 4]
+
+
+def test_text_ids_and_labels() -> None:
+    given = "who,prediction\n7,x\nä c,y z\nb,\n".encode()
+    assert read(given, NAMES, TEXT) == ["", "y z", "x"]
+    assert read({"7": "u", "b": "v", "ä c": "w"}, NAMES, TEXT) == ["v", "w", "u"]
+
+
+def test_a_file_by_its_ending(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_bytes(CSV)
+    assert read(path) == read(str(path)) == [1, 2, 3, 4]
+    with pytest.raises(InvalidInput, match="a file that exists"):
+        read(tmp_path / "none.csv")
+
+
+def test_labels_are_integers_where_they_are_whole() -> None:
+    assert read_submission(CSV, INTEGERS, NUMBER).dtype == np.int64
+    assert read_submission(CSV, INTEGERS, Wanted()).dtype == np.float64
+    true = b"row,prediction\n30,true\n4,False\n7,0\n-2,1\n"
+    assert read(true, wanted=Wanted(label=True, binary=True)) == [0, 1, 1, 0]
+
+
+WRONG: list[tuple[str, Any, str]] = [
+    ("empty", b"", "columns of none"),
+    ("header only", b"row,prediction\n", "got 'none'"),
+    ("no header", b"7,1\n-2,2\n30,3\n4,4\n", "two columns, row and prediction"),
+    ("other names", b"id,prediction\n7,1\n", "the columns id, prediction"),
+    ("one column", b"row\n7\n", "two columns"),
+    ("three columns", b"row,prediction,x\n7,1,2\n", "two columns"),
+    ("ragged", b"row,prediction\n7,1,3\n", "Every line has two fields"),
+    ("not utf-8", b"row,prediction\n7,\xff\xfe\n", "UTF-8"),
+    ("giant field", b"row,prediction\n7," + b"1" * 50_000 + b"\n", "unknown|other|without"),
+    ("partial", b"row,prediction\n7,1\n30,1\n", r"2 ids without a prediction \(-2, 4\)"),
+    ("unknown", CSV + b"8,1\n9,1\n10,1\n11,1\n", r"4 unknown ids \(8, 9, 10, …\)"),
+    ("twice", CSV + b"7,1\n", r"1 ids that come twice \(7\)"),
+    ("twice, spelt anew", CSV + b"07,1\n", r"1 ids that come twice \(7\)"),
+    ("no integer", b"row,prediction\nx\x1b[31m,1\n", r"no integers \(x\\\\x1b\[31m\)"),
+    ("fraction", {7.5: 1, -2: 1, 30: 1, 4: 1}, "fractions"),
+    ("nan", CSV.replace(b",3", b",nan"), r"1 other predictions \(for 30\)"),
+    ("infinite", CSV.replace(b",3", b",inf"), "finite numbers"),
+    ("too large", CSV.replace(b",3", b",1e999"), "finite numbers"),
+    ("missing", CSV.replace(b",3", b","), r"1 other predictions \(for 30\)"),
+    ("a word", CSV.replace(b",3", b",cat"), "finite numbers"),
+    ("json nan", b'{"7": NaN}', "not finite"),
+    ("json null", b'{"7": null, "-2": 1, "30": 1, "4": 1}', "Missing ones"),
+    ("json twice", b'{"7": 1, "7": 2, "-2": 1, "30": 1, "4": 1}', "come twice"),
+    ("json list of lists", b"[[7, 1]]", "JSON"),
+    ("json key twice", b'[{"row": 7, "row": 8}]', "two columns"),
+    ("json more keys", b'[{"row": 7, "prediction": 1, "x": 2}]', "two columns"),
+    ("json number", b"{]", "JSON"),
+    ("json value", b'{"7": [1], "-2": 1, "30": 1, "4": 1}', "other predictions"),
+    ("json deep", b"[" * 900, "JSON"),
+    ("json wide", b"[" + b"[]," * 30_000 + b"[]]", "more lists and objects than rows"),
+    ("json surrogate", b'{"\\ud800": 1}', "not Unicode"),
+    ("json huge", b'{"7": 1' + b"0" * 5_000 + b"}", "JSON"),
+    ("too many bytes", b"x" * 10**6, "at most"),
+    ("mixed kinds", {7: 1, -2: "a", 30: 1, 4: 1}, "several kinds"),
+    ("no table", pd.DataFrame({"row": [1]}), "two columns"),
+    ("ids true", {True: 1, False: 2}, "true and false"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), [each[1:] for each in WRONG], ids=[w[0] for w in WRONG])
+def test_what_is_wrong_is_said_and_costs_nothing(given: Any, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said) as caught:
+        read(given)
+    assert "Nothing was charged" in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+def test_a_form_that_there_is_not() -> None:
+    with pytest.raises(InvalidInput, match="csv, json, parquet"):
+        read(CSV, form="xml")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (parquet(row=[7], prediction=[1], x=[2]), b"columns\nrow\nprediction\nx"),
+        (parquet(row=[7], prediction=[[1]]), b"columns of other types"),
+        (parquet(row=[7] * 10, prediction=[1] * 10), b"10 rows"),
+        (b"PAR1" + bytes(100) + b"PAR1", b"something else"),
+        (b"", b"something else"),
+    ],
+    ids=["three", "nested", "rows", "broken", "empty"],
+)
+def test_parquet_that_is_something_else(content: bytes, said: bytes) -> None:
+    assert answer(Asked(content, 5)) == said
+
+
+def test_parquet_that_grows_is_refused() -> None:
+    text = pa.array(["x" * 50_000] * 200).dictionary_encode()
+    bomb = parquet(row=list(range(200)), prediction=text)
+    assert len(bomb) < 100_000  # 10 MB when it is opened
+    assert answer(Asked(bomb, 5_000)).startswith(b"more rows, or longer text")
+
+
+def test_a_submission_is_bounded_by_its_rows() -> None:
+    assert most_bytes(INTEGERS) == 108_000
+
+
+@pytest.mark.parametrize(
+    ("metric", "kind", "wanted"),
+    [
+        ("accuracy", "number", Wanted(label=True)),
+        ("accuracy", "text", Wanted(text=True, label=True)),
+        ("accuracy", "boolean", Wanted(label=True, binary=True)),
+        ("f1", "number", Wanted(label=True, binary=True)),
+        ("f1_macro", "text", Wanted(text=True, label=True)),
+        ("brier", "number", Wanted(within=(0.0, 1.0))),
+        ("log_loss", "boolean", Wanted(within=(0.0, 1.0))),
+        ("roc_auc", "number", Wanted()),
+        ("average_precision", "number", Wanted()),
+        ("rmse", "number", Wanted()),
+    ],
+)
+def test_what_metrics_take(metric: str, kind: str, wanted: Wanted) -> None:
+    assert wanted_for(find_metric(metric), kind, "y") == wanted
+
+
+@pytest.mark.parametrize(
+    ("metric", "kind", "said"),
+    [
+        ("f1", "text", "f1_macro"),
+        ("roc_auc", "text", "labels that are text"),
+        ("rmse", "text", "labels that are text"),
+        ("accuracy", "date", "a column of numbers"),
+    ],
+)
+def test_metrics_that_a_target_cannot_have(metric: str, kind: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        wanted_for(find_metric(metric), kind, "y")
+
+
+def test_predictions_of_another_kind() -> None:
+    chance = Wanted(within=(0.0, 1.0))
+    with pytest.raises(InvalidInput, match="probabilities between 0 and 1"):
+        read(CSV, wanted=chance)
+    with pytest.raises(InvalidInput, match="0 or 1"):
+        read(CSV, wanted=Wanted(label=True, binary=True))
+    with pytest.raises(InvalidInput, match="text of at most 200"):
+        read({"7": 1, "b": 2, "ä c": 3}, NAMES, TEXT)
+    with pytest.raises(InvalidInput, match=r"1 other predictions \(for b\)"):
+        read({"7": "a", "b": "x" * 201, "ä c": "b"}, NAMES, TEXT)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.permutations([7, -2, 30, 4]), st.lists(st.integers(-5, 5), min_size=4, max_size=4))
+def test_all_forms_agree_in_every_order(order: list[int], values: list[int]) -> None:
+    pairs = dict(zip(order, values, strict=True))
+    expected = [pairs[each] for each in (7, -2, 30, 4)]
+    frame = pd.DataFrame({"row": order, "prediction": values})
+    listed = [{"row": k, "prediction": v} for k, v in pairs.items()]
+    forms = [frame.to_csv(index=False).encode(), json.dumps(pairs).encode(), pairs, frame]
+    assert all(read(each) == expected for each in [*forms, json.dumps(listed).encode()])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=200) | st.text(max_size=100).map(str.encode))
+def test_nothing_but_its_own_error(content: bytes) -> None:
+    for form in ("csv", "json"):
+        with pytest.raises(InvalidInput):
+            read(content, form=form)
+    assert answer(Asked(content, 5))[:1] != b"+"

@@ -1,0 +1,118 @@
+"""From installation to a first remote answer in five commands: those of the page, run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.test_docs_examples import commands, run_python, same
+from tools.fences import fences
+
+PAGE = Path(__file__).parents[2] / "docs" / "tutorial" / "first-server.md"
+SECONDS = 60.0  # after which something is wrong; nothing is timed
+PORT = "8000"
+
+
+def console() -> list[tuple[str, str]]:
+    """Every command of the page in its order, and what is shown below it."""
+    blocks = [f for f in fences(PAGE.read_text("utf-8")) if f.language == "console"]
+    return [pair for fence in blocks for pair in commands(fence.text)]
+
+
+def free_port() -> str:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return str(found.getsockname()[1])
+
+
+class Shell:
+    """Runs what the page says, on a free port, in an empty folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self.port = folder, free_port()
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        dumb = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+        self._environment = {**os.environ, **dumb, "PATH": path}
+
+    def start(self, command: str) -> subprocess.Popen[str]:
+        # `exec`: signals are for the command, not for a shell around it.
+        command = command.replace(PORT, self.port)
+        first = "" if re.match(r"\w+=", command) else "exec "
+        return subprocess.Popen(
+            ["bash", "-c", first + command],
+            cwd=self._folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, command: str) -> str:
+        with self.start(command) as process:
+            printed, wrong = process.communicate(timeout=SECONDS)
+        assert process.returncode == 0, f"{command}\n{printed}{wrong}"
+        return printed.replace(self.port, PORT)
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.chdir(tmp_path)
+    return Shell(tmp_path)
+
+
+def healthy(port: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as reply:
+            return bool(json.load(reply) == {"status": "ok"})
+    except (urllib.error.URLError, ConnectionError):
+        return False
+
+
+def test_five_commands_lead_to_a_remote_answer(shell: Shell) -> None:
+    (make,) = [f for f in fences(PAGE.read_text("utf-8")) if f.info == "python"]
+    run_python(make, {"__name__": "__main__"}, PAGE)
+    (install, _), create, token, serve, ask, curl = console()
+    assert install.startswith("pip install")  # the environment has it
+    for command, shown in (create, token):
+        assert same(shown, shell.run(command)), command
+    with shell.start(serve[0]) as server:
+        try:
+            assert server.stdout is not None
+            assert same(serve[1], server.stdout.readline().replace(shell.port, PORT))
+            deadline = time.monotonic() + SECONDS
+            while not healthy(shell.port):
+                assert server.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            for command, shown in (ask, curl)[: 2 if shutil.which("curl") else 1]:
+                printed = shell.run(command)
+                assert same(shown, printed), f"{command}\n{printed}"
+        finally:
+            server.send_signal(signal.SIGINT)
+            _, log = server.communicate(timeout=SECONDS)
+    lines = [json.loads(line) for line in log.splitlines()]
+    asked = [line for line in lines if line["event"] == "request" and "token" in line]
+    assert {line["status"] for line in asked} == {200}
+    assert "minutes" not in log  # neither questions nor answers
+
+
+def test_there_are_five_commands() -> None:
+    first = [command.split()[0:2] for command, _ in console()][:5]
+    assert [words[-1] for words in first[:4]] == ["install", "create", "token", "serve"]
+    assert "holdfast ask http://" in console()[4][0]
+    readme = (PAGE.parents[2] / "README.md").read_text("utf-8")
+    assert "".join(f"$ {command}\n" for command, _ in console()[:5]) in readme
+    headings = re.findall(r"^## (\d)\. ", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert headings == ["1", "2", "3", "4", "5"]

@@ -1,0 +1,190 @@
+"""The leaderboard and the gate over HTTP: who may, what is wrong, and an attack without gain."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from fastapi.testclient import TestClient
+
+from holdfast.engines.local.terms import even_sums, row_terms
+from holdfast.holdout import Holdout, check_holdout
+from tests.holdout.plans import board, scores
+from tests.holdout.tables import Still, sources, table
+from tests.server.conftest import auth, tokens_of
+from tools.leaderboard_attack import TRUTH, attack, in_process, labels_of, make_board
+
+ROWS = board().blocks
+CSV = "row,prediction\n" + "".join(f"{k},1\n" for k in range(ROWS))
+WHERE = "/api/holdouts/play"
+
+
+@pytest.fixture
+def play(
+    tmp_path: Path, served: Callable[..., TestClient]
+) -> Iterator[tuple[TestClient, dict[str, str]]]:
+    """A leaderboard whose every score is one half, and a token of every role."""
+    folder = tmp_path / "play.holdfast"
+    frame = table(ROWS).assign(row=range(ROWS))
+    Holdout.create(folder, frame, board(), ids="row", target="y").close()
+    tokens = tokens_of(folder)
+    with sources():
+        yield served(folder), tokens
+    check = check_holdout(folder)
+    assert check.passed, str(check)
+
+
+def post(
+    client: TestClient,
+    what: str,
+    token: str,
+    content: str | bytes = CSV,
+    kind: str = "text/csv",
+    key: str | None = None,
+    **parameters: Any,
+) -> Any:
+    headers = {**auth(token), "Content-Type": kind}
+    headers |= {} if key is None else {"Idempotency-Key": key}
+    url = f"{WHERE}/{what}"
+    return client.post(url, params=parameters, content=content, headers=headers)
+
+
+def told(client: TestClient, token: str, metric: str = "accuracy") -> Any:
+    return client.get(f"{WHERE}/leaderboard", params={"metric": metric}, headers=auth(token)).json()
+
+
+def test_submissions_and_who_sees_them(play: tuple[TestClient, dict[str, str]]) -> None:
+    client, tokens = play
+    first = post(client, "submissions", tokens["analyst"], name="mine", key="k1")
+    assert first.status_code == 200
+    answer = first.json()
+    assert (answer["type"], answer["name"], answer["metric"]) == ("answer", "mine", "accuracy")
+    assert answer["low"] <= 0.5 <= answer["high"]
+    assert answer["certified"] is True
+
+    again = post(client, "submissions", tokens["analyst"], name="mine", key="k1")
+    assert again.json()["receipt"] == answer["receipt"]
+    assert again.json()["cached"] is True
+    other = CSV.replace("0,1\n", "0,0\n", 1)
+    conflict = post(client, "submissions", tokens["analyst"], other, name="mine", key="k1")
+    assert (conflict.status_code, conflict.json()["error"]["kind"]) == (409, "conflict")
+
+    data = json.dumps({str(k): 1 for k in range(ROWS)})
+    same = post(client, "submissions", tokens["custodian"], data, "application/json", name="theirs")
+    assert same.json()["receipt"] == answer["receipt"]
+    mine, seen = told(client, tokens["analyst"]), told(client, tokens["viewer"])
+    assert [(each["name"], each["mine"]) for each in mine["entries"]] == [
+        ("mine", True),
+        ("theirs", False),
+    ]
+    assert [each["mine"] for each in seen["entries"]] == [False, False]
+    assert (mine["ties"], mine["greater_is_better"]) == (2, True)
+    assert {"rank", "rank_low", "rank_high", "value", "low", "high", "at", "receipt"} <= set(
+        mine["entries"][0]
+    )
+    assert "asker" not in mine["entries"][0]
+
+    checked = post(client, "submissions", tokens["analyst"], other, name="n", improve="true")
+    assert (checked.json()["improved"], checked.json()["type"]) in [(False, "verdict")]
+
+
+def test_gates(play: tuple[TestClient, dict[str, str]]) -> None:
+    client, tokens = play
+    passed = post(client, "gate", tokens["analyst"], at_least=0.01).json()
+    assert (passed["passed"], passed["verdict"], passed["claim"]) == (True, "yes", "at least")
+    assert passed["certifies"].startswith("certified: ")
+    failed = post(client, "gate", tokens["analyst"], at_least=0.999).json()
+    assert (failed["passed"], failed["verdict"]) == (False, "no")
+
+
+WRONG: list[tuple[str, dict[str, Any], int, str]] = [
+    ("malformed", {"content": "what"}, 400, "bad_question"),
+    ("partial", {"content": "row,prediction\n0,1\n"}, 400, "bad_question"),
+    ("unknown", {"content": CSV + "99,1\n"}, 400, "bad_question"),
+    ("no name", {"name": None}, 400, "bad_question"),
+    ("bad name", {"name": "\n"}, 400, "bad_question"),
+    ("odd metric", {"metric": "__import__('os')"}, 400, "bad_question"),
+    ("margin", {"margin": "nan"}, 400, "bad_question"),
+    ("less than none", {"margin": -1}, 400, "bad_question"),
+    ("type", {"kind": "text/plain"}, 415, "unsupported"),
+    ("json", {"kind": "application/json", "content": "[" * 2000}, 400, "bad_question"),
+    ("too large", {"content": "x" * 3000}, 413, "too_large"),
+]
+
+
+def test_what_is_wrong_costs_nothing(
+    tmp_path: Path, served: Callable[..., TestClient], still: None
+) -> None:
+    folder = tmp_path / "play.holdfast"
+    frame = table(ROWS).assign(row=range(ROWS))
+    Holdout.create(folder, frame, board(), ids="row", target="y").close()
+    tokens = tokens_of(folder)
+    client = served(folder, submission_limit=2048)
+    with Holdout.open(folder) as holdout:
+        rows = holdout.receipt.number
+        for _, more, status, kind in WRONG:
+            given = {"name": "a", **more}
+            reply = post(client, "submissions", tokens["analyst"], **given)
+            assert (reply.status_code, reply.json()["error"]["kind"]) == (status, kind), more
+        for parameters in ({}, {"at_least": 0.5, "at_most": 0.6}, {"at_least": "nan"}):
+            reply = post(client, "gate", tokens["analyst"], **parameters)
+            assert reply.status_code == 400
+        for what in ("submissions", "gate"):
+            more = {"name": "a", "at_least": 0.5}
+            assert post(client, what, tokens["viewer"], **more).status_code == 403
+            assert post(client, what, "hf_none_x", **more).status_code == 401
+        assert holdout.receipt.number == rows
+
+
+@pytest.fixture
+def still() -> Iterator[None]:
+    """No engine is started in this test."""
+    with sources():
+        yield
+
+
+class Labels(Still):
+    """The labels as blocks of one row, in this process: the sums are the engine's."""
+
+    def __init__(self, blocks: int, labels: Any) -> None:
+        super().__init__(blocks)
+        self._arrays = {"label": labels[:, np.newaxis].astype(float)}
+        self._arrays["__row"] = np.arange(blocks, dtype=float)[:, np.newaxis]
+
+    def sums(self, function: Any, /, where: Any = None) -> Any:
+        return even_sums(row_terms(function.batched(self._arrays), self.blocks), self.blocks)
+
+
+def test_the_boosting_attack_by_several_tokens_gains_nothing(tmp_path: Path) -> None:
+    """Everything is seeded, so that this cannot fail by chance; see tools.leaderboard_attack."""
+    labels = labels_of(scores().blocks, 1)
+    folder = tmp_path / "board.holdfast"
+    tokens = make_board(folder, labels, scores(), 3, seed=1)
+    with sources(lambda blocks: Labels(blocks, labels)), in_process(folder) as client:
+        found = attack(client, tokens, labels, scores(), 60, 1)
+    assert found.naive_error > 0.05
+    assert found.false_bars == 0
+    assert found.low <= TRUTH <= found.high
+    assert found.entries == 60
+    assert check_holdout(folder).passed
+
+
+def test_frames_of_a_client_are_read(play: tuple[TestClient, dict[str, str]]) -> None:
+    client, tokens = play
+    frame = pd.DataFrame({"row": range(ROWS), "prediction": [0.5] * ROWS})
+    reply = post(
+        client,
+        "submissions",
+        tokens["analyst"],
+        frame.to_parquet(index=False),
+        "application/vnd.apache.parquet",
+        name="probabilities",
+        metric="brier",
+    )
+    assert reply.status_code == 200
+    assert told(client, tokens["viewer"], "brier")["greater_is_better"] is False

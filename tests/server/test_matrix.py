@@ -1,0 +1,287 @@
+"""Who may do what: every route × every sort of token × two holdouts on one server.
+
+The routes are read from the app: one that is not in the table here fails the test.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from holdfast.holdout import Holdout
+from holdfast.server.app import create_app
+from holdfast.server.routes import operations
+from holdfast.server.settings import Settings
+from tests.server.conftest import FAST, ROLES, auth, made, tokens_of
+
+HOLDOUTS = ("one", "two")
+COMMAND = str(Path(sys.executable).with_name("holdfast"))
+ASK = {"estimator": "avg(x)", "grid": "0:7:1"}
+CSV = {"content": b"id,prediction\n1,1\n", "headers": {"Content-Type": "text/csv"}}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The least role that a route is for, a request of it, and what it is answered by."""
+
+    least: str | None
+    """None: for everyone, with or without a token."""
+    status: int = 200
+    request: dict[str, Any] = field(default_factory=dict)
+
+
+OF_HOLDOUT = "/api/holdouts/{holdout}"
+TABLE = {
+    ("GET", "/"): Entry(None),
+    ("GET", "/page/{file}"): Entry(None),
+    ("GET", "/health"): Entry(None),
+    ("GET", "/api/openapi.json"): Entry(None),
+    ("GET", "/metrics"): Entry("viewer"),
+    ("GET", "/api/holdouts"): Entry("viewer"),
+    ("GET", "/api/plan"): Entry("viewer"),
+    ("GET", f"{OF_HOLDOUT}/status"): Entry("viewer"),
+    ("GET", f"{OF_HOLDOUT}/columns"): Entry("viewer"),
+    ("GET", f"{OF_HOLDOUT}/transcript"): Entry("viewer"),
+    ("GET", f"{OF_HOLDOUT}/left"): Entry("viewer"),
+    ("GET", f"{OF_HOLDOUT}/leaderboard"): Entry("viewer"),
+    # The holdouts here have no ids: whoever is let in is told so.
+    ("POST", f"{OF_HOLDOUT}/submissions"): Entry("analyst", 400, {"params": {"name": "n"}} | CSV),
+    ("POST", f"{OF_HOLDOUT}/gate"): Entry("analyst", 400, {"params": {"at_least": 0.5}} | CSV),
+    ("POST", f"{OF_HOLDOUT}/ask"): Entry("analyst", 200, {"json": ASK}),
+    ("POST", f"{OF_HOLDOUT}/interval"): Entry("analyst", 200, {"json": ASK}),
+    ("POST", f"{OF_HOLDOUT}/verify"): Entry(
+        "analyst", 200, {"json": {"estimator": "avg(x)", "guess": 5}}
+    ),
+    ("POST", f"{OF_HOLDOUT}/correct"): Entry("analyst", 200, {"json": ASK | {"guess": 5}}),
+    ("POST", f"{OF_HOLDOUT}/mean"): Entry("analyst", 200, {"json": {"term": "x > 5"}}),
+    ("POST", f"{OF_HOLDOUT}/price"): Entry("analyst", 200, {"json": {"verb": "ask", **ASK}}),
+    ("POST", f"{OF_HOLDOUT}/jobs"): Entry("analyst", 202, {"json": {"verb": "ask", **ASK}}),
+    ("GET", f"{OF_HOLDOUT}/jobs"): Entry("analyst"),
+    ("GET", f"{OF_HOLDOUT}/jobs/{{job}}"): Entry("analyst"),
+    ("DELETE", f"{OF_HOLDOUT}/jobs/{{job}}"): Entry("analyst"),
+    ("GET", f"{OF_HOLDOUT}/tokens"): Entry("custodian"),
+    ("DELETE", f"{OF_HOLDOUT}/tokens/{{token}}"): Entry("custodian"),
+    ("PATCH", f"{OF_HOLDOUT}/tokens/{{token}}"): Entry("custodian", 200, {"json": {"quota": 0.1}}),
+    ("GET", f"{OF_HOLDOUT}/audit"): Entry("custodian"),
+    ("POST", f"{OF_HOLDOUT}/check"): Entry("custodian", 200, {"json": {}}),
+}
+
+
+def routes_of(routes: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    """Method and address of every route, those of included routers too."""
+    for route in routes:
+        inner = getattr(route, "original_router", None)
+        if inner is not None:
+            yield from routes_of(inner.routes)
+        elif getattr(route, "methods", None) is None:  # files
+            yield "GET", f"{route.path}/{{file}}"
+        else:
+            yield from ((method, route.path) for method in route.methods if method != "HEAD")
+
+
+@dataclass
+class World:
+    """Two holdouts behind one server, and every sort of token for both."""
+
+    client: TestClient
+    folders: dict[str, Path]
+    tokens: dict[str, dict[str, str | None]]
+    targets: dict[str, str]
+    jobs: dict[str, str]
+
+    def heads(self) -> list[str]:
+        """Where both ledgers are."""
+        service = self.client.app.state.service  # type: ignore[attr-defined]
+        return [str(service.hosts.get(name).holdout.receipt) for name in HOLDOUTS]
+
+    def send(self, method: str, place: str, entry: Entry, name: str, token: str | None) -> Any:
+        """The request of an entry, with this token."""
+        address = place.format(
+            holdout=name, job=self.jobs[name], token=self.targets[name], file="index.html"
+        )
+        more = dict(entry.request)
+        headers = {**more.pop("headers", {}), **auth(token)}
+        return self.client.request(method, address, headers=headers, **more)
+
+
+def _sorts(holdout: Holdout, path: Path) -> tuple[dict[str, str | None], datetime]:
+    """A token of every sort for one holdout, and when the short one has ended."""
+    tokens: dict[str, str | None] = dict(tokens_of(path))
+    grant, tokens["revoked"] = holdout.access.grant("custodian")
+    holdout.access.revoke(grant.id)
+    soon = datetime.now(UTC) + timedelta(seconds=1)
+    _, tokens["expired"] = holdout.access.grant("custodian", expires=soon)
+    return tokens, soon
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("matrix")
+    folders = {name: made(folder / name) for name in HOLDOUTS}
+    tokens, targets, jobs, last = {}, {}, {}, datetime.now(UTC)
+    for name, path in folders.items():
+        with Holdout.open(path) as holdout:
+            tokens[name], last = _sorts(holdout, path)
+            targets[name] = holdout.access.grant("viewer")[0].id
+    rates = {**FAST}
+
+    async def quickly(*_: object) -> dict[str, Any]:
+        return {"methods": []}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(operations, "comparison", quickly)
+        patch.setattr("holdfast.server.service._FAILURES", 10**6)
+        app = create_app(Settings(folders=tuple(folders.values()), **rates))  # type: ignore[arg-type]
+        with TestClient(app, base_url="http://127.0.0.1") as client:
+            for name in HOLDOUTS:
+                begun = client.post(
+                    f"/api/holdouts/{name}/jobs",
+                    json={"verb": "ask", **ASK},
+                    headers=auth(tokens[name]["analyst"]),
+                )
+                jobs[name] = begun.json()["id"]
+                while _job(client, name, jobs[name], tokens[name]["analyst"]) != "done":
+                    time.sleep(0.01)
+            time.sleep(max(0.0, (last - datetime.now(UTC)).total_seconds()))
+            yield World(client, folders, tokens, targets, jobs)
+
+
+def _job(client: TestClient, name: str, job: str, token: str | None) -> str:
+    told = client.get(f"/api/holdouts/{name}/jobs/{job}", headers=auth(token)).json()
+    assert told["state"] not in ("failed", "cancelled"), told
+    return str(told["state"])
+
+
+def test_the_table_has_every_route(world: World) -> None:
+    assert sorted(routes_of(world.client.app.routes)) == sorted(TABLE)  # type: ignore[attr-defined]
+
+
+def expected(entry: Entry, own: bool, sort: str, *, of_holdout: bool) -> int:
+    """The status that a token of this sort must get."""
+    if entry.least is None:
+        return entry.status
+    if sort not in ROLES:
+        return 401
+    if not of_holdout:
+        return entry.status
+    if not own:
+        return 404
+    return entry.status if ROLES.index(sort) >= ROLES.index(entry.least) else 403
+
+
+SORTS = (*ROLES, "revoked", "expired", "malformed", "none")
+ODD = {"malformed": "hf_abcdefgh_short", "none": None}
+
+
+@pytest.mark.parametrize(("method", "place"), TABLE, ids=lambda text: text)
+def test_nobody_is_let_in_wrongly(world: World, method: str, place: str) -> None:
+    entry, wrong = TABLE[method, place], []
+    of_holdout = "{holdout}" in place
+    for name in HOLDOUTS:
+        for owner in HOLDOUTS:
+            for sort in SORTS:
+                token = ODD.get(sort, world.tokens[owner].get(sort))
+                before = world.heads()
+                response = world.send(method, place, entry, name, token)
+                wanted = expected(entry, owner == name, sort, of_holdout=of_holdout)
+                if response.status_code != wanted:
+                    wrong.append((name, owner, sort, wanted, response.status_code))
+                if wanted >= 400:
+                    assert world.heads() == before, (name, owner, sort)
+                    assert set(response.json()) == {"error"}
+    assert wrong == []
+
+
+def test_a_holdout_of_others_looks_like_none(world: World) -> None:
+    for token in (None, "hf_nonsense", world.tokens["one"]["custodian"]):
+        told = []
+        for name in ("two", "three"):
+            response = world.client.get(f"/api/holdouts/{name}/status", headers=auth(token))
+            error = response.json()["error"]
+            told.append((response.status_code, error["kind"], error["message"]))
+        assert told[0] == told[1]
+
+
+def test_lists_show_only_what_the_token_may_see(world: World) -> None:
+    for name, other in (HOLDOUTS, HOLDOUTS[::-1]):
+        headers = auth(world.tokens[name]["viewer"])
+        listed = world.client.get("/api/holdouts", headers=headers).json()
+        assert [(each["name"], each["role"]) for each in listed] == [(name, "viewer")]
+        counts = world.client.get("/metrics", headers=headers).text
+        assert f'holdout="{name}"' in counts
+        assert f'holdout="{other}"' not in counts
+
+
+def test_jobs_of_others_look_like_none(world: World) -> None:
+    with Holdout.open(world.folders["one"]) as holdout:
+        _, colleague = holdout.access.grant("analyst")
+    place, job = "/api/holdouts/one/jobs", world.jobs["one"]
+    for method in ("GET", "DELETE"):
+        theirs = world.client.request(method, f"{place}/{job}", headers=auth(colleague))
+        absent = world.client.request(method, f"{place}/{'0' * 24}", headers=auth(colleague))
+        across = world.client.request(
+            method, f"/api/holdouts/two/jobs/{job}", headers=auth(world.tokens["two"]["custodian"])
+        )
+        assert {each.status_code for each in (theirs, absent, across)} == {404}
+        assert len({each.json()["error"]["message"] for each in (theirs, absent, across)}) == 1
+    assert world.client.get(place, headers=auth(colleague)).json() == []
+
+
+def test_another_process_revokes_at_once(world: World) -> None:
+    path = world.folders["two"]
+    with Holdout.open(path) as holdout:
+        grant, token = holdout.access.grant("analyst", quota=0.2)
+    place = "/api/holdouts/two/status"
+    first = world.client.get(place, headers=auth(token))
+    assert first.json()["quota"]["share"] == 0.2
+    command = [COMMAND, "token", "revoke", str(path), grant.id]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    assert world.client.get(place, headers=auth(token)).status_code == 401
+    asked = world.client.post("/api/holdouts/two/ask", json=ASK, headers=auth(token))
+    assert asked.status_code == 401  # not even what is recorded, and free
+
+
+def test_without_tokens_everyone_is_an_analyst_until_there_is_one(tmp_path: Path) -> None:
+    folder = made(tmp_path / "open")
+    app = create_app(Settings(folders=(folder,), **FAST))  # type: ignore[arg-type]
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        place = "/api/holdouts/open"
+        assert client.post(f"{place}/price", json={"verb": "ask", **ASK}).status_code == 200
+        assert client.get(f"{place}/tokens").status_code == 403
+        assert client.get(f"{place}/status", headers=auth("hf_guess")).status_code == 401
+        with Holdout.open(folder) as holdout:
+            grant, _ = holdout.access.grant("viewer")
+            assert client.get(f"{place}/status").status_code == 401
+            holdout.access.revoke(grant.id)
+        assert client.get(f"{place}/status").status_code == 401  # closed for good
+
+
+def test_quotas_are_of_every_token_and_change_at_once(tmp_path: Path) -> None:
+    folder = made(tmp_path / "shared")
+    with Holdout.open(folder) as holdout:
+        grant, token = holdout.access.grant("analyst", quota=0.06)  # one question of eight points
+        _, keeper = holdout.access.grant("custodian")
+    app = create_app(Settings(folders=(folder,), **FAST))  # type: ignore[arg-type]
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        place = "/api/holdouts/shared"
+
+        def ask(column: str) -> int:
+            body = {"estimator": f"avg({column})", "grid": "0:7:1"}
+            return client.post(f"{place}/ask", json=body, headers=auth(token)).status_code
+
+        assert [ask("x"), ask("y"), ask("x")] == [200, 409, 200]
+        change = f"{place}/tokens/{grant.id}"
+        larger = client.patch(change, json={"quota": 0.12}, headers=auth(keeper))
+        assert larger.json()["quota"] == 0.12
+        assert [ask("y"), ask("c")] == [200, 409]
+        wrong = client.patch(change, json={"quota": 1.5}, headers=auth(keeper))
+        assert wrong.status_code == 400

@@ -1,0 +1,392 @@
+"""Tests for src/holdfast/server/page: in a real browser, against a server in its own process."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from holdfast.holdout import Holdout
+from holdfast.report.text import number, outwards, percent
+from tests.holdout.plans import board, estimates
+from tests.holdout.tables import table
+from tests.server.browsing import Visitor, one_browser, visiting
+from tests.server.conftest import made, tokens_of
+from tests.server.processes import serving
+
+VIEWS = ("ask", "answers", "leaderboard", "planner", "custodian")
+ENTRIES, SEED = 320, 4711  # rows of the leaderboard's table
+Visiting = Callable[..., AbstractContextManager[Visitor]]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A server of three holdouts: one with tokens, two that are open to all on this machine."""
+
+    url: str
+    tokens: dict[str, str]
+
+    def get(self, what: str, role: str = "custodian", holdout: str = "study") -> Any:
+        """What the server says, without the page."""
+        headers = {"Authorization": f"Bearer {self.tokens[role]}"} if holdout == "study" else {}
+        address = f"{self.url}/api/holdouts/{holdout}/{what}"
+        with urllib.request.urlopen(urllib.request.Request(address, headers=headers)) as response:
+            return json.load(response)
+
+    def spent(self, holdout: str = "study") -> list[float]:
+        """What is spent of every set."""
+        return [each["spent"] for each in self.get("status", holdout=holdout)["sets"]]
+
+    def answers(self, holdout: str = "study") -> list[Any]:
+        """What was answered."""
+        rows: list[Any] = self.get("transcript?limit=1000", holdout=holdout)["rows"]
+        return rows
+
+
+def text_of(row: Any) -> str:
+    """What a row of the transcript says was asked; SQL comes back in capitals."""
+    return str(row["question"]["estimator"]["text"]).lower()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One for all tests here."""
+    with one_browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """One server for all tests here; each asks what no other does."""
+    del browser  # without one, nothing is served
+    folder = tmp_path_factory.mktemp("page")
+    study = made(folder / "study.holdfast", units=4, name="The study")
+    tokens = tokens_of(study)
+    tokens |= {f"second {role}": token for role, token in tokens_of(study).items()}
+    entries = folder / "board.holdfast"
+    rows = table(ENTRIES, seed=SEED)
+    Holdout.create(entries, rows, board(), target="y", ids="number").close()
+    plain = made(folder / "plain.holdfast", estimates())
+    options = ("--slot", "0.001", "--log-level", "warning", "--rate", "1000", "--burst", "1000")
+    with serving(entries, plain, study, log=folder / "log", options=options) as running:
+        yield Site(running.url, tokens)
+        running.stop()
+
+
+@pytest.fixture
+def visit(browser: Browser, site: Site) -> Visiting:
+    """Visit the page as somebody new."""
+    return partial(visiting, browser, site.url)
+
+
+def test_an_analyst_asks_and_sees_the_answer(visit: Visiting, site: Site) -> None:
+    with visit() as visitor:
+        page = visitor.page
+        visitor.sign_in(site.tokens["analyst"])
+        expect(page.locator("#role")).to_have_text("analyst, analyst")
+        visitor.ask("avg(x)", grid="0:7:1")
+        expect(page.locator("#price")).to_contain_text("of what is left")
+        before = site.spent()
+        page.dblclick("#ask-button")  # a double click is one question
+        card = page.locator(".answer-card")
+        expect(card).to_contain_text("confidence 0.4")
+        (row,) = [row for row in site.answers() if text_of(row) == "avg(x)"]
+        expect(card.locator(".value")).to_have_text(f"{row['answer']['value']:.0f}")
+        expect(card.locator("button.receipt")).to_have_attribute("title", row["receipt"])
+        assert site.spent() > before
+        expect(page.locator("#price")).to_contain_text("Free.")
+        visitor.visit("answers")
+        line = page.locator(f"#answer-{row['number']}")
+        expect(line).to_contain_text("avg(x)")
+        expect(line.locator(".value")).to_have_text(f"{row['answer']['value']:.0f}")
+        point = page.locator("#answer-plot g.point")
+        expect(point).to_have_attribute("aria-label", re.compile(r"^avg\(x\)"))
+        page.reload()
+        expect(line).to_contain_text("avg(x)")  # the tab keeps its token, and the view
+        page.click("#sign-out")
+        expect(page.locator("#view-sign-in")).to_be_visible()
+        assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_the_page_of_a_token_that_does_not_hold(visit: Visiting) -> None:
+    with visit() as visitor:
+        visitor.may.add(401)
+        visitor.page.click("#sign-in-again")
+        visitor.page.fill("#token", "hf_00000000_" + "x" * 43)
+        visitor.page.press("#token", "Enter")
+        expect(visitor.page.locator("#token-error")).to_contain_text("unknown")
+        assert visitor.page.evaluate("sessionStorage.length") == 0
+
+
+def test_a_wrong_question_is_said_at_its_field_and_costs_nothing(
+    visit: Visiting, site: Site
+) -> None:
+    with visit() as visitor:
+        visitor.may.add(400)
+        page, before = visitor.page, site.spent()
+        visitor.sign_in(site.tokens["analyst"])
+        page.fill("#estimator", "avg(xx)")
+        expect(page.locator("#estimator-error")).to_contain_text("There is no column 'xx'")
+        expect(page.locator("#estimator")).to_have_attribute("aria-invalid", "true")
+        expect(page.locator("#ask-button")).to_be_disabled()
+        page.fill("#estimator", "avg(c)")
+        page.fill("#grid", "0:7")
+        expect(page.locator("#grid-error")).to_contain_text("LOW:HIGH:STEP")
+        expect(page.locator("#estimator-error")).to_be_empty()
+        page.fill("#grid", "0:7:1")
+        page.fill("#where-text", "g >")
+        expect(page.locator("#where-text-error")).not_to_be_empty()
+        page.check("input[name=verb][value=verify]")
+        page.fill("#guess", "many")
+        expect(page.locator("#guess-error")).to_have_text("guess must be a number.")
+        expect(page.locator("#ask-button")).to_be_disabled()
+        assert site.spent() == before
+
+
+def test_a_question_can_be_asked_with_the_keyboard_alone(visit: Visiting, site: Site) -> None:
+    with visit() as visitor:
+        page = visitor.page
+        tab_to(page, "sign-in-again")
+        page.keyboard.press("Enter")
+        page.keyboard.type(site.tokens["second analyst"])
+        page.keyboard.press("Enter")
+        expect(page.locator("#view-ask h1")).to_be_focused()
+        expect(page.locator("#verbs label").first).to_be_visible()
+        page.keyboard.press("Tab")
+        page.keyboard.press("ArrowRight")  # from the first verb to the next
+        expect(page.locator("input[name=verb][value=mean]")).to_be_checked()
+        tab_to(page, "estimator")
+        page.keyboard.type("y = 1")
+        tab_to(page, "grid")
+        page.keyboard.type("0:1:0.2")
+        expect(page.locator("#ask-button")).to_be_enabled()
+        tab_to(page, "ask-button")
+        page.keyboard.press("Enter")
+        expect(page.locator("#result .answer-card")).to_contain_text("y = 1")
+        page.keyboard.press("Shift+Tab")
+        assert page.evaluate("document.activeElement.id") != "ask-button"
+
+
+def tab_to(page: Page, identity: str) -> None:
+    """Press the tab key until the element has the focus, which must be seen."""
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        seen = page.evaluate(
+            "[document.activeElement.id, getComputedStyle(document.activeElement).outlineStyle]"
+        )
+        if seen[0] == identity:
+            assert seen[1] != "none"
+            return
+    raise AssertionError(f"the tab key does not lead to {identity}")
+
+
+def test_a_long_question_runs_as_a_job(visit: Visiting, site: Site) -> None:
+    with visit() as visitor:
+        visitor.sign_in(site.tokens["analyst"])
+        visitor.page.check("input[name=verb][value=interval]")
+        visitor.page.check("#as-job")
+        visitor.ask("median(x)", grid="0:7:1")
+        visitor.page.click("#ask-button")
+        card = visitor.page.locator(".answer-card")
+        expect(card).to_contain_text("interval for median(x)")
+        expect(visitor.page.locator("#jobs li")).to_have_count(0)
+    assert "interval" in [row["question"]["verb"] for row in site.answers()]
+
+
+def test_a_job_can_be_cancelled_and_says_that_it_stays_paid(visit: Visiting, site: Site) -> None:
+    """The job is played, for a real one is done before it can be cancelled."""
+    job = {"id": "0" * 24, "verb": "ask", "state": "running", "progress": 0.4}
+
+    def play(route: Route) -> None:
+        cancelled = route.request.method == "DELETE"
+        job["state"] = "cancelled" if cancelled else job["state"]
+        route.fulfill(json={**job, "result": None, "error": None})
+
+    with visit() as visitor:
+        page = visitor.page
+        visitor.sign_in(site.tokens["analyst"])
+        page.route("**/jobs", play)
+        page.route("**/jobs/*", play)
+        page.check("#as-job")
+        visitor.ask("max(x)", grid="0:7:1")
+        page.click("#ask-button")
+        expect(page.get_by_role("progressbar")).to_have_attribute("aria-valuenow", "40")
+        page.get_by_role("button", name="Cancel").click()
+        expect(page.locator("#jobs li")).to_contain_text("Cancelled. The question stays paid.")
+
+
+def test_a_lost_answer_comes_again_and_is_paid_once(visit: Visiting, site: Site) -> None:
+    keys = []
+
+    def lose_the_first(route: Route) -> None:
+        keys.append(route.request.headers["idempotency-key"])
+        answer = route.fetch()
+        if len(keys) == 1:
+            route.abort()
+        else:
+            route.fulfill(response=answer)
+
+    with visit() as visitor:
+        visitor.may.add(0)
+        visitor.sign_in(site.tokens["analyst"])
+        visitor.page.route("**/ask", lose_the_first)
+        visitor.ask("min(x)", grid="0:7:1")
+        visitor.page.click("#ask-button")
+        expect(visitor.page.locator(".answer-card")).to_contain_text("min(x)")
+        assert len(keys) == 2
+        assert len({*keys}) == 1
+    assert [*map(text_of, site.answers())].count("min(x)") == 1
+
+
+def test_predictions_become_an_entry(visit: Visiting, site: Site, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.csv"
+    broken.write_text("number,prediction\n1,1\n", encoding="utf-8")
+    with visit() as visitor:
+        visitor.may.add(400)
+        page = visitor.page
+        visitor.visit("leaderboard")
+        page.select_option("#holdout", "plain")
+        expect(page.locator("#board-note")).to_contain_text("no leaderboard")
+        expect(page.locator("#submission")).to_be_hidden()
+        page.select_option("#holdout", "board")
+        expect(page.locator("#board-table")).to_contain_text("No entry yet")
+        page.fill("#entry-name", "always no")
+        page.set_input_files("#file", broken)
+        page.click("#submit-button")
+        expect(page.locator("#file-error")).to_contain_text("predictions must")
+        assert site.answers("board") == []
+        page.set_input_files("#file", {"name": "p.csv", "mimeType": "", "buffer": guesses()})
+        page.click("#submit-button")
+        expect(page.locator("#submission-result")).to_contain_text("always no:")
+        line = page.locator("#board-table tbody tr")
+        expect(line).to_contain_text("always no")
+        expect(line.locator("svg.spark")).to_be_visible()
+        (row,) = site.answers("board")
+        expect(line.locator("button.receipt")).to_have_attribute("title", row["receipt"])
+
+
+def guesses() -> bytes:
+    """Predictions for every row of the board, all of them 0."""
+    lines = [f"{number},0" for number in table(ENTRIES, seed=SEED)["number"]]
+    return "\n".join(["number,prediction", *lines, ""]).encode()
+
+
+def test_the_planner_answers_its_sliders(visit: Visiting) -> None:
+    with visit() as visitor:
+        page = visitor.page
+        visitor.plan_quickly()
+        visitor.visit("planner")
+        page.fill("#rows", "5,000")
+        page.fill("#queries", "20")
+        headline = page.locator("#planned .headline")
+        expect(headline).to_contain_text("20 questions to 5,000 rows: every mean within ±")
+        expect(page.locator("#planned svg .series").first).to_be_attached()
+        page.focus("#queries-slider")
+        page.keyboard.press("ArrowRight")
+        expect(page.locator("#queries")).to_have_value("30")
+        expect(page.locator("#queries-slider")).to_have_attribute("aria-valuetext", "30")
+        names = page.locator("#planned tbody th").all_inner_texts()
+        spoken = page.locator("#planned figure svg").first.get_attribute("aria-label") or ""
+        assert names
+        assert all(name in spoken for name in names)
+        page.fill("#confidence", "2")
+        expect(page.locator("#confidence-error")).to_contain_text("from 0.5 to 0.9999")
+
+
+def test_the_custodian_divides_revokes_and_checks(visit: Visiting, site: Site) -> None:
+    secret = site.tokens["second viewer"]
+    with visit() as visitor:
+        page = visitor.page
+        visitor.sign_in(site.tokens["custodian"])
+        visitor.visit("custodian")
+        line = page.locator("#tokens tbody tr", has_text=secret.split("_")[1])
+        line.get_by_role("button", name="Revoke viewer").click()
+        page.click("#confirm-no")
+        expect(line.locator(".pill")).to_have_text("good")
+        line.get_by_role("button", name="Revoke viewer").click()
+        page.click("#confirm-yes")
+        expect(line.locator(".pill")).to_have_text("revoked")
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            site.get("status", "second viewer")
+        quota = page.locator("#tokens tbody tr", has_text=site.tokens["analyst"].split("_")[1])
+        quota.locator("input").fill("90")
+        quota.get_by_role("button", name="Save").click()
+        expect(page.locator("#tokens-said")).to_contain_text("may spend 90 %")
+        assert [each["quota"] for each in site.get("tokens") if each["quota"]] == [0.9]
+        page.click("#check-button")
+        expect(page.locator("#checked")).to_contain_text("Everything is as it should be.")
+        expect(page.locator("#checked li").first).to_contain_text("chain")
+        page.click("#nav a[href='#ask']")  # and back: the log has it all
+        visitor.visit("custodian")
+        expect(page.locator("#audit")).to_contain_text("revoked the token of viewer")
+
+
+def test_who_is_no_custodian_does_not_see_the_view(visit: Visiting, site: Site) -> None:
+    with visit() as visitor:
+        visitor.sign_in(site.tokens["viewer"])
+        expect(visitor.page.locator("#nav-custodian")).to_be_hidden()
+        expect(visitor.page.locator("#ask")).to_be_hidden()
+        expect(visitor.page.locator("#viewer-note")).to_be_visible()
+        visitor.page.evaluate("location.hash = 'custodian'")
+        expect(visitor.page.locator("#view-ask")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [360, 1240])
+def test_every_view_fits_and_can_be_read_out(visit: Visiting, site: Site, width: int) -> None:
+    with visit(viewport={"width": width, "height": 740}) as visitor:
+        visitor.plan_quickly()
+        visitor.sign_in(site.tokens["custodian"])
+        for view in VIEWS:
+            visitor.visit(view)
+            expect(visitor.page.locator(f"#view-{view} h1")).to_be_visible()
+            expect(visitor.page.locator("[aria-current=page]")).to_have_count(1)
+            assert visitor.faults_here() == [], view
+
+
+def test_numbers_are_written_as_in_reports_and_themes_can_be_chosen(visit: Visiting) -> None:
+    with visit(color_scheme="light") as visitor:
+        numbers = [0, 0.3, -12345.678, 4.69e-10, 8.1645e-5, 0.00064115, 56, 1e9, 123456.789, -0.25]
+        shares = [0, 1e-9, 0.00012, 0.0068, 0.055, 0.25, 0.99996, 1]
+        ends = [(0.0001752, 0.1441), (0.100390601524, 0.660004477506), (12, 13.5), (-3.25, 8)]
+        script = """async ([numbers, shares, ends]) => {
+          const { bar, number, percent } = await import("/page/format.js");
+          return [numbers.map((value) => number(value, 3)), shares.map(percent),
+            ends.map(([low, high]) => bar({ low, high }))];
+        }"""
+        assert visitor.page.evaluate(script, [numbers, shares, ends]) == [
+            [number(each, 3) for each in numbers],
+            [percent(each) for each in shares],
+            [
+                f"[{fully(low, high - low, False)}, {fully(high, high - low, True)}]"
+                for low, high in ends
+            ],
+        ]
+        paper = "getComputedStyle(document.documentElement).backgroundColor"
+        seen = [visitor.page.evaluate(paper)]
+        for _ in range(3):
+            visitor.page.click("#theme")
+            seen.append(visitor.page.evaluate(paper))
+        assert seen == [seen[0], seen[0], "rgb(18, 22, 28)", seen[0]]
+
+
+def fully(end: float, width: float, up: bool) -> str:
+    """An end of a bar as reports write it, with the zeros that align a column."""
+    shown = outwards(end, width, up=up)
+    decimals = max(0, 2 - math.floor(math.log10(width)))
+    return f"{float(shown.replace('−', '-')):.{decimals}f}".replace("-", "−")
+
+
+def test_a_page_that_breaks_the_policy_would_be_noticed(visit: Visiting) -> None:
+    with pytest.raises(AssertionError, match="policy: style-src"), visit() as visitor:
+        visitor.page.evaluate("document.body.setAttribute('style', 'color: red')")

@@ -1,0 +1,345 @@
+"""Ask two servers whose holdouts differ in one unit the same questions, and compare all they tell.
+
+    python -m tools.neighbours --questions 1000
+
+All rows are alike but one, which only one of the two holdouts has: an outlier with a secret name.
+The coins of the plans are then as good as certain, for both, so that even what is answered must be
+the same; a pair whose recorded bits differ would show as a difference too. Compared are status,
+headers, the whole body, the error to the letter, what is left afterwards, the counts of `/metrics`
+and the facts that go into the log. Left out: receipts, ids, times. Exit status 1 if any differ.
+
+With `--timed N` also N questions by the real clock, in real slots: which slot each one ended in, by
+the server's own clock, on both sides. On a machine that does nothing else 99 % of the pairs are the
+same; where they differ, load and not the data must decide which side takes longer: exit status 1 if
+a sign test says otherwise, with a false alarm once in a million runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+from fastapi.testclient import TestClient
+
+from holdfast.holdout import Holdout, check_holdout
+from holdfast.server import slots
+from holdfast.server.app import create_app
+from holdfast.server.settings import Settings
+from tests.holdout import plans
+
+ROOT = Path(__file__).parents[1]
+GOLDEN = ROOT / "tests" / "engines" / "sql" / "golden.txt"
+SECRET = "SECRET-4711"
+_LEFT_OUT = ("receipt", "request", "id", "at", "holdout")
+_TIMES = ("x-request-id", "content-length")  # receipts are as long as their row's number
+_COUNTED = ("holdfast_requests_total", "holdfast_answers_total", "holdfast_budget", "holdfast_rec")
+
+# Every estimator is 1 on an ordinary block; `{k}` makes each question another one.
+ESTIMATORS = [
+    "avg(x) + 0 * {k}",
+    "min(x) + 0 * {k}",
+    "max(x) + 0 * {k}",
+    "ln(min(x)) + 1 + 0 * {k}",
+    "sqrt(min(x)) + 0 * {k}",
+    "1 / min(x) + 0 * {k}",
+    "sum(x * 1e308) / 1e308 + 0 * {k}",
+    "exp(1e308 * (1 - avg(x))) + 0 * {k}",
+    "avg(1 / (x + 1e308)) + 1 + 0 * {k}",
+    "count(*) * 9223372036854775807 / 9223372036854775807 + 0 * {k}",
+    "min(case when name = 'SECRET-4711' then 0.0 / 0 else 1 end) + 0 * {k}",
+    "count(*) filter (where x > 0) + 0 * {k}",
+    "median(x) + 0 * {k}",
+    "greatest(max(x), 1) + 0 * {k}",
+]
+CONDITIONS = [
+    None,
+    "x < 0",
+    "name = 'SECRET-4711'",
+    "starts_with(name, 'SEC')",
+    "1 / (x - 1) > 0",
+    "ln(x) > -1",
+    "x * 1e308 < -1",
+    "name is not null",
+]
+TERMS = ["x > 0", "1 / x", "name = 'name'", "least(greatest(x, 0), 1)", "sqrt(x)", "ln(x) + 1"]
+CLAIMS = ["equals", "at least", "at most"]
+
+
+def _refused() -> list[str]:
+    lines = GOLDEN.read_text("utf-8").splitlines()
+    return [line.split(" !! ")[0].strip() for line in lines if " !! " in line and line[0] != "#"]
+
+
+REFUSED = [
+    *_refused(),
+    "avg(nobody)",
+    "avg(cast(name as double))",
+    "count(*) filter (where name = 5)",
+    "error(name)",
+    "avg(__unit)",
+]
+
+
+def _questions() -> Iterator[tuple[str, dict[str, Any], bool]]:
+    """Verb, body, and whether it is asked as a job: no two alike, good and bad in turn."""
+    grids: list[Any] = ["-1:1:2", [-1, 1], {"low": -1, "high": 1, "points": 2}]
+    bad = itertools.cycle(REFUSED)
+    for k in itertools.count():
+        estimator = ESTIMATORS[k % len(ESTIMATORS)].format(k=k)
+        where = CONDITIONS[(k // 3) % len(CONDITIONS)]
+        more: dict[str, Any] = {} if where is None else {"where": where}
+        asked = {"estimator": estimator, "grid": grids[k % 3], **more}
+        guess = {"estimator": estimator, "guess": 1 if k % 4 else -5, **more}
+        yield "ask", asked, k % 10 == 0
+        yield "ask", {**asked, "estimator": next(bad)}, False
+        if k % 2:
+            yield "verify", {**guess, "claim": CLAIMS[k % 3]}, False
+            yield "interval", asked, False
+        else:
+            yield "correct", {**guess, "grid": "-1:1:2"}, False
+            term = TERMS[k % len(TERMS)]
+            yield "mean", {"term": f"{term} and {k} >= 0" if " > " in term else term, **more}, False
+        if k % 5 == 0:
+            yield "price", {"verb": "ask", **asked}, False
+            yield "ask", {**asked, "where": next(bad).removeprefix("where: ")}, False
+            yield "verify", {"estimator": next(bad), "guess": 1}, False
+
+
+def table(rows: int, number: int, *, secret: bool) -> pd.DataFrame:
+    """Rows that are all alike, but for a mark that makes tables different, and one perhaps."""
+    x = np.ones(rows)
+    name = np.full(rows, "name", dtype=object)
+    if secret:
+        x[0], name[0] = -1e308, SECRET
+    return pd.DataFrame({"x": x, "name": name, "mark": np.arange(rows) + 10**6 * number})
+
+
+class Side:
+    """One of two servers."""
+
+    def __init__(
+        self, folder: Path, plan: Any, slot: float, *, secret: bool, stack: ExitStack
+    ) -> None:
+        self.path = folder / "h"
+        number = 2 * time.monotonic_ns() % 10**9 + secret
+        Holdout.create(self.path, table(plan.blocks, number, secret=secret), plan).close()
+        with Holdout.open(self.path) as holdout:
+            _, self.token = holdout.access.grant("custodian")
+        app = create_app(Settings(folders=(self.path,), slot=slot, rate=1e6, burst=10**6))
+        self.client = stack.enter_context(TestClient(app, base_url="http://127.0.0.1"))
+        self.grant = self.token.split("_")[1]
+        self._headers = {"Authorization": f"Bearer {self.token}"}
+        self._place = "/api/holdouts/h"
+
+    def see(self, verb: str, body: dict[str, Any], *, job: bool) -> dict[str, Any]:
+        """All that is told of a question."""
+        if job:
+            return self._job({"verb": verb, **body})
+        return self._told(
+            self.client.post(f"{self._place}/{verb}", json=body, headers=self._headers)
+        )
+
+    def _job(self, body: dict[str, Any]) -> dict[str, Any]:
+        begun = self.client.post(f"{self._place}/jobs", json=body, headers=self._headers)
+        if begun.status_code != 202:
+            return self._told(begun)
+        place = f"{self._place}/jobs/{begun.json()['id']}"
+        for _ in range(5_000):
+            told = self.client.get(place, headers=self._headers)
+            if told.json()["state"] not in ("queued", "running"):
+                return self._told(told)
+            time.sleep(0.002)
+        raise TimeoutError("a job did not end within ten seconds")
+
+    def left(self) -> dict[str, Any]:
+        """What is left, and the counts."""
+        told = {
+            name: self._told(self.client.get(f"{self._place}/{name}", headers=self._headers))
+            for name in ("status", "left", "columns")
+        }
+        lines = self.client.get("/metrics", headers=self._headers).text.splitlines()
+        kept = [line for line in lines if line.startswith(_COUNTED) and "/jobs/" not in line]
+        return {**told, "counts": kept}
+
+    def _told(self, response: Any) -> dict[str, Any]:
+        headers = {k: v for k, v in response.headers.items() if k not in _TIMES}
+        return {"status": response.status_code, "headers": headers, "body": _plain(response.json())}
+
+
+def _plain(told: Any) -> Any:
+    """What was told, but for what differs between any two holdouts."""
+    if isinstance(told, dict):
+        return {key: _plain(value) for key, value in told.items() if key not in _LEFT_OUT}
+    return [_plain(each) for each in told] if isinstance(told, list) else told
+
+
+@dataclass
+class Compared:
+    """What was asked of pairs, and where they differed."""
+
+    questions: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+    differences: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def differ(self, question: object, told: list[Any]) -> None:
+        """Keep a difference."""
+        self.differences[json.dumps(question)] = json.dumps(told)[:2000]
+
+
+@contextmanager
+def pair(plan: Any, slot: float = 0.001) -> Iterator[tuple[Side, Side]]:
+    """Two servers of neighbours."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="neighbours-")))
+        stack.enter_context(patch.dict(os.environ, {"HOLDFAST_STATE": str(folder / "state")}))
+        sides = []
+        for secret in (False, True):
+            (folder / str(secret)).mkdir()
+            sides.append(Side(folder / str(secret), plan, slot, secret=secret, stack=stack))
+        yield sides[0], sides[1]
+
+
+def compare(questions: int, plan: Any, compared: Compared) -> None:
+    """Ask a new pair so many questions."""
+    start = time.monotonic()
+    log: list[dict[str, Any]] = []
+    with patch("holdfast.server.app.log_request", log.append), pair(plan) as sides:
+        for verb, body, job in itertools.islice(_questions(), questions):
+            told = [side.see(verb, body, job=job) for side in sides]
+            compared.questions += 1
+            kind = told[0]["body"].get("error") or {}
+            compared.statuses[f"{verb} {told[0]['status']} {kind.get('kind', '')}".strip()] += 1
+            if told[0] != told[1]:
+                compared.differ([verb, body], told)
+        left = [side.left() for side in sides]
+        if left[0] != left[1]:
+            compared.differ("what is left", left)
+        logged = [_logged(log, side.grant) for side in sides]
+        if logged[0] != logged[1]:
+            compared.differ("the log", logged)
+        checked = [check_holdout(side.path).passed for side in sides]
+        if not all(checked):
+            compared.differ("the check", checked)
+    compared.seconds += time.monotonic() - start
+
+
+def _logged(log: list[dict[str, Any]], grant: str) -> list[dict[str, Any]]:
+    """What the log says of one side; how often a job was looked at is up to the client."""
+    hidden = ("seconds", "request", "token")
+    return [
+        {name: value for name, value in facts.items() if name not in hidden}
+        for facts in log
+        if facts.get("token") == grant and "{job}" not in facts["route"]
+    ]
+
+
+def timed(questions: int, slot: float) -> list[tuple[int, int]]:
+    """Which slot each of so many questions ended in, on both sides; either goes first in turn."""
+    ends: list[int] = []
+
+    def pace_of(slot: float, closing: Any) -> Callable[[float], None]:
+        wait = real(slot, closing)
+
+        def pace(start: float) -> None:
+            ends.append(round(math.log2(slots.slot_end(time.monotonic() - start, slot) / slot)))
+            wait(start)
+
+        return pace
+
+    found, real = [], slots.pace_of
+    with patch("holdfast.server.service.pace_of", pace_of), pair(plans.crowd(), slot) as sides:
+        for k in range(-2, questions):  # the first ones start the engines
+            body = {"estimator": ESTIMATORS[k % len(ESTIMATORS)].format(k=k), "grid": "-1:1:2"}
+            where = CONDITIONS[(k // 3) % len(CONDITIONS)]
+            body |= {} if where is None else {"where": where}
+            order = sides if k % 2 else sides[::-1]
+            for side in order:
+                assert side.see("ask", body, job=False)["status"] == 200
+            one, other = ends[-2:]
+            found.append((one, other) if k % 2 else (other, one))
+    return found[2:]
+
+
+def by_chance(pairs: list[tuple[int, int]]) -> float:
+    """How often a fair coin is as uneven as the sides of the pairs that differ (two-sided)."""
+    more, less = (sum(sign * (a - b) > 0 for a, b in pairs) for sign in (1, -1))
+    tail: int = sum(math.comb(more + less, k) for k in range(max(more, less), more + less + 1))
+    return min(1.0, tail / 2.0 ** (more + less - 1))
+
+
+PLANS: dict[str, Callable[[], Any]] = {"crowd": plans.crowd, "mixed": plans.mixed}
+
+
+def shares(questions: int) -> dict[str, int]:
+    """How many questions each pair gets; the first is asked for more than it can pay."""
+    mixed = min(questions, max(60, 2 * questions // 5))
+    return {"mixed": mixed, "crowd": questions - mixed}
+
+
+def campaign(questions: int) -> Compared:
+    """Ask so many questions of pairs; what differed counts if it differs on other pairs too.
+
+    A coin that lands on its unlikely side, once in ten million looks, does not do so twice.
+    """
+    compared, again = Compared(), Compared()
+    for name, share in shares(questions).items():
+        compare(share, PLANS[name](), compared)
+    if compared.differences:
+        for name, share in shares(questions).items():
+            compare(share, PLANS[name](), again)
+    for question in set(compared.differences) - set(again.differences):
+        del compared.differences[question]
+    return compared
+
+
+def main(words: list[str]) -> int:
+    """Compare, tell, and return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tools.neighbours", description=__doc__)
+    parser.add_argument("--questions", type=int, default=1000)
+    parser.add_argument("--timed", type=int, default=0, help="at most 490")
+    parser.add_argument("--slot", type=float, default=0.05)
+    parser.add_argument("--json", action="store_true")
+    wanted = parser.parse_args(words)
+    compared = campaign(wanted.questions)
+    told: dict[str, Any] = {
+        "questions": compared.questions,
+        "differences": compared.differences,
+    }
+    pairs = timed(wanted.timed, wanted.slot) if wanted.timed else []
+    same = sum(one == other for one, other in pairs)
+    if pairs:
+        facts = {"pairs": len(pairs), "same_slot": same, "slot": wanted.slot}
+        told["timed"] = {**facts, "by_chance": by_chance(pairs)}
+    if wanted.json:
+        print(json.dumps({**told, "statuses": compared.statuses, "seconds": compared.seconds}))
+    else:
+        print(f"{compared.questions:,} questions, {len(compared.differences)} differences")
+        for kind, count in sorted(compared.statuses.items()):
+            print(f"{count:7,}  {kind}")
+        if pairs:
+            seen_slots = sorted(Counter(each for both in pairs for each in both).items())
+            print(f"{same} of {len(pairs)} pairs ended in the same slot; {told['timed']}")
+            print("slots of both sides:", dict(seen_slots))
+        for question, seen in itertools.islice(compared.differences.items(), 20):
+            print(question, seen)
+    return 1 if compared.differences or by_chance(pairs) < 1e-6 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
