@@ -184,7 +184,7 @@ def in_process(folder: Path) -> Iterator[Any]:
 @contextmanager
 def over_http(folder: Path) -> Iterator[Any]:
     """A client of a server in a process of its own."""
-    import httpx
+    import httpx2
 
     program = str(Path(sys.executable).with_name("holdfast"))
     command = [program, "serve", str(folder), "--port", "0", "--json"]
@@ -193,7 +193,7 @@ def over_http(folder: Path) -> Iterator[Any]:
         assert server.stdout is not None
         try:
             url = json.loads(server.stdout.readline())["url"]
-            with httpx.Client(base_url=url, timeout=_START_SECONDS) as client:
+            with httpx2.Client(base_url=url, timeout=_START_SECONDS) as client:
                 yield client
         finally:
             server.terminate()

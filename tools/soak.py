@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import numpy as np
 
 import holdfast as hf
@@ -116,7 +116,7 @@ def _requests() -> Iterator[tuple[str, str, dict[str, Any] | None, int]]:
 
 
 async def _client(
-    http: httpx.AsyncClient, base: str, requests: Iterator[Any], end: float, seen: Watched
+    http: httpx2.AsyncClient, base: str, requests: Iterator[Any], end: float, seen: Watched
 ) -> None:
     while (start := time.monotonic()) < end:
         method, place, body, expected = next(requests)
@@ -125,7 +125,7 @@ async def _client(
             seen.answers[f"{method} {place.split('?')[0]}"] += 1
             if answer.status_code != expected:
                 seen.wrong.append(f"{method} {place}: {answer.status_code} {answer.text[:200]}")
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             seen.wrong.append(f"{method} {place}: {type(error).__name__}")
         await asyncio.sleep(max(0.0, CLIENTS / RATE - (time.monotonic() - start)))
 
@@ -145,7 +145,7 @@ async def _soak(url: str, token: str, process: int, minutes: float) -> Watched:
     seen, end = Watched(minutes), time.monotonic() + minutes * 60
     base, requests = url.removesuffix("/ask"), _requests()
     headers = {"Authorization": f"Bearer {token}"}
-    async with httpx.AsyncClient(headers=headers, timeout=60) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
         clients = [_client(http, base, requests, end, seen) for _ in range(CLIENTS)]
         await asyncio.gather(_look(process, end, seen), *clients)
     return seen

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from holdfast.engines.local import Admission, LocalEngine
@@ -18,13 +18,13 @@ from tests.holdout import plans
 from tests.holdout.tables import sealed, sources
 
 
-class Served(httpx.BaseTransport, httpx.AsyncBaseTransport):
+class Served(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
     """An app on an event loop of its own, reached by waiting and by awaiting."""
 
     def __init__(self, *folders: Path, **more: Any) -> None:
         settings = {"slot": 0.001, "rate": 1e6, "burst": 10**6, **more}
         app = create_app(Settings(folders=folders, **settings))
-        self._asgi = httpx.ASGITransport(app)
+        self._asgi = httpx2.ASGITransport(app)
         self._life = app.router.lifespan_context(app)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
@@ -34,17 +34,17 @@ class Served(httpx.BaseTransport, httpx.AsyncBaseTransport):
     def _wait(self, work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
-    async def _handled(self, request: httpx.Request, body: bytes) -> httpx.Response:
-        copy = httpx.Request(request.method, request.url, headers=request.headers, content=body)
+    async def _handled(self, request: httpx2.Request, body: bytes) -> httpx2.Response:
+        copy = httpx2.Request(request.method, request.url, headers=request.headers, content=body)
         response = await self._asgi.handle_async_request(copy)
         content = await response.aread()
-        return httpx.Response(response.status_code, headers=response.headers, content=content)
+        return httpx2.Response(response.status_code, headers=response.headers, content=content)
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        response: httpx.Response = self._wait(self._handled(request, request.read()))
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        response: httpx2.Response = self._wait(self._handled(request, request.read()))
         return response
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         work = self._handled(request, await request.aread())
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 

@@ -6,7 +6,7 @@ import logging
 import traceback
 from collections.abc import Callable
 
-import httpx
+import httpx2
 import pytest
 
 from holdfast.client import Client, NotAllowed
@@ -98,22 +98,22 @@ def test_a_token_that_is_none_is_not_shown(token: str) -> None:
     assert TOKEN not in str(wrong.value)
 
 
-def refused(request: httpx.Request) -> httpx.Response:
+def refused(request: httpx2.Request) -> httpx2.Response:
     assert request.headers["authorization"] == f"Bearer {TOKEN}"
     told = {"kind": "unauthorized", "message": "A token is needed that holds.", "request": "1"}
-    return httpx.Response(401, json={"error": told})
+    return httpx2.Response(401, json={"error": told})
 
 
-def failing(request: httpx.Request) -> httpx.Response:
-    raise httpx.LocalProtocolError("no", request=request)
+def failing(request: httpx2.Request) -> httpx2.Response:
+    raise httpx2.LocalProtocolError("no", request=request)
 
 
 @pytest.mark.parametrize("handler", [refused, failing])
 def test_the_token_is_never_shown(
-    handler: Callable[[httpx.Request], httpx.Response], caplog: pytest.LogCaptureFixture
+    handler: Callable[[httpx2.Request], httpx2.Response], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    transport = httpx.MockTransport(handler)
+    transport = httpx2.MockTransport(handler)
     with Client("http://127.0.0.1#a", TOKEN, transport=transport) as client:
         shown = [repr(client), str(client)]
         with pytest.raises(HoldfastError) as wrong:
@@ -125,7 +125,7 @@ def test_the_token_is_never_shown(
 
 
 def test_what_to_do_without_a_token() -> None:
-    transport = httpx.MockTransport(refused)
+    transport = httpx2.MockTransport(refused)
     with (
         Client("http://127.0.0.1#a", TOKEN, transport=transport) as client,
         pytest.raises(NotAllowed, match="holdfast token create"),

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 import holdfast as hf
@@ -152,18 +152,18 @@ def test_exhausted_like_the_holdout(
         assert price.reason
 
 
-class Flaky(httpx.BaseTransport):
+class Flaky(httpx2.BaseTransport):
     """Loses the first replies to every call, after the server has answered."""
 
-    def __init__(self, transport: httpx.BaseTransport, losses: int) -> None:
+    def __init__(self, transport: httpx2.BaseTransport, losses: int) -> None:
         self._transport, self._losses = transport, losses
         self.keys: list[str] = []
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         response = self._transport.handle_request(request)
         self.keys.append(request.headers.get("idempotency-key", ""))
         if len(self.keys) <= self._losses:
-            raise httpx.ReadError("cut off", request=request)
+            raise httpx2.ReadError("cut off", request=request)
         return response
 
 

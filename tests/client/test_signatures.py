@@ -57,7 +57,7 @@ def test_both_clients_can_do_the_same() -> None:
 
 
 def test_importing_the_package_loads_no_client() -> None:
-    code = "import sys, holdfast; print(*{'httpx', 'holdfast.client'} & set(sys.modules))"
+    code = "import sys, holdfast; print(*{'httpx2', 'holdfast.client'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == []
 

@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import httpx
+import httpx2
 
 from holdfast.client import Client
 from holdfast.client.retries import Patience
@@ -59,7 +59,7 @@ class Server:
             raise RuntimeError(f"the server ended by itself: status {self._process.wait()}")
         self.url = json.loads(line)["url"]
         self._port = int(self.url.rpartition(":")[2])
-        httpx.get(f"{self.url}/health", timeout=_START, trust_env=False).raise_for_status()
+        httpx2.get(f"{self.url}/health", timeout=_START, trust_env=False).raise_for_status()
         self.starts.append(time.monotonic() - began)
 
     def kill(self) -> None:
@@ -103,19 +103,19 @@ class Told:
     lost: int  # replies that were lost before this one came
 
 
-class _Counting(httpx.HTTPTransport):
+class _Counting(httpx2.HTTPTransport):
     """Counts the calls of every key that were sent and had no reply."""
 
     def __init__(self) -> None:
         super().__init__()
         self.lost: Counter[str] = Counter()
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         try:
             return super().handle_request(request)
-        except httpx.ConnectError:
+        except httpx2.ConnectError:
             raise  # it was never sent
-        except httpx.TransportError:
+        except httpx2.TransportError:
             self.lost[request.headers.get("idempotency-key", "")] += 1
             raise
 

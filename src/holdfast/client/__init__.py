@@ -13,7 +13,7 @@
     sync         `Client`, which waits
     asynchronous `AsyncClient`, which is awaited
 
-Only `transport` knows of httpx. All the rest reads and writes nothing, and is there once.
+Only `transport` knows of httpx2. All the rest reads and writes nothing, and is there once.
 """
 
 from __future__ import annotations

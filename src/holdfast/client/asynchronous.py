@@ -18,7 +18,7 @@ from holdfast.client.steps import Outcome, Pause, Steps
 from holdfast.client.talk import Talk
 
 if TYPE_CHECKING:
-    import httpx
+    import httpx2
 
     from holdfast.holdout.leaderboard import Standings
     from holdfast.holdout.pricing import Price
@@ -60,7 +60,7 @@ class AsyncClient:
         retries: int = 8,
         patience: float = 300.0,
         insecure: bool = False,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         from holdfast.client.library import httpx_is_there
 

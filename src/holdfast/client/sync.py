@@ -18,7 +18,7 @@ from holdfast.client.talk import Talk
 from holdfast.closing import Closing
 
 if TYPE_CHECKING:
-    import httpx
+    import httpx2
 
     from holdfast.holdout.leaderboard import Standings
     from holdfast.holdout.pricing import Price
@@ -63,7 +63,7 @@ class Client(Closing):
         retries: int = 8,
         patience: float = 300.0,
         insecure: bool = False,
-        transport: httpx.BaseTransport | None = None,
+        transport: httpx2.BaseTransport | None = None,
     ) -> None:
         from holdfast.client.library import httpx_is_there
 

@@ -1,10 +1,10 @@
-"""The only place that knows of httpx: calls carried out, and what came of them."""
+"""The only place that knows of httpx2: calls carried out, and what came of them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import httpx
+import httpx2
 
 from holdfast.arguments import real_number
 from holdfast.client.address import Address
@@ -13,8 +13,8 @@ from holdfast.client.steps import Call, Lost, Reply
 __all__ = ["AsyncConnection", "Connection"]
 
 _CONNECTING = 10.0  # seconds at most: an address that is wrong should say so soon
-_HOPELESS = (httpx.LocalProtocolError, httpx.UnsupportedProtocol)
-_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, *_HOPELESS)
+_HOPELESS = (httpx2.LocalProtocolError, httpx2.UnsupportedProtocol)
+_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, *_HOPELESS)
 
 
 def _options(address: Address, token: str | None, timeout: float) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def _options(address: Address, token: str | None, timeout: float) -> dict[str, A
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     return {
         "headers": {"Accept": "application/json", **headers},
-        "timeout": httpx.Timeout(seconds, connect=min(seconds, _CONNECTING)),
+        "timeout": httpx2.Timeout(seconds, connect=min(seconds, _CONNECTING)),
         # A proxy that the environment names would read what is not encrypted.
         "trust_env": address.server.startswith("https:"),
         "follow_redirects": False,  # a token goes where it was meant for, and nowhere else
@@ -40,11 +40,11 @@ def _request(address: Address, call: Call) -> dict[str, Any]:
     }
 
 
-def _reply(response: httpx.Response) -> Reply:
+def _reply(response: httpx2.Response) -> Reply:
     return Reply(response.status_code, dict(response.headers), response.content)
 
 
-def _lost(wrong: httpx.RequestError) -> Lost:
+def _lost(wrong: httpx2.RequestError) -> Lost:
     """What to tell of an error; nothing of the request, which holds the token."""
     text = f"{type(wrong).__name__}: {wrong}".rstrip(": ")
     if "CERTIFICATE_VERIFY_FAILED" in text:
@@ -61,16 +61,16 @@ class Connection:
         address: Address,
         token: str | None,
         timeout: float,
-        transport: httpx.BaseTransport | None,
+        transport: httpx2.BaseTransport | None,
     ) -> None:
         self._address = address
-        self._http = httpx.Client(transport=transport, **_options(address, token, timeout))
+        self._http = httpx2.Client(transport=transport, **_options(address, token, timeout))
 
     def send(self, call: Call) -> Reply | Lost:
         """Send a call and wait for what comes of it."""
         try:
             return _reply(self._http.request(**_request(self._address, call)))
-        except httpx.RequestError as wrong:
+        except httpx2.RequestError as wrong:
             return _lost(wrong)
 
     def close(self) -> None:
@@ -86,16 +86,16 @@ class AsyncConnection:
         address: Address,
         token: str | None,
         timeout: float,
-        transport: httpx.AsyncBaseTransport | None,
+        transport: httpx2.AsyncBaseTransport | None,
     ) -> None:
         self._address = address
-        self._http = httpx.AsyncClient(transport=transport, **_options(address, token, timeout))
+        self._http = httpx2.AsyncClient(transport=transport, **_options(address, token, timeout))
 
     async def send(self, call: Call) -> Reply | Lost:
         """Send a call and wait for what comes of it."""
         try:
             return _reply(await self._http.request(**_request(self._address, call)))
-        except httpx.RequestError as wrong:
+        except httpx2.RequestError as wrong:
             return _lost(wrong)
 
     async def close(self) -> None:
