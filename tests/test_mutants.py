@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 
-from tests.mutants import baselines, mechanisms, protocols, theory
+from tests.mutants import baselines, mechanisms, protocols, scores, theory
 from tests.mutants.theory import Mutant
 
 
@@ -22,7 +22,13 @@ def passed_by_the_real_code(check: Callable[..., bool]) -> bool:
 
 @pytest.mark.parametrize(
     "mutant",
-    [*theory.MUTANTS, *mechanisms.MUTANTS, *baselines.MUTANTS, *protocols.MUTANTS],
+    [
+        *theory.MUTANTS,
+        *mechanisms.MUTANTS,
+        *baselines.MUTANTS,
+        *protocols.MUTANTS,
+        *scores.MUTANTS,
+    ],
     ids=str,
 )
 def test_the_mistake_is_caught(mutant: Mutant) -> None:

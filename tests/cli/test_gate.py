@@ -61,6 +61,8 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("--at-least", "0.5", "--at-most", "0.6"), "one of them"),
     (("--at-least", "0.5", "--metric", "rmse", "--metrics", "none.py"), "exists"),
     (("--at-least", "nan"), "guess"),
+    (("--at-least", "0.5", "--holdout", "other"), "--holdout must be left out here"),
+    (("--at-least", "0.5", "--token", "hf_secret"), "--token must be left out here; got '(given)'"),
 ]
 
 

@@ -11,6 +11,7 @@ import typer
 
 from holdfast.cli.place import Place, Token, is_url, opened
 from holdfast.cli.show import show_answer, show_corrected, show_json, show_verdict
+from holdfast.cli.values import Json
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, parse_grid
 
@@ -34,7 +35,6 @@ By = Annotated[str | None, typer.Option(help="The part of the plan to ask, where
 Request = Annotated[
     str | None, typer.Option(help="A key of yours: asked again with it, nothing is drawn anew.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Guess = Annotated[float, typer.Option("--guess", help="The value to be confirmed.")]
 
 

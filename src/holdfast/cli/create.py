@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.cli.show import show_json, show_status
-from holdfast.cli.values import whole_option
+from holdfast.cli.values import Json, whole_option
 from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def create_command(
         str | None, typer.Option(help="Memory for creation, such as 1GB; the rest is on disk.")
     ] = None,
     seed: Annotated[int | None, whole_option("Repeatable, but without a certificate.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Seal a table: random blocks, a plan, a ledger.
 

@@ -10,7 +10,7 @@ import typer
 
 from holdfast.arguments import whole_number
 from holdfast.cli.show import show_json
-from holdfast.cli.values import whole_option
+from holdfast.cli.values import Json, whole_option
 from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def demo_command(
         whole_option("Count how often, on this many fresh samples, instead of showing one."),
     ] = None,
     seed: Annotated[int | None, whole_option("Repeatable, but without a certificate.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Hunt for the worst flights from New York: naive reuse, Holdfast, and the truth.
 

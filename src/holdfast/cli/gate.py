@@ -9,6 +9,7 @@ import typer
 
 from holdfast.cli.place import Token, is_url
 from holdfast.cli.show import show_json
+from holdfast.cli.values import Json
 from holdfast.errors import Damaged, HoldfastError, InvalidInput
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def gate_command(
         str | None,
         typer.Option(help="A key of yours: asked again with it, nothing is drawn anew."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Pass if a score on fresh data reaches a threshold: exit 0 pass, 4 fail, 3 exhausted.
 
@@ -52,8 +53,10 @@ def gate_command(
         wanted["request"] = request
     try:
         if is_url(where):
+            _refuse({"--metrics": metrics})
             told = _remote(where, token, holdout, predictions, wanted)
         else:
+            _refuse({"--token": token, "--holdout": holdout})
             told = _local(Path(where), metrics, predictions, wanted)
     except Damaged as wrong:  # its exit status is that of a gate that failed
         raise HoldfastError(str(wrong)) from wrong
@@ -65,6 +68,14 @@ def gate_command(
         raise typer.Exit(EXHAUSTED)
     if not told.passed:
         raise typer.Exit(FAILED)
+
+
+def _refuse(options: dict[str, object]) -> None:
+    """Refuse what is not meant for such a place: it would be left out without a word."""
+    for name, value in options.items():
+        if value is not None:
+            hint = "--metrics is for a folder, --token and --holdout for a server."
+            raise InvalidInput(name, "(given)", "left out here", hint)
 
 
 def _local(folder: Path, metrics: Path | None, predictions: Path, wanted: dict[str, Any]) -> Gate:

@@ -11,7 +11,7 @@ from holdfast.arguments import whole_number
 from holdfast.cli.lab_audit import audit_command
 from holdfast.cli.lab_report import report_command
 from holdfast.cli.lab_run import draw_command, list_command, run_command
-from holdfast.cli.values import whole_option
+from holdfast.cli.values import Json, whole_option
 from holdfast.errors import InvalidInput
 
 __all__ = ["lab_app"]
@@ -47,7 +47,7 @@ def attack_command(
         int | None,
         whole_option("Repeatable, but without a certificate."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Plan, then attack a naive median and the planned looks with 10,000 adaptive questions.
 

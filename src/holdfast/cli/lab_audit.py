@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from holdfast.arguments import whole_number
-from holdfast.cli.values import whole_option
+from holdfast.cli.values import Json, whole_option
 
 __all__ = ["audit_command"]
 
@@ -36,7 +36,7 @@ def audit_command(
     workers: Annotated[
         int | None, whole_option("Processes; left out: one for each processor.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Attack a plan with every analyst: its rate of failure, and how tight its certificate is.
 

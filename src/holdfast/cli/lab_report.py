@@ -9,6 +9,7 @@ import typer
 
 from holdfast.cli.lab_run import RESULTS
 from holdfast.cli.show import show_json
+from holdfast.cli.values import Json
 from holdfast.errors import InvalidInput
 
 __all__ = ["report_command"]
@@ -23,7 +24,7 @@ def report_command(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write.")
     ] = Path("lab.html"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write one HTML file with every experiment's figures, findings, sources and commands."""
     from holdfast.lab.runner import find_experiments, known_experiments

@@ -11,7 +11,7 @@ import typer
 
 from holdfast.arguments import whole_number
 from holdfast.cli.show import show_json
-from holdfast.cli.values import whole_option
+from holdfast.cli.values import Json, whole_option
 from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -28,10 +28,9 @@ Names = Annotated[
 ]
 Every = Annotated[bool, typer.Option("--all", help="All of the package's experiments.")]
 Output = Annotated[Path, typer.Option("--output", help="Folder of the results.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def list_command(output: Output = RESULTS, as_json: AsJson = False) -> None:
+def list_command(output: Output = RESULTS, as_json: Json = False) -> None:
     """List the experiments, and which of them have results."""
     from holdfast.lab.runner import known_experiments
 
@@ -92,7 +91,7 @@ def run_command(
         int | None, whole_option("Processes; 0 measures in this one. Else one for each core.")
     ] = None,
     seed: Annotated[int | None, whole_option("Instead of the config's seed.")] = None,
-    as_json: AsJson = False,
+    as_json: Json = False,
 ) -> None:
     """Run experiments: measure, keep every finished cell, then draw figures and write findings.
 
@@ -203,7 +202,7 @@ def draw_command(
     names: Names = None,
     every: Every = False,
     output: Output = RESULTS,
-    as_json: AsJson = False,
+    as_json: Json = False,
 ) -> None:
     """Draw figures and write findings again, from the results alone: nothing is measured."""
     from holdfast.lab.runner import known_experiments

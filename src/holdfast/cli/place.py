@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from holdfast.client import Client
     from holdfast.holdout import Holdout
 
-__all__ = ["Place", "Token", "is_url", "opened"]
+__all__ = ["Folder", "Place", "Token", "is_url", "opened"]
 
 Place = Annotated[
     str,
@@ -20,6 +21,7 @@ Place = Annotated[
         metavar="DIR-OR-URL", help="The holdout's folder, or http://HOST:PORT/holdouts/NAME."
     ),
 ]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The holdout's folder.")]
 Token = Annotated[
     str | None,
     typer.Option(help="For a URL. Better in the variable HOLDFAST_TOKEN: others see commands."),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.cli.protocol_plan import plan_protocol
-from holdfast.cli.values import whole, whole_option
+from holdfast.cli.values import Json, whole, whole_option
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, parse_grid
 
@@ -67,7 +67,7 @@ def plan_command(
     looks: Annotated[
         bool, typer.Option("--looks", help="By looks only: blocks that other protocols may share.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
     plot: Annotated[
         Path | None,
         typer.Option(help="Draw blocks against questions to this file (svg, png or pdf)."),

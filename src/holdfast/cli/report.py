@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.show import show_json
+from holdfast.cli.values import Json
 from holdfast.errors import InvalidInput
 
 __all__ = ["report_command"]
@@ -19,7 +20,7 @@ def report_command(
         Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write.")
     ],
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write one HTML file with promise, budget, every question and answer, and the receipt."""
     from holdfast.report import page_html

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from holdfast.cli.place import Place, Token, opened
+from holdfast.cli.place import Folder, Place, Token, opened
 from holdfast.cli.show import show_json, show_status
+from holdfast.cli.values import Json
 
 __all__ = ["check_command", "status_command"]
 
 GATE = 4
-
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The holdout's folder.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def status_command(place: Place, token: Token = None, as_json: Json = False) -> None:

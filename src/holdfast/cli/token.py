@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from holdfast.cli.place import Folder
 from holdfast.cli.show import show_json
+from holdfast.cli.values import Json
 from holdfast.errors import InvalidInput
 
 __all__ = ["token_app"]
@@ -17,8 +18,6 @@ __all__ = ["token_app"]
 token_app = typer.Typer(
     name="token", help="Tokens and quotas of those who ask through a server.", no_args_is_help=True
 )
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The holdout's folder.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quota = Annotated[
     float | None, typer.Option(help="Share of the budget, such as 0.2; else no limit of its own.")
 ]
@@ -96,9 +95,8 @@ def revoke_command(
     """End a token, at once and for good."""
     from holdfast.holdout import Holdout
 
-    identity = token.split("_")[1] if token.startswith("hf_") and token.count("_") > 1 else token
     with Holdout.open(folder) as holdout:
-        grant = holdout.access.revoke(identity)
+        grant = holdout.access.revoke(_identity(token))
     if as_json:
         show_json(grant.to_dict())
     else:
@@ -116,12 +114,17 @@ def quota_command(
     from holdfast.holdout import Holdout
 
     with Holdout.open(folder) as holdout:
-        grant = holdout.access.set_quota(token, quota)
+        grant = holdout.access.set_quota(_identity(token), quota)
     if as_json:
         show_json(grant.to_dict())
     else:
         share = "no limit of its own" if grant.quota is None else f"{grant.quota:.1%} of the budget"
         typer.echo(f"{grant.name} (id {grant.id}) has {share}.")
+
+
+def _identity(token: str) -> str:
+    """The id, also of a token that was given whole."""
+    return token.split("_")[1] if token.startswith("hf_") and token.count("_") > 1 else token
 
 
 def _moment(text: str) -> datetime:

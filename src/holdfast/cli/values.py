@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from holdfast.errors import InvalidInput
 
-__all__ = ["size", "whole", "whole_option"]
+__all__ = ["Json", "size", "whole", "whole_option"]
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def whole(text: str) -> int:

@@ -43,7 +43,7 @@ class JointBook:
         self.account.hold(worst)
         self._open[number] = worst, asker
         if asker is not None:
-            self._accounts.setdefault(asker, Account(self.account.plan)).hold(worst)
+            self._account_of(asker).hold(worst)
 
     def record(self, body: Mapping[str, Any]) -> None:
         for number, data in zip(body["reserves"], body["charges"], strict=True):
@@ -59,10 +59,14 @@ class JointBook:
 
     def used_with(self, asker: str, body: Mapping[str, Any]) -> Fraction:
         """The same, after a reservation that is not made yet."""
-        account = self._accounts.get(asker)
-        account = Account(self.account.plan) if account is None else account.copy()
+        account = self._account_of(asker).copy()
         account.hold(Charge.from_dict(body["charge"]))
         return account.share
+
+    def _account_of(self, asker: str) -> Account:
+        if asker not in self._accounts:
+            self._accounts[asker] = Account(self.account.plan)
+        return self._accounts[asker]
 
     @property
     def unsettled(self) -> int:

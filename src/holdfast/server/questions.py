@@ -18,10 +18,10 @@ __all__ = [
     "IntervalWords",
     "JobWords",
     "MeanWords",
-    "PriceWords",
     "VerifyWords",
     "Words",
     "as_told",
+    "asked",
 ]
 
 _LONGEST_TEXT = 10_000
@@ -46,12 +46,13 @@ class _Words(BaseModel):
     where: Text | None = Field(None, description="An SQL condition on rows.")
     by: Part | None = Field(None, description="The part of the plan to ask.")
 
-    def spoken(self) -> dict[str, Any]:
-        """The keywords that the verb takes."""
+    def spoken(self) -> tuple[str, dict[str, Any]]:
+        """What is asked about, estimator or term, and the keywords that the verb takes."""
         words = {name: getattr(self, name) for name in type(self).model_fields if name != "verb"}
+        first: str = words.pop("term" if "term" in words else "estimator")
         if words.get("grid") is not None:
             words["grid"] = _grid(words["grid"])
-        return {name: value for name, value in words.items() if value is not None}
+        return first, {name: value for name, value in words.items() if value is not None}
 
 
 class AskWords(_Words):
@@ -111,7 +112,6 @@ Words = AskWords | IntervalWords | MeanWords | VerifyWords | CorrectWords
 JobWords = Annotated[
     _AskJob | _IntervalJob | _MeanJob | _VerifyJob | _CorrectJob, Field(discriminator="verb")
 ]
-PriceWords = JobWords
 
 
 def _grid(points: str | list[float] | dict[str, Any]) -> Grid:
@@ -134,9 +134,8 @@ def asked(
     progress: Any = None,
 ) -> Answer | Verdict | Corrected:
     """Ask a holdout."""
-    spoken = words.spoken()
+    first, spoken = words.spoken()
     more = {} if verb == "mean" or progress is None else {"progress": progress}
-    first = spoken.pop("term" if verb == "mean" else "estimator")
     result: Answer | Verdict | Corrected = getattr(holdout, verb)(
         first, **spoken, request=request, **more
     )

@@ -17,7 +17,6 @@ from holdfast.server.questions import (
     IntervalWords,
     JobWords,
     MeanWords,
-    PriceWords,
     VerifyWords,
     Words,
     as_told,
@@ -92,12 +91,11 @@ def _told(
 
 
 @router.post("/price", responses=shaped(PriceShape))
-async def price(request: Request, words: Annotated[PriceWords, Body()]) -> Told:
+async def price(request: Request, words: Annotated[JobWords, Body()]) -> Told:
     """What a question would cost, asked now: nothing is drawn, and nothing charged."""
 
     def work(seat: Seat) -> Told:
-        spoken = words.spoken()
-        first = spoken.pop("term" if words.verb == "mean" else "estimator")
+        first, spoken = words.spoken()
         return seat.holdout.price(words.verb, first, **spoken).to_dict()
 
     return await service_of(request).read(request, "analyst", work)
@@ -109,8 +107,7 @@ async def start_job(request: Request, words: Annotated[JobWords, Body()], key: K
     service = service_of(request)
 
     def work(seat: Seat) -> Told:
-        spoken = words.spoken()
-        first = spoken.pop("term" if words.verb == "mean" else "estimator")
+        first, spoken = words.spoken()
         seat.holdout.price(words.verb, first, **spoken)  # says now what is wrong with the question
 
         def run(progress: Progress) -> Told:
