@@ -17,7 +17,7 @@ install = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,$(1)/bin
 editable = $(call install,$(1)) --no-deps --no-build-isolation --editable .
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo test lint format docs bench lab lab-full crash crash-server fuzz neighbours soak screenshots dist lock clean
+.PHONY: help setup browser postgres demo test test-cluster lint format docs bench lab lab-full crash crash-server fuzz neighbours soak screenshots campaign-cluster support dist lock clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -51,9 +51,24 @@ $(CHROMIUM):
 demo: setup  ## Search a year of real flights for the worst, naively and on a holdout
 	$(BIN)/holdfast demo
 
+# Ledgers that several servers share are tested in a server of Debian's, which each test starts.
+POSTGRES := /usr/lib/postgresql
+
+postgres: | $(POSTGRES)  ## Install Debian's Postgres, for the tests of ledgers in it; needs root
+	@:
+
+$(POSTGRES):
+	@command -v apt-get >/dev/null || { echo "The tests of ledgers in Postgres need $@: install postgresql." >&2; exit 1; }
+	@[ "$$(id -u)" = 0 ] || { echo "The tests of ledgers in Postgres need $@, and only root can install it: sudo make postgres" >&2; exit 1; }
+	apt-get update --quiet --quiet
+	DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends postgresql
+
 test: setup  ## Run every test: tests/, the doctests of src/, the examples of the docs
 	@$(MAKE) --no-print-directory browser || echo "Without it the tests of the page are left out." >&2
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
+
+test-cluster: setup postgres  ## Run the tests that start a Dask cluster or Postgres
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m cluster tests $(PYTEST_ARGS)
 
 lint: setup  ## Check style, format and types
 	$(BIN)/ruff check .
@@ -98,6 +113,13 @@ soak: setup  ## Half an hour of load: answers a second, waiting times, memory
 
 screenshots: setup browser  ## Take the pictures of the page anew
 	$(BIN)/python -m tools.screenshots
+
+campaign-cluster: setup postgres  ## Kill servers and Postgres 100 times, create and ask up to 10⁸ rows; an hour, 20 GB of disk
+	$(BIN)/python -m tools.crash.cluster --kills 100 --requests 20000 --output docs/explanation/crash-results-postgres.md
+	$(BIN)/python -m tools.growth --sizes 1e6 1e7 1e8 --folder .cache --output docs/explanation/growth-results.md
+
+support: setup postgres  ## Write the table of what each engine and ledger does, from the tests they pass
+	$(BIN)/python -m tools.support_table
 
 dist: setup  ## Build wheel and sdist, and try the wheel in an empty environment
 	rm -rf dist $(DIST)

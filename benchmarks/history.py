@@ -17,8 +17,8 @@ from benchmarks.comparing import compared
 from benchmarks.holdouts import many_questions, scratch
 from benchmarks.tables import grown
 from benchmarks.timing import Results, Timing, in_turns, recorded, seconds_of
-from holdfast.holdout.charter import LEDGER
 from holdfast.holdout.check import check_holdout
+from holdfast.ledger.opening import LEDGER
 
 __all__ = ["comparisons", "measure", "section"]
 

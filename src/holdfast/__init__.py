@@ -36,7 +36,7 @@ __all__ = [
     "recommend",
 ]
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 # Loaded when first asked for: the planner is not needed to read a grid or catch an error.
 _PLANNING = ("JointPlan", "Plan", "joint_plan", "plan", "recommend")

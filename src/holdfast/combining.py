@@ -15,7 +15,6 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Generic, TypeVar
 from weakref import WeakSet
 
@@ -96,8 +95,10 @@ class Job(Generic[T, R]):
 
     def wake(self) -> None:
         """Its thread goes on; the second time nothing happens."""
-        with suppress(RuntimeError):
+        try:
             self._awake.release()
+        except RuntimeError:
+            return
 
 
 class Combiner(Renewed, Generic[T, R]):

@@ -389,3 +389,56 @@ def test_completion_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
         check=False,
     )
     assert found.stdout.split() == ["verify"]
+
+
+# Engines and ledgers by their addresses.
+
+
+@pytest.mark.parametrize("engine", ["spark://host:1", "dask://", "dask://host", "duckdb"])
+def test_an_engine_that_is_none_costs_nothing(
+    folder: Path, cli: Any, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    before = (folder / "ledger.sqlite").read_bytes()
+    words = ("ask", folder, "avg(x)", *GRID, "--json")
+    for said in (cli(*words, "--engine", engine), _with(monkeypatch, cli, words, engine)):
+        assert said.status == 2
+        assert "dask://" in said.error["message"]
+    assert (folder / "ledger.sqlite").read_bytes() == before
+
+
+def _with(monkeypatch: pytest.MonkeyPatch, cli: Any, words: Any, engine: str) -> Any:
+    monkeypatch.setenv("HOLDFAST_ENGINE", engine)
+    return cli(*words)
+
+
+def test_an_engine_that_is_away_costs_nothing(folder: Path, cli: Any) -> None:
+    said = cli(
+        "ask", folder, "avg(x)", *GRID, "--engine", "dask://127.0.0.1:9?patience=1", "--json"
+    )
+    assert said.status != 0
+    assert "127.0.0.1:9" in said.err
+    assert cli("status", folder, "--json").json["sets"][0]["spent"] == 0
+
+
+@pytest.mark.parametrize(
+    ("ledger", "said"),
+    [("mysql://host/db", "postgresql://"), ("postgresql://me:secret@host/db", "password")],
+)
+def test_a_ledger_that_is_none_leaves_nothing(
+    tmp_path: Path, cli: Any, ledger: str, said: str
+) -> None:
+    data = written(tmp_path / "t.csv", 500)
+    place = tmp_path / "h"
+    refused = cli("create", place, "--data", data, "--queries", 1, "--ledger", ledger, "--json")
+    assert refused.status == 2
+    assert said in refused.error["message"]
+    assert "secret" not in refused.err
+    assert not place.exists()
+
+
+def test_a_location_needs_an_engine(tmp_path: Path, cli: Any) -> None:
+    data, place = written(tmp_path / "t.csv", 500), tmp_path / "h"
+    words = ("create", place, "--data", data, "--queries", 1, "--location", "s3://bucket/x")
+    refused = cli(*words, "--json")
+    assert refused.status == 2
+    assert "engine" in refused.error["message"]

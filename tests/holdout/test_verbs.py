@@ -295,7 +295,7 @@ def test_a_function_is_admitted_before_it_is_charged(
 ) -> None:
     tried: list[tuple[str, bool]] = []
 
-    def admit(_: object, estimator: Any, *, rows: bool = False) -> None:
+    def admit(_: object, estimator: Any, *, rows: bool = False, symmetric: bool = False) -> None:
         tried.append((estimator.name.rpartition(".")[2], rows))
         if len(tried) > 1:
             raise InvalidInput("estimator", estimator.name, "admitted")

@@ -202,6 +202,14 @@ class LedgerContract(ABC):
         with ledger.lock("a"):
             pass
 
+    def test_a_hold_is_good_inside_of_its_transactions(self, ledger: Ledger) -> None:
+        with ledger.lock("a", "b") as hold:
+            for _ in range(2):
+                with ledger.begin() as transaction:
+                    hold.check()
+                    transaction.append("noted", {})
+        assert ledger.verify().number == 3
+
     def test_a_lock_excludes_other_threads(self, ledger: Ledger) -> None:
         inside, most, guard = 0, 0, threading.Lock()
 

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from holdfast.ledger import Ledger
+from holdfast.ledger.interface import Hold
 from tools.crash.account import PRICE, Account
 
 
@@ -77,5 +78,5 @@ class Unlocked(Account):
         ledger.lock = _no_lock  # type: ignore[method-assign]
 
 
-def _no_lock(*_names: str) -> AbstractContextManager[None]:
-    return nullcontext()
+def _no_lock(*_names: str) -> AbstractContextManager[Hold]:
+    return nullcontext(Hold())

@@ -26,6 +26,7 @@ from holdfast.server.jobs import Job, Jobs
 from holdfast.server.rates import Rates
 from holdfast.server.run import _checked
 from holdfast.server.settings import Settings
+from holdfast.server.slots import Ending
 from tests.server.conftest import FAST, auth, made, tokens_of
 
 BASE = "/api/holdouts/study"
@@ -332,7 +333,7 @@ def test_a_job_that_waits_does_not_outlive_its_token(folder: Path, served: Serve
 
 
 def test_what_was_cancelled_stays_so_whoever_writes_last(tmp_path: Path) -> None:
-    jobs = Jobs(Settings(folders=(tmp_path,), state=tmp_path / "state"), threading.Event())
+    jobs = Jobs(Settings(folders=(tmp_path,), state=tmp_path / "state"), Ending())
     go, begun = threading.Event(), threading.Event()
 
     def work(_: object) -> dict[str, Any]:
@@ -352,7 +353,7 @@ def test_what_was_cancelled_stays_so_whoever_writes_last(tmp_path: Path) -> None
 
 
 def test_jobs_of_a_process_that_died_have_failed(tmp_path: Path) -> None:
-    jobs = Jobs(Settings(folders=(tmp_path,), state=tmp_path / "state"), threading.Event())
+    jobs = Jobs(Settings(folders=(tmp_path,), state=tmp_path / "state"), Ending())
     ended = subprocess.Popen(["true"])
     ended.wait(20)
     jobs._write(Job("a" * 24, "h", "ann", "ask", state="running", worker=ended.pid))
@@ -362,7 +363,7 @@ def test_jobs_of_a_process_that_died_have_failed(tmp_path: Path) -> None:
 
 
 def test_jobs_have_no_names_of_files(tmp_path: Path) -> None:
-    jobs = Jobs(Settings(folders=(tmp_path,), state=tmp_path / "state"), threading.Event())
+    jobs = Jobs(Settings(folders=(tmp_path,), state=tmp_path / "state"), Ending())
     (tmp_path / "state" / "secret.json").write_text("{}")
     for name in ("../secret", "..", "", "a/b", "\0"):
         with pytest.raises(Fault):

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from holdfast.engines.sql import SqlEngine
+from holdfast.engines.source import Engines
 from holdfast.holdout import Holdout, check_holdout
 from holdfast.server.faults import Fault
 from holdfast.server.jobs import Jobs
 from holdfast.server.settings import Settings
+from holdfast.server.slots import Ending
 from tests.server.conftest import auth
 
 BODY = {"verb": "ask", "estimator": "avg(x)", "grid": "0:7:1"}
@@ -35,15 +36,16 @@ def test_a_cancelled_question_stays_paid(
     client: TestClient, tokens: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = threading.Event()
-    original = SqlEngine.values
+    original = Engines.values
 
-    def endless(*_: Any, progress: Callable[[int, int], None], **__: Any) -> Any:
+    def endless(*given: Any) -> Any:
+        progress: Callable[[int, int], None] = given[-1]
         while True:  # as an evaluation that never ends, until its progress raises
             begun.set()
             progress(3, 10)
             time.sleep(0.01)
 
-    monkeypatch.setattr(SqlEngine, "values", endless)
+    monkeypatch.setattr(Engines, "values", endless)
     headers = auth(tokens["analyst"])
     job = client.post(PLACE, json=BODY, headers=headers).json()
     assert begun.wait(10)
@@ -52,7 +54,7 @@ def test_a_cancelled_question_stays_paid(
     assert [each["id"] for each in client.get(PLACE, headers=other).json()] == [job["id"]]
     ended = client.delete(f"{PLACE}/{job['id']}", headers=headers).json()
     assert ended["state"] == "cancelled"
-    monkeypatch.setattr(SqlEngine, "values", original)
+    monkeypatch.setattr(Engines, "values", original)
     status = client.get("/api/holdouts/study/status", headers=headers).json()
     assert status["answers"] == 0
     assert status["sets"][0]["unsettled"] == 1
@@ -92,7 +94,7 @@ def test_jobs_of_one_asker_are_limited_and_old_ones_forgotten(
 ) -> None:
     monkeypatch.setattr("holdfast.server.jobs._MOST", 6)
     monkeypatch.setattr("holdfast.server.jobs._MOST_OF_ONE", 2)
-    closing = threading.Event()
+    closing = Ending()
     jobs = Jobs(Settings(folders=(tmp_path,), state=tmp_path / "state"), closing)
 
     def work(progress: Callable[[int, int], None]) -> dict[str, Any]:

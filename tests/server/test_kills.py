@@ -13,9 +13,12 @@ import pytest
 
 from holdfast.grids import grid
 from holdfast.holdout import Holdout
+from holdfast.randomness import SeededEntropy
 from tests.holdout.plans import crowd
 from tests.holdout.tables import sealed, sources
-from tools.crash.server import campaign, faults, page
+from tools.crash.promises import faults
+from tools.crash.rush import Call, inexact, rush_calls
+from tools.crash.server import campaign, page
 from tools.crash.serving import Told
 
 
@@ -68,3 +71,53 @@ def test_a_charge_that_is_gone_is_a_fault(asked: tuple[Path, Told]) -> None:
     assert any("was answered and not paid" in each for each in found)
     assert any("was drawn again" in each for each in found)
     assert any(each.startswith("check: ") for each in found)
+
+
+@pytest.fixture
+def calls() -> list[Call]:
+    """Three questions, the first of them asked three times."""
+    return [("a", "k1"), ("b", "k2"), ("a", "k1"), ("c", "k3"), ("a", "k4")]
+
+
+def answered(question: str, request: str, *, cached: bool = False) -> Told:
+    return Told(request, question, 1.0, f"receipt of {question}", cached, lost=0)
+
+
+def refused(question: str, request: str) -> Told:
+    return Told(request, question, None, "", cached=False, lost=0)
+
+
+def test_what_a_budget_pays_for_is_granted_once(calls: list[Call]) -> None:
+    seen = [answered("a", "k1"), answered("b", "k2"), refused("c", "k3")]
+    seen += [answered("a", "k1", cached=True), answered("a", "k4", cached=True)]
+    assert inexact(calls, 2, seen) == []
+
+
+@pytest.mark.parametrize(
+    ("third", "fault"),
+    [
+        ([answered("c", "k3")], "3 granted on a budget for 2"),
+        ([answered("c", "k3", cached=True)], "3 questions answered on a budget for 2"),
+        ([refused("b", "k3")], "k3 was refused what others were told"),
+        ([], "1 of 5 requests had no reply"),
+    ],
+)
+def test_what_a_budget_does_not_pay_for_is_a_fault(
+    calls: list[Call], third: list[Told], fault: str
+) -> None:
+    seen = [answered("a", "k1"), answered("b", "k2"), *third]
+    seen += [answered("a", "k1", cached=True), answered("a", "k4", cached=True)]
+    assert fault in inexact(calls, 2, seen)
+
+
+def test_too_few_is_a_fault(calls: list[Call]) -> None:
+    seen = [answered("a", "k1"), refused("b", "k2"), refused("c", "k3")]
+    seen += [answered("a", "k1", cached=True), answered("a", "k4", cached=True)]
+    assert "1 granted on a budget for 2" in inexact(calls, 2, seen)
+
+
+def test_many_calls_of_a_rush_are_free() -> None:
+    calls = rush_calls(1000, 100, SeededEntropy(1))
+    questions, keys = {question for question, _ in calls}, {key for _, key in calls}
+    assert 500 < len(questions) < len(keys) - 100 < 750
+    assert len({*calls}) == len(keys)  # a key names one question

@@ -29,7 +29,9 @@ def test_a_leak_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     original = SqlEngine.values
 
     def leaking(self: SqlEngine, *words: Any, **more: Any) -> Any:
-        if "True" in str(self._store.path):  # an engine that says which row it fails on
+        if "True" in str(
+            self._store.place(self._store.shards[0])
+        ):  # an engine that says which row it fails on
             raise ValueError("Could not convert string 'SECRET-4711'")
         return original(self, *words, **more)
 

@@ -7,6 +7,7 @@ clock on. So every moment is exact, and nothing here depends on the machine.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +21,7 @@ from holdfast.holdout import Holdout, check_holdout
 from holdfast.server.app import create_app
 from holdfast.server.jobs import Job
 from holdfast.server.settings import Settings
-from holdfast.server.slots import pace_of, slot_end
+from holdfast.server.slots import Ending, pace_of, slot_end
 from tests.server.conftest import FAST, auth, made, tokens_of
 
 SLOT = 0.0625  # a power of two: sums of it are exact
@@ -218,3 +219,19 @@ def test_a_holdout_in_this_process_is_not_paced(tmp_path: Path) -> None:
     made(tmp_path / "h")
     with Holdout.open(tmp_path / "h") as holdout:
         assert holdout._pace is None
+
+
+def test_the_end_lets_everyone_go() -> None:
+    ending = Ending()
+    ending.wait(0.0)
+    assert not ending.is_set()
+    waiting = [threading.Thread(target=ending.wait, args=(600.0,)) for _ in range(8)]
+    for each in waiting:
+        each.start()
+    ending.set()
+    ending.set()
+    for each in waiting:
+        each.join(60)
+    assert not any(each.is_alive() for each in waiting)
+    ending.wait(600.0)  # nobody waits after the end
+    assert ending.is_set()

@@ -9,6 +9,13 @@
     speed       what a durable row costs
 
 `python -m tools.crash --kills 2000 --cuts 2000` runs it all and writes a page.
+
+    serving     servers that are killed and started again, and clients that ask on and on
+    places      a holdout with its servers, and the database of its ledger
+    promises    what clients were told, held against the ledger
+    server      a server under load, killed: python -m tools.crash.server
+    rush        many clients of several servers at once on one budget
+    cluster     two servers and Postgres, killed: python -m tools.crash.cluster
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from tools.crash.kills import Killed
 from tools.crash.power import Cut
 from tools.crash.speed import Speed
 
-__all__ = ["Results", "page"]
+__all__ = ["Results", "page", "wrapped"]
 
 _WIDTH = 99
 
@@ -57,11 +57,18 @@ def page(results: Results, command: str, subject: str, date: str) -> str:
             _speed(results.speed),
         ]
     )
-    return "\n\n".join(map(_wrapped, text.strip().split("\n\n"))) + "\n"
+    return wrapped(text)
 
 
-def _wrapped(paragraph: str) -> str:
-    return paragraph if paragraph[0] in "#|`" else textwrap.fill(paragraph, _WIDTH)
+def wrapped(text: str) -> str:
+    """The text with its paragraphs broken into lines; headings, tables and code stay."""
+    paragraphs = [each for each in text.strip().split("\n\n") if each.strip()]
+    return "\n\n".join(map(_filled, paragraphs)) + "\n"
+
+
+def _filled(paragraph: str) -> str:
+    as_it_is = paragraph.startswith(("#", "|", "```"))
+    return paragraph if as_it_is else textwrap.fill(paragraph, _WIDTH, break_on_hyphens=False)
 
 
 def _head(results: Results, command: str, subject: str, date: str) -> str:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from holdfast.ledger import Row, SqliteLedger, Transaction
+from holdfast.ledger.base import TableLedger
 
 __all__ = ["IDLE", "PHASES", "watch"]
 
@@ -40,7 +41,7 @@ def watch(phase: mmap.mmap) -> None:
         return transaction
 
     @contextmanager
-    def watched(self: SqliteLedger) -> Iterator[Transaction]:
+    def watched(self: TableLedger) -> Iterator[Transaction]:
         if phase[0] == IDLE:
             phase[0] = _CHECKING
         with begin(self) as transaction:

@@ -13,37 +13,33 @@ import platform
 import sqlite3
 import sys
 import tempfile
-import textwrap
 import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
-
-from holdfast.errors import HoldfastError
-from holdfast.holdout import Holdout, check_holdout
-from holdfast.ledger import Row, SqliteLedger
-from holdfast.planning import Estimates, joint_plan
-from holdfast.protocols.account import Charge
+from holdfast.ledger.opening import open_ledger
 from holdfast.randomness import system_entropy, uniform_index
-from tools.crash.serving import Asker, Server, Told
+from tools.crash.page import wrapped
+from tools.crash.places import Place, Setup, Strike
+from tools.crash.promises import faults
+from tools.crash.serving import Asker
 
-__all__ = ["Results", "campaign", "faults", "main", "page"]
+__all__ = ["WHERE", "Results", "campaign", "main", "page"]
 
-_FAILED = 4  # a gate failed
-_PER_ROUND = 25  # kills on one ledger
-_AMPLE, _SCARCE = 5_000, 200  # a budget that lasts, and one that is exhausted on the way
-_FIRST_REPLY = 20.0  # seconds that a server may take to evaluate the first question
-_WHERE = (
+WHERE = (
     "not asked at that moment",
     "waiting, nothing charged",
     "charged, nothing recorded",
     "recorded, not acknowledged",
 )
+
+_FAILED = 4  # a gate failed
+_PER_ROUND = 25  # kills on one ledger
+_FIRST_REPLY = 20.0  # seconds that a server may take to evaluate the first question
+_ALONE = Setup()
 
 
 @dataclass
@@ -59,58 +55,57 @@ class Results:
     recorded: int = 0  # … that had been recorded by then
     seconds: float = 0.0
     starts: list[float] = field(default_factory=list)
-    where: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(_WHERE, 0)))
+    struck: Counter[str] = field(default_factory=Counter)  # kills, by what was killed
+    where: Counter[tuple[str, str]] = field(default_factory=Counter)  # and where questions were
     faults: list[str] = field(default_factory=list)
 
 
-def campaign(kills: int, clients: int = 4) -> Results:
+def campaign(kills: int, clients: int = 4, setup: Setup = _ALONE) -> Results:
     """Kill so often, in rounds on a new holdout each, and collect the faults."""
     results, began = Results(clients), time.monotonic()
     while results.kills < kills:
-        queries = _SCARCE if results.rounds % 4 == 3 else _AMPLE
         with tempfile.TemporaryDirectory(prefix="holdfast-crash-") as name:
-            _round(Path(name), queries, results, min(_PER_ROUND, kills - results.kills))
+            _round(Path(name), setup, results, min(_PER_ROUND, kills - results.kills))
         results.rounds += 1
     results.seconds = time.monotonic() - began
     return results
 
 
-def _round(folder: Path, queries: int, results: Results, kills: int) -> None:
-    path = folder / "a.holdfast"
-    plan = joint_plan(Estimates(queries, grid=2, tail_low=0.1, tail_high=0.1), confidence=0.5)
-    words = system_entropy().words(plan.blocks).astype(np.float64)
-    Holdout.create(path, {"x": words}, plan).close()
-    server = Server(path)
-    askers: list[Asker] = []
-    try:
-        server.start()
-        askers = [Asker(f"{server.url}/holdouts/a", slot) for slot in range(results.clients)]
+def _round(folder: Path, setup: Setup, results: Results, kills: int) -> None:
+    queries = setup.budgets[results.rounds % len(setup.budgets)]
+    with Place(folder, queries, setup) as place:
+        askers = [Asker(place.urls, slot, setup.thought) for slot in range(results.clients)]
         for _ in range(kills):
             _wait(askers)
-            server.kill()
+            strike = setup.strikes[results.kills % len(setup.strikes)]
+            asked = [asker.asking if _hits(strike, asker.at) else None for asker in askers]
+            moment = place.kill(strike)
             results.kills += 1
-            results.where.update(_struck(path, askers))
-            server.start()
+            results.struck[strike.name] += 1
+            place.restore(strike)
+            found = _struck(place.path, asked, moment)
+            results.where.update((strike.name, where) for where in found)
         time.sleep(0.2)  # the last ones have a moment to recover and ask
         for asker in askers:
+            asker.stop()
+        for asker in askers:
             asker.finish()
-        server.stop()
-    finally:
-        server.close()
+        place.stop()
+        results.starts += [seconds for server in place.servers for seconds in server.starts]
     seen = [each for asker in askers for each in asker.seen]
     results.answers += sum(each.value is not None for each in seen)
     results.refusals += sum(each.value is None for each in seen)
     results.repeated += sum(each.lost > 0 and each.value is not None for each in seen)
     results.recorded += sum(each.lost > 0 and each.cached for each in seen)
-    results.starts += server.starts
-    results.faults += faults(path, queries, seen)
+    results.faults += [f"client {a.slot} was told: {a.failure}" for a in askers if a.failure]
+    results.faults += faults(place.path, queries, seen)
 
 
 def _wait(askers: list[Asker]) -> None:
     """10 ms to 2.6 s, short as likely as long: after the first replies, and now and then before."""
     entropy = system_entropy()
     before, end = _replies(askers), time.monotonic() + _FIRST_REPLY
-    warm = uniform_index(4, entropy) > 0
+    warm = uniform_index(4, entropy) > 0 and not any(asker.failure for asker in askers)
     while warm and _replies(askers) == before and time.monotonic() < end:
         time.sleep(0.01)
     time.sleep(0.01 * 2 ** (uniform_index(8_000, entropy) / 1_000))
@@ -120,90 +115,24 @@ def _replies(askers: list[Asker]) -> int:
     return sum(len(asker.seen) for asker in askers)
 
 
-def _struck(path: Path, askers: Iterable[Asker]) -> Iterable[str]:
-    """Where each client's question was when the server died, by what the ledger has of it."""
-    with SqliteLedger.open(path / "ledger.sqlite") as ledger:
-        for asker in askers:
-            key = asker.asking
-            kinds = [] if key is None else [row.kind for row in ledger.requested(f"anyone/{key}")]
-            yield _WHERE[0 if key is None else 3 if "recorded" in kinds else 2 if kinds else 1]
+def _hits(strike: Strike, server: int | None) -> bool:
+    """Whether a question that a server has, or none, is hit."""
+    return server is not None and (strike.database or server in strike.servers)
 
 
-def faults(path: Path, queries: int, seen: Iterable[Told]) -> list[str]:
-    """What is not as it should be, given what clients were told."""
-    told = list(seen)
-    found = [f"check: {f.name}: {f.detail}" for f in check_holdout(path).findings if not f.passed]
-    with SqliteLedger.open(path / "ledger.sqlite") as ledger:
-        rows, holdout = ledger.rows(), ledger.holdout
-    return [
-        *found,
-        *_lost(rows, holdout, told),
-        *_unpaid(path, rows),
-        *_refused(rows, queries, told),
-    ]
-
-
-def _lost(rows: list[Row], holdout: str, told: list[Told]) -> list[str]:
-    """Acknowledged answers that the ledger does not have, or that were not always the same."""
-    kept = {f"{holdout}:{row.number}:{row.digest}": row for row in rows if row.kind == "recorded"}
-    found = []
-    first: dict[str, Told] = {}
-    for each in told:
-        if each.value is None:
-            continue
-        row = kept.get(each.receipt)
-        if row is None or row.body["answer"]["value"] != each.value:
-            found.append(f"{each.request} was told {each.value}, which the ledger does not say")
-        for name in (each.request, each.question):
-            before = first.setdefault(name, each)
-            if (before.value, before.receipt) != (each.value, each.receipt):
-                found.append(f"{name} has two answers")
-    return found
-
-
-def _unpaid(path: Path, rows: list[Row]) -> list[str]:
-    """Answers without a charge before them, and a budget that is not the sum of the charges."""
-    held: dict[int, Charge] = {}
-    spent, answered, found = Fraction(0), set(), []
-    for row in rows:
-        if row.kind == "reserved":
-            held[row.number] = Charge.from_dict(row.body["charge"])
-        elif row.kind == "recorded":
-            if any(number not in held for number in row.body["reserves"]):
-                found.append(f"row {row.number} was answered and not paid")
-            for number, data in zip(row.body["reserves"], row.body["charges"], strict=True):
-                held.pop(number, None)
-                spent += Charge.from_dict(data).price
-            if row.question in answered:
-                found.append(f"row {row.number} was drawn again")
-            answered.add(row.question)
-    spent += sum((charge.price for charge in held.values()), start=Fraction(0))
-    return [*found, *_shown(path, spent, len(held))]
-
-
-def _shown(path: Path, spent: Fraction, unsettled: int) -> list[str]:
-    """What the holdout itself makes of its ledger, where that is something else."""
-    try:
-        with Holdout.open(path) as holdout, holdout.door.books() as books:
-            (name,) = books.names
-            account, open_ones = books.account(name), books[name].unsettled
-            same = account.charged == spent <= account.limit and open_ones == unsettled
-            return [] if same else [f"{account.charged} is charged, and the rows say {spent}"]
-    except HoldfastError as wrong:
-        return [str(wrong)]
-
-
-def _refused(rows: list[Row], queries: int, told: list[Told]) -> list[str]:
-    """A refusal while something was left. What a kill has left unsettled stays charged."""
-    charged = sum(row.kind == "reserved" for row in rows)
-    if any(each.value is None for each in told) and charged < queries:
-        return [f"refused with {charged} of {queries} charged"]
-    return []
+def _struck(path: Path, asked: Iterable[str | None], moment: str) -> Iterable[str]:
+    """Where each client's question was at that moment, by what the ledger has of it."""
+    with open_ledger(path) as ledger:
+        for key in asked:
+            rows = [] if key is None else ledger.requested(f"anyone/{key}")
+            kinds = [row.kind for row in rows if row.at <= moment]  # not of the retries since
+            yield WHERE[0 if key is None else 3 if "recorded" in kinds else 2 if kinds else 1]
 
 
 def page(results: Results, command: str, date: str) -> str:
     """The results as Markdown."""
-    rows = "\n".join(f"| {where} | {count:,} |" for where, count in results.where.items())
+    counts = [(where, results.where["the server", where]) for where in WHERE]
+    rows = "\n".join(f"| {where} | {count:,} |" for where, count in counts)
     found = "\n\n".join(f"**{fault}**" for fault in results.faults[:20])
     count = len(results.faults)
     verdict = f"{count} faults." if count else "No fault was found."
@@ -243,12 +172,7 @@ refusal while something was left; anything that `holdfast check` finds.
 | at a kill, a client's question was | times |
 |---|---|
 {rows}"""
-    return "\n\n".join(_wrapped(each) for each in text.split("\n\n") if each.strip()) + "\n"
-
-
-def _wrapped(paragraph: str) -> str:
-    as_it_is = paragraph.startswith(("#", "|", "```"))
-    return paragraph if as_it_is else textwrap.fill(paragraph, 99, break_on_hyphens=False)
+    return wrapped(text)
 
 
 def main(words: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""A server that is killed and started again, and threads that ask it all the while."""
+"""Servers that are killed and started again, and threads that ask them all the while."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,45 +23,60 @@ from holdfast.errors import Exhausted
 from holdfast.grids import grid
 from holdfast.randomness import system_entropy, uniform_index
 
-__all__ = ["Asker", "Server", "Told"]
+__all__ = ["PROGRAM", "Asker", "Caller", "Server", "Told"]
+
+PROGRAM = (str(Path(sys.executable).with_name("holdfast")),)
 
 _COIN = grid(0, 1, points=2)
 _START = 60.0  # seconds that a server may take
-_LONGEST_THOUGHT = 20_000  # microseconds between two questions
+_BUSY = 503  # the server has lost its ledger meanwhile, and what it wrote last may be there
 
 
 class Server:
     """`holdfast serve` in a process of its own, always at the same address."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._port = folder, 0
+    def __init__(self, folder: Path, program: Sequence[str] = PROGRAM) -> None:
+        self._folder, self._program, self._port = folder, program, 0
         self._process: subprocess.Popen[str] | None = None
+        self._log = folder.parent / "servers.log"
+        self._began = 0.0
         self.url = ""
         self.starts: list[float] = []  # seconds that each start took
 
     def start(self) -> None:
         """Start it, and wait until it listens."""
-        began = time.monotonic()
-        command = [str(Path(sys.executable).with_name("holdfast")), "serve", str(self._folder)]
+        self.launch()
+        self.listen()
+
+    def launch(self) -> None:
+        """Start it."""
+        self._began = time.monotonic()
         options = {"port": self._port, "slot": 0.005, "rate": 1e6, "log-level": "error"}
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-        self._process = subprocess.Popen(
-            [*command, *words, "--json"],
-            env={**os.environ, "TMPDIR": str(self._folder.parent)},  # a kill leaves files there
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        with self._log.open("ab") as log:  # a ledger that is gone for a while fills it
+            self._process = subprocess.Popen(
+                [*self._program, "serve", str(self._folder), *words, "--json"],
+                env={**os.environ, "TMPDIR": str(self._folder.parent)},  # a kill leaves files there
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+            )
+
+    def listen(self) -> None:
+        """Wait until it listens."""
+        assert self._process is not None
         assert self._process.stdout is not None
         if not select.select([self._process.stdout], [], [], _START)[0]:
-            raise RuntimeError("the server does not start")
+            raise RuntimeError(f"the server does not start: {self._said()}")
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the server ended by itself: status {self._process.wait()}")
+            status = self._process.wait()
+            raise RuntimeError(f"the server ended by itself: status {status}: {self._said()}")
         self.url = json.loads(line)["url"]
         self._port = int(self.url.rpartition(":")[2])
         httpx2.get(f"{self.url}/health", timeout=_START, trust_env=False).raise_for_status()
-        self.starts.append(time.monotonic() - began)
+        self.starts.append(time.monotonic() - self._began)
 
     def kill(self) -> None:
         """End the server by kill −9: it, and not the processes that it has started."""
@@ -79,7 +95,10 @@ class Server:
         status = process.wait(timeout=_START)
         process.stdout.close()
         if expected is not None and status != expected:
-            raise RuntimeError(f"the server ended by itself: status {status}")
+            raise RuntimeError(f"the server ended by itself: status {status}: {self._said()}")
+
+    def _said(self) -> str:
+        return self._log.read_text("utf-8", "replace")[-2_000:]
 
     def close(self) -> None:
         """End whatever is left of it."""
@@ -103,51 +122,100 @@ class Told:
     lost: int  # replies that were lost before this one came
 
 
-class _Counting(httpx2.HTTPTransport):
-    """Counts the calls of every key that were sent and had no reply."""
+class _Balanced(httpx2.HTTPTransport):
+    """Sends each call to one of the servers, as a balancer does; counts calls without a reply."""
 
-    def __init__(self) -> None:
+    def __init__(self, urls: Sequence[str]) -> None:
         super().__init__()
+        self._ports = [int(url.rpartition(":")[2]) for url in urls]
         self.lost: Counter[str] = Counter()
+        self.at: int | None = None  # the server that a call is on its way to, or back from
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        key = request.headers.get("idempotency-key", "")
+        chosen = uniform_index(len(self._ports), system_entropy())
+        request.url = request.url.copy_with(port=self._ports[chosen])
+        self.at = chosen
         try:
-            return super().handle_request(request)
+            response = super().handle_request(request)
+            self.lost[key] += response.status_code == _BUSY
+            return response
         except httpx2.ConnectError:
             raise  # it was never sent
         except httpx2.TransportError:
-            self.lost[request.headers.get("idempotency-key", "")] += 1
+            self.lost[key] += 1
             raise
+        finally:
+            self.at = None
+
+
+class Caller:
+    """A client of a holdout that several servers may have: any of them is asked, and asked again.
+
+    It repeats so often that no restart is too slow, and so soon that the next kill finds it.
+    """
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        self._transport = _Balanced(urls)
+        self._client = Client(f"{urls[0]}/holdouts/a", transport=self._transport)
+        self._client._talk._patience = Patience(10_000, 120, longest=0.05)
+
+    @property
+    def at(self) -> int | None:
+        """The server that has its question now."""
+        return self._transport.at
+
+    def ask(self, question: str, request: str) -> Told:
+        """Ask until there is a reply."""
+        told: tuple[float, str, bool] | tuple[None, str, bool]
+        try:
+            answer = self._client.ask(question, grid=_COIN, request=request)
+            told = (answer.value, answer.receipt, answer.cached)
+        except Exhausted:
+            told = (None, "", False)
+        value, receipt, cached = told
+        lost = self._transport.lost.pop(request, 0)
+        return Told(request, question, value, receipt, cached, lost)
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._client.close()
 
 
 @dataclass
 class Asker:
     """One client in a thread: asks new questions, and now and then an old one again."""
 
-    url: str
+    urls: Sequence[str]
     slot: int
+    thought: float = 0.02  # seconds at most between two questions
     seen: list[Told] = field(default_factory=list)
     asking: str | None = None  # the key of a question that has no reply yet
     failure: BaseException | None = None
 
     def __post_init__(self) -> None:
-        self._transport = _Counting()
-        self._client = Client(self.url, transport=self._transport)
-        # So many retries that no restart is too slow, and so soon that the next kill finds them.
-        self._client._talk._patience = Patience(10_000, 120, longest=0.05)
+        self._caller = Caller(self.urls)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
+    @property
+    def at(self) -> int | None:
+        """The server that has its question now."""
+        return self._caller.at
+
+    def stop(self) -> None:
+        """Ask nothing new."""
+        self._stop.set()
+
     def finish(self) -> None:
         """Wait for the last reply."""
-        self._stop.set()
+        self.stop()
         self._thread.join(_START * 3)
         if self._thread.is_alive():
-            raise RuntimeError(f"client {self.slot} still waits for its reply")
-        self._client.close()
-        if self.failure is not None:
-            raise self.failure
+            self.failure = TimeoutError("nothing, and still waits")
+        else:
+            self._caller.close()
 
     def _work(self) -> None:
         entropy = system_entropy()
@@ -158,8 +226,8 @@ class Asker:
                 for number in {old, new}:
                     self._ask(number)
                 new += 1
-                time.sleep(uniform_index(_LONGEST_THOUGHT, entropy) / 1e6)
-        except BaseException as wrong:  # told by `finish`
+                time.sleep(self.thought * uniform_index(1_000, entropy) / 1_000)
+        except BaseException as wrong:  # whoever reads what was seen reads this, too
             self.failure = wrong
 
     def _ask(self, number: int) -> None:
@@ -167,13 +235,5 @@ class Asker:
         whose = 0 if number % 4 == 0 else self.slot + 1
         question, request = f"avg(x) + {1000 * number + whose}", f"{self.slot}-{number}"
         self.asking = request
-        told: tuple[float, str, bool] | tuple[None, str, bool]
-        try:
-            answer = self._client.ask(question, grid=_COIN, request=request)
-            told = (answer.value, answer.receipt, answer.cached)
-        except Exhausted:
-            told = (None, "", False)
-        value, receipt, cached = told
-        lost = self._transport.lost.pop(request, 0)
-        self.seen.append(Told(request, question, value, receipt, cached, lost))
+        self.seen.append(self._caller.ask(question, request))
         self.asking = None

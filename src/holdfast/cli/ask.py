@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.place import Place, Token, is_url, opened
+from holdfast.cli.place import Engine, Place, Token, is_url, opened
 from holdfast.cli.show import show_answer, show_corrected, show_json, show_verdict
 from holdfast.cli.values import Json
 from holdfast.errors import InvalidInput
@@ -46,13 +46,14 @@ def ask_command(
     by: By = None,
     request: Request = None,
     token: Token = None,
+    engine: Engine = None,
     as_json: Json = False,
 ) -> None:
     """Ask for an estimator's value on fresh data.
 
     holdfast ask flights.holdfast "avg(arr_delay)" --where "carrier = 'UA'" --grid -20:60:2
     """
-    with _opened(place, token, as_json) as (holdout, more):
+    with _opened(place, token, engine, as_json) as (holdout, more):
         answer = holdout.ask(
             _estimator(estimator), where=where, grid=_grid(grid), by=by, request=request, **more
         )
@@ -67,10 +68,11 @@ def interval_command(
     by: By = None,
     request: Request = None,
     token: Token = None,
+    engine: Engine = None,
     as_json: Json = False,
 ) -> None:
     """Ask for an interval that encloses the estimator's median on fresh data."""
-    with _opened(place, token, as_json) as (holdout, more):
+    with _opened(place, token, engine, as_json) as (holdout, more):
         answer = holdout.interval(
             _estimator(estimator), where=where, grid=_grid(grid), by=by, request=request, **more
         )
@@ -85,13 +87,14 @@ def mean_command(
     by: By = None,
     request: Request = None,
     token: Token = None,
+    engine: Engine = None,
     as_json: Json = False,
 ) -> None:
     """Ask for a mean, with its error bar.
 
     holdfast mean flights.holdfast "arr_delay > 60"
     """
-    with _opened(place, token, as_json) as (holdout, _):
+    with _opened(place, token, engine, as_json) as (holdout, _):
         answer = holdout.mean(
             _estimator(term), where=where, grid=_grid(grid), by=by, request=request
         )
@@ -110,10 +113,11 @@ def verify_command(
     by: By = None,
     request: Request = None,
     token: Token = None,
+    engine: Engine = None,
     as_json: Json = False,
 ) -> None:
     """Ask whether a guess is right: yes, no or exhausted."""
-    with _opened(place, token, as_json) as (holdout, more):
+    with _opened(place, token, engine, as_json) as (holdout, more):
         verdict = holdout.verify(
             _estimator(estimator),
             guess,
@@ -136,10 +140,11 @@ def correct_command(
     by: By = None,
     request: Request = None,
     token: Token = None,
+    engine: Engine = None,
     as_json: Json = False,
 ) -> None:
     """Confirm a guess, or answer in its place."""
-    with _opened(place, token, as_json) as (holdout, more):
+    with _opened(place, token, engine, as_json) as (holdout, more):
         corrected = holdout.correct(
             _estimator(estimator),
             guess,
@@ -154,7 +159,7 @@ def correct_command(
 
 @contextmanager
 def _opened(
-    place: str, token: str | None, as_json: bool
+    place: str, token: str | None, engine: str | None, as_json: bool
 ) -> Iterator[tuple[Holdout | Client, dict[str, Any]]]:
     """The holdout, and a bar for evaluations that take long, where they take place here."""
     from rich.console import Console
@@ -163,7 +168,7 @@ def _opened(
     console = Console(stderr=True)
     silent = as_json or not console.is_terminal  # else it leaves an empty line in a log
     with (
-        opened(place, token) as holdout,
+        opened(place, token, engine) as holdout,
         Progress(console=console, transient=True, disable=silent) as progress,
     ):
         task = progress.add_task("evaluating", total=None, visible=False)

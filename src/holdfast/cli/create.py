@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from holdfast.cli.place import Engine
 from holdfast.cli.show import show_json, show_status
 from holdfast.cli.values import Json, whole_option
 from holdfast.errors import InvalidInput
@@ -23,7 +24,7 @@ __all__ = ["create_command"]
 def create_command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The new holdout's folder.")],
     data: Annotated[
-        list[Path], typer.Option("--data", help="CSV or Parquet; several times for several files.")
+        list[str], typer.Option("--data", help="CSV or Parquet; several times for several files.")
     ],
     queries: Annotated[int | None, whole_option("Questions to plan for.")] = None,
     protocols: Annotated[
@@ -74,6 +75,15 @@ def create_command(
     memory_limit: Annotated[
         str | None, typer.Option(help="Memory for creation, such as 1GB; the rest is on disk.")
     ] = None,
+    engine: Engine = None,
+    location: Annotated[
+        str | None,
+        typer.Option(help="URL for the sealed files, such as s3://BUCKET/FOLDER; with --engine."),
+    ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(help="Where the ledger is kept, postgresql://HOST/DATABASE; else in DIR."),
+    ] = None,
     seed: Annotated[int | None, whole_option("Repeatable, but without a certificate.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -89,7 +99,7 @@ def create_command(
         _progress(quiet=as_json) as report,
         Holdout.create(
             folder,
-            [str(path) for path in data],
+            data,
             _plan_maker(plan, protocols, queries, grid, tail, confidence, refusals, rounds, size),
             unit=unit,
             ids=ids,
@@ -104,6 +114,9 @@ def create_command(
             memory_limit=memory_limit,
             seed=seed,
             progress=report,
+            engine=engine,
+            location=location,
+            ledger=ledger,
         ) as holdout,
     ):
         status = holdout.status()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.place import Token, is_url
+from holdfast.cli.place import Engine, Token, is_url
 from holdfast.cli.show import show_json
 from holdfast.cli.values import Json
 from holdfast.errors import Damaged, HoldfastError, InvalidInput
@@ -35,6 +35,7 @@ def gate_command(
         str | None, typer.Option(help="Which holdout of the server, if it has several.")
     ] = None,
     token: Token = None,
+    engine: Engine = None,
     metrics: Annotated[
         Path | None, typer.Option(help="FILE.py with metrics of your own, for a folder.")
     ] = None,
@@ -57,7 +58,7 @@ def gate_command(
             told = _remote(where, token, holdout, predictions, wanted)
         else:
             _refuse({"--token": token, "--holdout": holdout})
-            told = _local(Path(where), metrics, predictions, wanted)
+            told = _local(Path(where), engine, metrics, predictions, wanted)
     except Damaged as wrong:  # its exit status is that of a gate that failed
         raise HoldfastError(str(wrong)) from wrong
     if as_json:
@@ -78,11 +79,17 @@ def _refuse(options: dict[str, object]) -> None:
             raise InvalidInput(name, "(given)", "left out here", hint)
 
 
-def _local(folder: Path, metrics: Path | None, predictions: Path, wanted: dict[str, Any]) -> Gate:
+def _local(
+    folder: Path,
+    engine: str | None,
+    metrics: Path | None,
+    predictions: Path,
+    wanted: dict[str, Any],
+) -> Gate:
     from holdfast.holdout import Holdout
     from holdfast.holdout.scorers import read_scorers
 
-    with Holdout.open(folder) as holdout:
+    with Holdout.open(folder, engine=engine) as holdout:
         if metrics is not None:
             holdout.scorers = read_scorers(metrics)
         return holdout.gate(predictions, **wanted)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from holdfast.client import Client
     from holdfast.holdout import Holdout
 
-__all__ = ["Folder", "Place", "Token", "is_url", "opened"]
+__all__ = ["Engine", "Folder", "Place", "Token", "is_url", "opened"]
 
 Place = Annotated[
     str,
@@ -27,6 +27,14 @@ Token = Annotated[
     typer.Option(help="For a URL. Better in the variable HOLDFAST_TOKEN: others see commands."),
 ]
 
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        envvar="HOLDFAST_ENGINE",
+        help="Where blocks are evaluated: dask://HOST:PORT, a Dask scheduler; else here.",
+    ),
+]
+
 
 def is_url(place: str) -> bool:
     """Whether a place is on a server, and no folder.
@@ -37,9 +45,9 @@ def is_url(place: str) -> bool:
     return place.lower().startswith(("http://", "https://"))
 
 
-def opened(place: str, token: str | None = None) -> Holdout | Client:
+def opened(place: str, token: str | None = None, engine: str | None = None) -> Holdout | Client:
     """The holdout in a folder, or a client for one on a server: both are asked alike."""
-    if is_url(place):
+    if is_url(place):  # whose custodian chooses the engine
         from holdfast.client import Client
 
         return Client(place, token)
@@ -47,4 +55,4 @@ def opened(place: str, token: str | None = None) -> Holdout | Client:
         raise InvalidInput("token", "(not shown)", "left out for a folder")
     from holdfast.holdout import Holdout
 
-    return Holdout.open(place)
+    return Holdout.open(place, engine=engine)

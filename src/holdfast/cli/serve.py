@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from holdfast.cli.place import Engine
 from holdfast.cli.values import size, whole_option
 from holdfast.errors import HoldfastError
 
@@ -33,6 +34,7 @@ def serve_command(
     metrics: Annotated[
         Path | None, typer.Option(help="A Python file with metrics of your own.")
     ] = None,
+    engine: Engine = None,
     tls_cert: Annotated[Path | None, typer.Option(help="Certificate, for https.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its private key.")] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
@@ -62,6 +64,7 @@ def serve_command(
         body_limit=size("--body-limit", body_limit),
         submission_limit=size("--submission-limit", submission_limit),
         metrics=None if metrics is None else metrics.resolve(),
+        engine=engine,
         tls_cert=tls_cert,
         tls_key=tls_key,
     )

@@ -6,10 +6,9 @@ Anybody may see it. An estimator's values on it show where its answers may lie, 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-from holdfast.engines.store import BlockStore, Manifest
-from holdfast.engines.store.manifest import OPEN_FILE
+from holdfast.engines.store import BlockStore
+from holdfast.engines.store.manifest import OPEN_FILE, Shard
 
 __all__ = ["OpenBlocks", "open_blocks"]
 
@@ -17,12 +16,9 @@ __all__ = ["OpenBlocks", "open_blocks"]
 class OpenBlocks(BlockStore):
     """A store whose blocks are those of the open part."""
 
-    def __reduce__(self) -> tuple[type[BlockStore], tuple[Path, Manifest]]:
-        return OpenBlocks, (self.folder, self.manifest)
-
     @property
-    def path(self) -> Path:
-        return self.folder / OPEN_FILE
+    def shards(self) -> tuple[Shard, ...]:
+        return (Shard(OPEN_FILE, 0, self.blocks, self.manifest.block_rows),)
 
 
 def open_blocks(store: BlockStore) -> OpenBlocks | None:
@@ -41,5 +37,7 @@ def open_blocks(store: BlockStore) -> OpenBlocks | None:
         open_rows=0,
         leftover_units=sealed.open_units - blocks * sealed.block_units,
         leftover_rows=0,
+        shards=(),
+        location=None,
     )
     return OpenBlocks(store.folder, manifest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from holdfast.arguments import real_number, whole_number
 
 if TYPE_CHECKING:
-    from holdfast.engines.local import LocalEngine
+    from holdfast.engines.local import LocalEngine, LocalEstimator
     from holdfast.engines.sql import SqlEngine
     from holdfast.engines.store import BlockStore
 
 __all__ = ["EngineSource", "Engines", "Limits"]
 
 Progress = Callable[[int, int], None]
+T = TypeVar("T", np.float64, np.int64)
 
 _BLOCK_SECONDS, _MEMORY = 10.0, 4 * 2**30  # the usual: a question does not mention them
 
@@ -26,7 +27,8 @@ _BLOCK_SECONDS, _MEMORY = 10.0, 4 * 2**30  # the usual: a question does not ment
 class Limits:
     """How much time and memory an estimator may use; on a block that takes more it has failed.
 
-    `seconds` are for all blocks together: beyond, each is evaluated by itself.
+    `seconds` are for all blocks together: beyond, each is evaluated by itself. `workers` are the
+    processes, or threads, that an engine may use at once on one machine.
     """
 
     def __init__(
@@ -50,13 +52,66 @@ class Limits:
 
 
 class Engines:
-    """The engines of one store, each started when it is first needed."""
+    """The engines of one store, on this machine, each started when it is first needed.
+
+    Blocks are asked shard by shard, as a cluster asks them: only one need be here at a time.
+    """
 
     def __init__(self, store: BlockStore, limits: Limits | None = None) -> None:
         self.store, self.limits = store, limits or Limits()
         self._sql: SqlEngine | None = None
         self._local: LocalEngine | None = None
         self._lock = threading.Lock()
+
+    def values(
+        self, estimator: Any, start: int, stop: int, progress: Progress | None = None
+    ) -> NDArray[np.float64]:
+        """The estimator's value on the blocks start, …, stop − 1; NaN is a failure."""
+        from holdfast.engines.sql import SqlEstimator
+
+        engine = self.sql if isinstance(estimator, SqlEstimator) else self.local
+
+        def of(first: int, last: int) -> NDArray[np.float64]:
+            tell = None if progress is None else _later(progress, first - start, stop - start)
+            return engine.values(estimator, first, last, progress=tell)
+
+        return self._by_shard(of, start, stop)
+
+    def sums(self, function: Any, where: Any, start: int, stop: int) -> NDArray[np.int64]:
+        """For each of the blocks the sum of its units' terms in parts of 2⁻¹⁶; None is the term 1.
+
+        `where` is a condition of what is summed.
+        """
+        from holdfast.engines.sql import SqlTerm
+
+        sql = isinstance(function, SqlTerm) or isinstance(where, SqlTerm)
+        engine = self.sql if sql else self.local
+        return self._by_shard(
+            lambda first, last: engine.sums(function, where, first, last), start, stop
+        )
+
+    def admit(
+        self, function: LocalEstimator, *, rows: bool = False, symmetric: bool = False
+    ) -> tuple[str, ...]:
+        """What is assumed of a Python function, after a try on public blocks; see `LocalEngine`."""
+        return self.local.admit(function, rows=rows, symmetric=symmetric).assumptions
+
+    def verify(self, holdout: str) -> None:
+        """Raise `Damaged` unless the files are as they were written."""
+        from holdfast.engines.store import verify_once
+
+        verify_once(self.store.folder, self.store.kept_files, holdout)
+
+    def _by_shard(
+        self, evaluate: Callable[[int, int], NDArray[T]], start: int, stop: int
+    ) -> NDArray[T]:
+        stop = whole_number("stop", stop, 1, self.store.blocks)
+        start = whole_number("start", start, 0, stop - 1)
+        found = []
+        for shard in self.store.overlapping(start, stop):
+            with self.store.held(shard):
+                found.append(evaluate(max(start, shard.first), min(stop, shard.stop)))
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     @property
     def sql(self) -> SqlEngine:
@@ -69,6 +124,7 @@ class Engines:
                 self._sql = SqlEngine(
                     self.store,
                     memory_limit=limits.memory,
+                    threads=limits.workers,
                     time_limit=limits.seconds,
                     block_time_limit=limits.block_seconds,
                 )
@@ -99,6 +155,11 @@ class Engines:
             self._sql = self._local = None
 
 
+def _later(progress: Progress, done: int, total: int) -> Progress:
+    """What tells of a part as of the whole, of which so much was done before."""
+    return lambda more, _: progress(done + more, total)
+
+
 class EngineSource:
     """The blocks start, …, stop − 1 of a store, as protocols ask them."""
 
@@ -117,22 +178,10 @@ class EngineSource:
         return self._engines.store.units
 
     def values(self, estimator: Any, /) -> NDArray[np.float64]:
-        from holdfast.engines.sql import SqlEstimator
-
-        if isinstance(estimator, SqlEstimator):
-            return self._engines.sql.values(
-                estimator, self._start, self._stop, progress=self._progress
-            )
-        return self._engines.local.values(
-            estimator, self._start, self._stop, progress=self._progress
-        )
+        return self._engines.values(estimator, self._start, self._stop, self._progress)
 
     def sums(self, function: Any, /, where: Any = None) -> NDArray[np.int64]:
-        from holdfast.engines.sql import SqlTerm
-
-        if isinstance(function, SqlTerm) or isinstance(where, SqlTerm):
-            return self._engines.sql.sums(function, where, self._start, self._stop)
-        return self._engines.local.sums(function, where, self._start, self._stop)
+        return self._engines.sums(function, where, self._start, self._stop)
 
     def part(self, start: int, stop: int, /) -> EngineSource:
         stop = whole_number("stop", stop, 1, self.blocks)

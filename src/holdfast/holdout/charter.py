@@ -16,10 +16,9 @@ from holdfast.holdout.sets import BlockSet, joint_confidence, read_sets
 from holdfast.holdout.worlds import Cells, read_cells
 from holdfast.randomness import Entropy, SeededEntropy, system_entropy
 
-__all__ = ["FORMAT", "LEDGER", "Charter", "chosen_entropy"]
+__all__ = ["FORMAT", "Charter", "chosen_entropy"]
 
 FORMAT = 1
-LEDGER = "ledger.sqlite"
 
 
 @dataclass(frozen=True)

@@ -17,18 +17,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.engines.store import BlockStore, state_folder
+from holdfast.engines.opening import open_store
+from holdfast.engines.store import state_folder
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.holdout.books import Books
-from holdfast.holdout.charter import LEDGER, Charter
+from holdfast.holdout.charter import Charter
 from holdfast.holdout.ids import check_ids
 from holdfast.holdout.leaderboard import submission_fits
 from holdfast.holdout.rules import Wrong, check_key, check_recorded, check_reserved
 from holdfast.holdout.said import check_said
 from holdfast.ledger.interface import Ledger
+from holdfast.ledger.opening import has_ledger, open_ledger
 from holdfast.ledger.receipts import Receipt, check_against
 from holdfast.ledger.rows import Row, canonical
-from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.ledger.witness import Witness
 from holdfast.planning.joint import JointPlan
 
@@ -74,7 +75,7 @@ def check_holdout(
 ) -> Checked:
     """Check the holdout in a folder; with `receipt`, against that one too."""
     given = None if receipt is None else Receipt.parse(receipt)
-    if not (path / LEDGER).is_file():
+    if not has_ledger(path):
         raise InvalidInput("path", str(path), "the folder of a holdout")
     findings: list[Finding] = []
 
@@ -89,7 +90,7 @@ def check_holdout(
             findings.append(Finding(name, False, f"a row is not as Holdfast writes it: {wrong!r}"))
         return findings[-1].passed
 
-    with SqliteLedger.open(path / LEDGER) as ledger:
+    with open_ledger(path) as ledger:
         if run("chain", lambda: _chain(ledger)):
             run("receipt", lambda: _receipts(ledger, given))
             rows = ledger.rows()
@@ -211,7 +212,7 @@ def _asked_once(row: Row, known: set[str]) -> None:
 
 
 def _data(path: Path, charter: Charter) -> str:
-    BlockStore(path, charter.manifest).check_files()
+    open_store(path, charter.manifest).check_files()
     if charter.ids is not None:
         check_ids(path, charter.ids)
     public = "" if charter.ids is None else "; the ids of rows likewise"

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 from holdfast.engines.open_blocks import open_blocks
+from holdfast.engines.opening import check_engine, open_engines, open_store
 from holdfast.engines.source import Engines, EngineSource, Limits, Progress
-from holdfast.engines.store import BlockStore, known, remember, state_folder, verify_once
+from holdfast.engines.store import known, remember, state_folder
 from holdfast.errors import Damaged, HoldfastError, InvalidInput
 from holdfast.grids import Grid
-from holdfast.holdout.charter import LEDGER, Charter, chosen_entropy
+from holdfast.holdout.charter import Charter, chosen_entropy
 from holdfast.holdout.default_grids import grid_between, grid_from_values, no_grid
 from holdfast.holdout.desks import draw
 from holdfast.holdout.door import Door, Learnt, Pace, Session
@@ -23,8 +24,9 @@ from holdfast.holdout.questions import Question, Verb
 from holdfast.holdout.records import Result
 from holdfast.holdout.sets import BlockSet, Offer
 from holdfast.holdout.worlds import World
+from holdfast.ledger.interface import Ledger
+from holdfast.ledger.opening import open_ledger
 from holdfast.ledger.receipts import check_against
-from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.ledger.witness import Witness
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.parts import DirectPart
@@ -33,17 +35,29 @@ from holdfast.protocols.answers import Answer, Verdict
 from holdfast.protocols.asking import checked_grid, checked_shape
 from holdfast.protocols.correct import Corrected
 
-__all__ = ["Clerk"]
+__all__ = ["HERE", "Clerk", "Place"]
 
 _SHORT = 1_000  # characters of a text that is remembered: what it becomes is larger
 _REMEMBERED = 512
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where the work is done: engine and ledger by their addresses; None: on this machine."""
+
+    engine: str | None = None
+    ledger: str | None = None
+
+
+HERE = Place()
+
+
 class Clerk:
     """A folder opened: its charter, its ledger's door, its blocks and their engines."""
 
-    def __init__(self, path: Path, limits: Limits | None) -> None:
-        ledger = SqliteLedger.open(path / LEDGER)
+    def __init__(self, path: Path, limits: Limits | None, place: Place = HERE) -> None:
+        check_engine(place.engine)
+        ledger = open_ledger(path, place.ledger)
         witness = Witness(state_folder() / "receipts")
         try:
             self.charter = _charter(ledger, witness)
@@ -52,8 +66,8 @@ class Clerk:
             ledger.close()
             raise
         self.door = Door(ledger, witness, self.charter.sets)
-        self.store = BlockStore(path, self.charter.manifest)
-        self._engines = Engines(self.store, limits)
+        self.store = open_store(path, self.charter.manifest)
+        self._engines = open_engines(self.store, limits, place.engine)
         self._open_engines: Engines | None = None
         cells = self.charter.cells
         self._world = None if cells is None else World(self.store, cells, limits)
@@ -111,7 +125,7 @@ class Clerk:
         known = None if key is None else self._admitted.get(key)
         if known is None:
             functions = [each for each in (asked.estimator, asked.where) if each is not None]
-            found = [self._engines.local.admit(each, rows=rows).assumptions for each in functions]
+            found = [self._engines.admit(each, rows=rows) for each in functions]
             known = tuple(dict.fromkeys(text for each in found for text in each))
             if key is not None:
                 self._admitted[key] = known
@@ -202,7 +216,7 @@ class Clerk:
         """The recorded answer, or a new one."""
 
         def drawn(session: Session) -> tuple[Result, Learnt | None]:
-            verify_once(self.store.folder, self.charter.manifest, self.charter.identity)
+            self._engines.verify(self.charter.identity)
             seed = self.charter.seed
             entropy = chosen_entropy(seed, 0 if seed is None else self.door.ledger.head().number)
             source, before = self._source(offer.set, progress), self._learnt(offer)
@@ -261,7 +275,7 @@ def _recognise(charter: Charter, path: Path) -> None:
     remember(fingerprint, charter.identity, path)
 
 
-def _charter(ledger: SqliteLedger, witness: Witness) -> Charter:
+def _charter(ledger: Ledger, witness: Witness) -> Charter:
     """What the holdout was created as, if its ledger is not older than one seen before."""
     seen = witness.last(ledger.holdout)
     if seen is not None:

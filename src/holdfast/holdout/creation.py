@@ -6,15 +6,17 @@ Everything is written into a folder beside the wanted one, synced, and renamed i
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from holdfast.arguments import real_number, whole_number
+from holdfast.engines.opening import check_engine
 from holdfast.engines.store import (
     BlockStore,
+    Input,
+    Manifest,
     Schema,
     known,
     open_input,
@@ -23,15 +25,19 @@ from holdfast.engines.store import (
     write_store,
 )
 from holdfast.errors import InvalidInput
-from holdfast.holdout.charter import LEDGER, Charter
+from holdfast.holdout.charter import Charter
 from holdfast.holdout.ids import write_ids
 from holdfast.holdout.sets import AnyPlan, BlockSet, planned_universes, sets_for
+from holdfast.holdout.unfinished import folder_beside, remove_leftovers
 from holdfast.holdout.worlds import Cells, check_cells, read_cells, world_size, write_world
-from holdfast.ledger.sqlite import SqliteLedger
+from holdfast.ledger.opening import create_ledger, prepare_ledger
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.parts import DirectPart
 from holdfast.planning.shapes import BoundedMean
-from holdfast.randomness import SeededEntropy, system_entropy
+from holdfast.randomness import Entropy, SeededEntropy, system_entropy
+
+if TYPE_CHECKING:
+    from holdfast.engines.dask.creation import ClusterInput
 
 __all__ = ["create_holdout"]
 
@@ -59,10 +65,19 @@ def create_holdout(
     memory_limit: str | None,
     threads: int | None,
     progress: Progress | None,
+    ledger: str | None = None,
+    engine: str | None = None,
+    location: str | None = None,
 ) -> Charter:
-    """Seal the data under the plan; `plan` may also be a function of the number of units."""
+    """Seal the data under the plan; `plan` may also be a function of the number of units.
+
+    `ledger` is the URL of a database; without it the ledger is a file in the folder. `engine` is
+    the address of a cluster that does the work, and `location` where its shards go.
+    """
     _refuse_weight(weight)
     _check_ids(ids, unit, target)
+    _check_place(engine, location, universe)
+    prepare_ledger(ledger)
     if path.exists():
         hint = "Choose another path, or open the holdout that is there."
         raise InvalidInput("path", str(path), "a path where nothing is yet", hint)
@@ -71,23 +86,27 @@ def create_holdout(
     open_fraction = real_number("open_fraction", open_fraction, 0, 1, open_high=True)
     seed = None if seed is None else whole_number("seed", seed, 0, 2**64 - 1)
     entropy = system_entropy() if seed is None else SeededEntropy(seed)
-    with _folder_beside(path) as folder:
-        with open_input(
-            data,
-            unit=unit,
-            ids=ids,
-            columns=columns,
-            memory_limit=memory_limit,
-            threads=threads,
-            scratch=folder,
-            progress=progress,
-        ) as table:
+    remove_leftovers(path, progress)
+    if location is not None:
+        from holdfast.engines.dask.creation.depot import check_location
+
+        location = check_location(location)
+    with folder_beside(path, _identity()[:16], engine, location) as folder:
+        options = {
+            "unit": unit,
+            "ids": ids,
+            "columns": columns,
+            "memory_limit": memory_limit,
+            "threads": threads,
+            "progress": progress,
+        }
+        with _opened(data, folder, entropy, engine, location, options) as table:
             checked = _checked_ranges(ranges, table.schema)
             if target is not None and table.schema.find(target) is None:
                 raise InvalidInput("target", target, f"one of {', '.join(table.schema.names[:20])}")
+            earlier = _earlier(table.fingerprint(), reason)
             rows, units = table.count()
             named = None if table.ids is None else write_ids(folder, table, table.ids, rows)
-            earlier = _earlier(table.fingerprint(), reason)
             sealed = units - split_units(units, 1, open_fraction).open_units
             cells = None if universe is None else read_cells(universe, table.schema)
             sets = sets_for(plan(sealed) if callable(plan) else plan)
@@ -97,15 +116,8 @@ def create_holdout(
                 raise InvalidInput("universe", unit, "given where every row is a unit", hint)
             blocks = sum(each.blocks for each in sets)
             _check_units(sets, split_units(units, blocks, open_fraction, block_units).block_units)
-            manifest = write_store(
-                folder,
-                table,
-                blocks=blocks,
-                open_fraction=open_fraction,
-                block_units=block_units,
-                entropy=entropy,
-                progress=progress,
-            )
+            sizes = {"blocks": blocks, "open_fraction": open_fraction, "block_units": block_units}
+            manifest = _written(folder, table, entropy, progress, sizes)
         if cells is not None:
             check_cells(BlockStore(folder, manifest), cells)
             made = write_world(folder, cells, manifest.block_units)
@@ -123,7 +135,7 @@ def create_holdout(
             earlier=earlier,
             ids=named,
         )
-        _seal(folder, charter)
+        _seal(folder, charter, ledger)
         folder.rename(path)
     _sync(path.parent)
     remember(manifest.fingerprint, charter.identity, path.resolve())
@@ -156,24 +168,38 @@ def _check_units(sets: Iterable[BlockSet], units: int) -> None:
             raise InvalidInput("block_units", units, "1 for a plan of exact means", hint)
 
 
-def _seal(folder: Path, charter: Charter) -> None:
-    """The ledger, the locks, and everything on disk."""
-    (folder / "locks").mkdir(mode=0o700, exist_ok=True)
-    SqliteLedger.create(folder / LEDGER, charter.identity, charter.to_dict()).close()
+def _seal(folder: Path, charter: Charter, ledger: str | None) -> None:
+    """The ledger, and everything on disk."""
+    create_ledger(folder, ledger, charter.identity, charter.to_dict())
     _sync(folder)
 
 
-@contextmanager
-def _folder_beside(path: Path) -> Iterator[Path]:
-    """A new folder on the same disk; removed, with all that is in it, after an error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    folder = path.with_name(f".{path.name}.creating-{_identity()[:8]}")
-    folder.mkdir(mode=0o700)
-    try:
-        yield folder
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+def _opened(
+    data: object,
+    folder: Path,
+    entropy: Entropy,
+    engine: str | None,
+    location: str | None,
+    options: dict[str, Any],
+) -> Input | ClusterInput:
+    """The data, to be sealed on this machine or on a cluster."""
+    if engine is None:
+        return open_input(data, scratch=folder, **options)
+    from holdfast.engines.dask.creation import open_on_cluster
+
+    return open_on_cluster(data, folder, engine, location, entropy, **options)
+
+
+def _written(
+    folder: Path,
+    table: Input | ClusterInput,
+    entropy: Entropy,
+    progress: Progress | None,
+    sizes: dict[str, Any],
+) -> Manifest:
+    if isinstance(table, Input):
+        return write_store(folder, table, entropy=entropy, progress=progress, **sizes)
+    return table.write(**sizes)
 
 
 def _identity() -> str:
@@ -202,6 +228,16 @@ def _line(parameter: str, given: object, longest: int) -> str:
     if not 1 <= len(text) <= longest or not text.isprintable():
         raise InvalidInput(parameter, given, f"1 to {longest} printable characters")
     return text
+
+
+def _check_place(engine: str | None, location: str | None, universe: object) -> None:
+    if check_engine(engine) is None:
+        if location is not None:
+            hint = "Give engine='dask://…'; on one machine the blocks stay in the folder."
+            raise InvalidInput("location", location, "left out without a cluster", hint)
+    elif universe is not None:
+        hint = "Weights keep every block in the memory of one machine: create the holdout there."
+        raise InvalidInput("universe", "one", "left out on a cluster", hint)
 
 
 def _refuse_weight(weight: str | None) -> None:

@@ -69,12 +69,12 @@ class Door(Renewed):
 
         `pace` waits after the draw, whatever became of it, before anything more is written.
         """
-        with self.ledger.lock(*self._names(question, block_set, request)):
+        with self.ledger.lock(*self._names(question, block_set, request)) as names:
             known = self._known(question, request)
             if known is not None:
                 return known
             pause = None if pace is None else partial(pace, time.monotonic())
-            session = Session(self, question, block_set, request, asker, pause)
+            session = Session(self, names, question, block_set, request, asker, pause)
             try:
                 result, learnt = draw(session)
             finally:

@@ -11,8 +11,8 @@ from holdfast.engines.source import Limits, Progress
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
 from holdfast.holdout.access import Access
-from holdfast.holdout.charter import LEDGER, Charter
-from holdfast.holdout.clerk import Clerk
+from holdfast.holdout.charter import Charter
+from holdfast.holdout.clerk import HERE, Clerk, Place
 from holdfast.holdout.creation import create_holdout
 from holdfast.holdout.door import Door, Pace
 from holdfast.holdout.estimators import Estimator
@@ -26,6 +26,7 @@ from holdfast.holdout.scoring import Boards, Scoring
 from holdfast.holdout.sets import AnyPlan
 from holdfast.holdout.status import Status, status_of
 from holdfast.holdout.transcripts import transcript_of
+from holdfast.ledger.opening import has_ledger
 from holdfast.ledger.receipts import Receipt
 from holdfast.planning.shapes import Shape
 from holdfast.protocols.answers import Answer, Verdict
@@ -38,9 +39,9 @@ __all__ = ["Holdout"]
 class Holdout(Scoring):
     """Make one with `Holdout.create`, come back to it with `Holdout.open`."""
 
-    def __init__(self, path: Path, limits: Limits | None = None) -> None:
+    def __init__(self, path: Path, limits: Limits | None = None, place: Place = HERE) -> None:
         self.path = path
-        self._clerk = Clerk(path, limits)
+        self._clerk = Clerk(path, limits, place)
         self._asker: Asker | None = None
         self._pace: Pace | None = None
         self._boards = Boards(self._clerk)
@@ -81,6 +82,9 @@ class Holdout(Scoring):
         threads: int | None = None,
         progress: Callable[[str, float], None] | None = None,
         limits: Limits | None = None,
+        engine: str | None = None,
+        location: str | None = None,
+        ledger: str | None = None,
     ) -> Self:
         """Seal a table under a plan, in a new folder.
 
@@ -90,6 +94,10 @@ class Holdout(Scoring):
         between which values columns of numbers lie; `universe`, for weights, all the values that
         columns can have. Blocks are as large as the data allow, or have `block_units` units. With a
         `seed` nothing is certified.
+
+        `engine`, the address of a Dask scheduler (dask://…), creates and asks on its cluster, from
+        Parquet files; `location`, a URL, is where the sealed files then go. `ledger`
+        (postgresql://…) is a database that several servers can share.
         """
         folder = Path(path)
         create_holdout(
@@ -111,17 +119,31 @@ class Holdout(Scoring):
             memory_limit=memory_limit,
             threads=threads,
             progress=progress,
+            engine=engine,
+            location=location,
+            ledger=ledger,
         )
-        return cls(folder, limits)
+        return cls(folder, limits, Place(engine, ledger))
 
     @classmethod
-    def open(cls, path: str | Path, *, limits: Limits | None = None) -> Self:
-        """The holdout in this folder. An older copy of one that was used since is refused."""
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        limits: Limits | None = None,
+        engine: str | None = None,
+        ledger: str | None = None,
+    ) -> Self:
+        """The holdout in this folder. An older copy of one that was used since is refused.
+
+        Questions are evaluated here, or by the cluster at `engine`. `ledger` is for a database that
+        is not where the folder says.
+        """
         folder = Path(path)
-        if not (folder / LEDGER).is_file():
+        if not has_ledger(folder):
             hint = "Make one with holdfast.Holdout.create, or `holdfast create`."
             raise InvalidInput("path", str(path), "the folder of a holdout", hint)
-        return cls(folder, limits)
+        return cls(folder, limits, Place(engine, ledger))
 
     # Asking.
 
@@ -142,13 +164,7 @@ class Holdout(Scoring):
         SQL text is an aggregate; a callable gets one block. `options` (columns, block, vectorised)
         say how to call it.
         """
-        words: dict[str, Any] = {
-            "grid": grid,
-            "where": where,
-            "shape": shape,
-            "by": by,
-            "options": options,
-        }
+        words = {"grid": grid, "where": where, "shape": shape, "by": by, "options": options}
         return cast(Answer, self._answer("ask", estimator, words, request, progress))
 
     def verify(

@@ -12,10 +12,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from holdfast.engines.store import Input
-from holdfast.engines.store.session import Session
+from holdfast.engines.store.session import Limits, Session
 from holdfast.engines.store.values import Field, quoted
 from holdfast.errors import Damaged, InvalidInput
 
@@ -61,7 +60,15 @@ class RowIds:
         return self.about.rows
 
 
-def write_ids(folder: Path, table: Input, field: Field, rows: int) -> Ids:
+class _Table(Protocol):
+    """An input, wherever its rows are read."""
+
+    limits: Limits
+
+    def attach(self, session: Session) -> str: ...
+
+
+def write_ids(folder: Path, table: _Table, field: Field, rows: int) -> Ids:
     """Write the ids of an input, one for every row, or say why a column cannot be ids."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -13,7 +13,7 @@ from holdfast.holdout.grants import Asker
 from holdfast.holdout.questions import Question
 from holdfast.holdout.records import Result, is_answer, written_result
 from holdfast.holdout.sets import BlockSet
-from holdfast.ledger.interface import Transaction
+from holdfast.ledger.interface import Hold, Transaction
 from holdfast.ledger.rows import Row
 from holdfast.planning.joint import JointPlan
 from holdfast.protocols.account import Account, Charge
@@ -47,13 +47,15 @@ class Session:
     def __init__(
         self,
         door: Door,
+        names: Hold,
         question: Question,
         block_set: BlockSet,
         request: str | None,
         asker: Asker | None = None,
         pause: Callable[[], None] | None = None,
     ) -> None:
-        self._door, self._question, self._set = door, question, block_set
+        self._door, self._names = door, names
+        self._question, self._set = question, block_set
         self._request, self._asker, self._pause = request, asker, pause
         self._reserves: list[int] = []
         self._actual: dict[int, Charge] = {}
@@ -156,6 +158,7 @@ class Session:
         return {"set": self._set.name, "question": self._question.to_dict(), **facts}
 
     def _append(self, transaction: Transaction, kind: str, body: dict[str, Any]) -> Row:
+        self._names.check()  # else another may be answering the same question
         return transaction.append(kind, body, question=self._question.key, request=self._request)
 
     def _append_read(

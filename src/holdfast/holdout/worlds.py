@@ -22,7 +22,7 @@ from holdfast.arguments import real_number
 from holdfast.engines.local import LocalEstimator
 from holdfast.engines.source import Engines, EngineSource, Limits
 from holdfast.engines.sql import SqlEstimator
-from holdfast.engines.store import BlockStore, Manifest, Schema, StoredFile
+from holdfast.engines.store import BlockStore, Schema, Shard, StoredFile
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.mechanisms.universe import Universe
 from holdfast.theory.updates import multiset_count
@@ -128,12 +128,9 @@ def _plain(value: object) -> object:
 class _WorldBlocks(BlockStore):
     """The table of all blocks there can be."""
 
-    def __reduce__(self) -> tuple[type[BlockStore], tuple[Path, Manifest]]:
-        return _WorldBlocks, (self.folder, self.manifest)
-
     @property
-    def path(self) -> Path:
-        return self.folder / WORLD_FILE
+    def shards(self) -> tuple[Shard, ...]:
+        return (Shard(WORLD_FILE, 0, self.blocks, self.manifest.block_rows),)
 
 
 class World:
@@ -159,6 +156,8 @@ class World:
             leftover_rows=0,
             schema=schema,
             files=(),
+            shards=(),
+            location=None,
         )
         self._engines = Engines(_WorldBlocks(store.folder, world), limits)
 
@@ -169,7 +168,7 @@ class World:
         depends on it is refused too.
         """
         if isinstance(estimator, LocalEstimator):
-            return self._engines.local.admit(estimator, symmetric=True).assumptions
+            return self._engines.admit(estimator, symmetric=True)
         for name in estimator.columns:
             if name not in self._cells.values:
                 named = ", ".join(self._cells.values)

@@ -2,8 +2,8 @@
 
 A child that inherits an open connection to SQLite inherits its idea of the locks, but not the
 locks: what it opens itself is then not protected, and the parent may delete the log that it writes
-to (https://sqlite.org/howtocorrupt.html, section 2.6). So every connection is closed before a fork
-and opened again when it is needed, on either side.
+to (https://sqlite.org/howtocorrupt.html, section 2.6). So such a connection is closed before a fork
+and opened again when it is needed, on either side. One to a server may stay with the parent.
 """
 
 from __future__ import annotations
@@ -68,11 +68,15 @@ class Turns(ABC):
             hint = "Fork outside of transactions, or open the ledger in a process started anew."
             raise InvalidInput("ledger", "one forked inside a transaction", "a whole one", hint)
 
+    def _part(self) -> None:
+        """Make ready to be copied. A connection that the copy can abandon may stay open."""
+        self._disconnect()
+
     def _before_fork(self) -> None:
         if not self._mine:  # then wait for the thread whose turn it is
             self._mutex.acquire()
             _waiting.append(self)
-            self._disconnect()
+            self._part()
 
     def _after_fork_in_child(self) -> None:
         if self._mine:

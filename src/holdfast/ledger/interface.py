@@ -15,7 +15,7 @@ from holdfast.closing import Closing
 from holdfast.ledger.receipts import Receipt
 from holdfast.ledger.rows import Row
 
-__all__ = ["Ledger", "Transaction"]
+__all__ = ["Hold", "Ledger", "Transaction"]
 
 
 class Transaction(ABC):
@@ -52,6 +52,20 @@ class Transaction(ABC):
     @abstractmethod
     def requested(self, request: str) -> list[Row]:
         """The rows of an idempotency key, in order."""
+
+
+class Hold:
+    """Names that are held.
+
+    Locks of the kernel stay until they are given back. Those of a database end with the
+    connection, and somebody else may have them since: a ledger that can lose them says so.
+    """
+
+    def check(self) -> None:
+        """Raise `OSError` if the names were lost meanwhile.
+
+        Call it inside a transaction, before appending what must not be appended without them.
+        """
 
 
 class Ledger(Closing):
@@ -97,12 +111,12 @@ class Ledger(Closing):
         """Check everything that was ever written, and return the receipt of the last row."""
 
     @abstractmethod
-    def lock(self, *names: str) -> AbstractContextManager[None]:
+    def lock(self, *names: str) -> AbstractContextManager[Hold]:
         """Hold the names exclusively, against all threads and processes, until the block ends.
 
         For what must not happen twice at once and takes longer than a transaction, such as drawing
-        the answer to a question. Take all names in one call, before any transaction; the kernel
-        releases them when the process dies. Two names may share a lock.
+        the answer to a question. Take all names in one call, before any transaction; they are free
+        when the process dies. Two names may share a lock.
         """
 
     @abstractmethod

@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
@@ -39,6 +39,15 @@ os.register_at_fork(after_in_child=_close_in_child)
 @contextmanager
 def exclusive(path: Path, *, timeout: float | None = None) -> Iterator[None]:
     """Hold the file's lock. With a timeout (seconds), give up with a `TimeoutError`."""
+    key = _take(path, timeout)
+    try:
+        yield
+    finally:
+        _give_back(key)
+
+
+def _take(path: Path | str, timeout: float | None = None) -> object:
+    """A key to the file's lock, which is held until it is given back."""
     key = object()
     descriptor = _held[key] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -46,14 +55,20 @@ def exclusive(path: Path, *, timeout: float | None = None) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         else:
             _wait(descriptor, path, timeout)
-        yield
-    finally:
-        if _held.pop(key, None) is not None:  # None in a child that was forked meanwhile
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-            os.close(descriptor)
+    except BaseException:
+        _give_back(key)
+        raise
+    return key
 
 
-def _wait(descriptor: int, path: Path, timeout: float) -> None:
+def _give_back(key: object) -> None:
+    descriptor = _held.pop(key, None)
+    if descriptor is not None:  # None in a child that was forked meanwhile
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
+
+
+def _wait(descriptor: int, path: Path | str, timeout: float) -> None:
     """Try often and at even intervals: a waiter's chances do not fall with its time in the queue.
 
     SQLite's own way, to wait longer after every failure, starves whoever has waited longest.
@@ -83,7 +98,7 @@ class Stripes:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder.resolve()
+        self._folder = str(folder.resolve())  # a path is slow to join, and to compare
 
     @contextmanager
     def hold(self, *names: str) -> Iterator[None]:
@@ -93,13 +108,15 @@ class Stripes:
             raise InvalidInput("names", names, "taken by a thread that holds no lock yet", hint)
         stripes = sorted({sha256(name.encode()).digest()[0] % STRIPES for name in names})
         mine, key = self._place()
+        taken: list[object] = []
         mine.add(key)
         try:
-            with ExitStack() as stack:
-                for stripe in stripes:
-                    stack.enter_context(exclusive(self._folder / f"{stripe:02x}"))
-                yield
+            for stripe in stripes:  # one by one: what is held if the next one fails is given back
+                taken.append(_take(f"{self._folder}{os.sep}{stripe:02x}"))  # noqa: PERF401
+            yield
         finally:
+            for each in reversed(taken):
+                _give_back(each)
             mine.discard(key)
 
     @property
@@ -108,7 +125,7 @@ class Stripes:
         mine, key = self._place()
         return key in mine
 
-    def _place(self) -> tuple[set[tuple[int, Path]], tuple[int, Path]]:
+    def _place(self) -> tuple[set[tuple[int, str]], tuple[int, str]]:
         """What the thread holds, and this folder in it; a forked child holds nothing."""
         if not hasattr(_mine, "folders"):
             _mine.folders = set()

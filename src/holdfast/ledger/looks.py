@@ -1,7 +1,7 @@
 """Looking into a ledger: what several threads want to know is read in one go.
 
-Every statement that SQLite runs lets other threads of the process go first. A crowd that looks one
-after the other, each with a lock in its hands, would spend its time waiting; so one looks for all.
+Every statement lets other threads of the process go first. A crowd that looks one after the other,
+each with a lock in its hands, would spend its time waiting; so one looks for all.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from holdfast.combining import Combiner, Job
 from holdfast.errors import HoldfastError
 from holdfast.ledger.receipts import Receipt
 from holdfast.ledger.rows import Row
-from holdfast.ledger.sessions import Session
-from holdfast.ledger.tables import recorded, requested, rows_after
+from holdfast.ledger.tables import Table, recorded, requested, rows_after
 
 __all__ = ["Looker"]
 
-Reading = Callable[[], AbstractContextManager[tuple[Session, Receipt]]]
+Reading = Callable[[], AbstractContextManager[tuple[Table, Receipt]]]
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class _Look:
 
 
 class Looker:
-    """Looks for all threads of a process. `reading` gives a session, and the head as of then.
+    """Looks for all threads of a process. `reading` gives a table, and the head as of then.
 
     It is given each time, not kept: a ledger that nobody holds any more is closed at once.
     """
@@ -61,9 +60,9 @@ class Looker:
 def _look(reading: Reading, jobs: list[Job[_Look, Any]]) -> None:
     questions = {job.task.question for job in jobs if job.task.question is not None}
     requests = {job.task.request for job in jobs if job.task.request is not None}
-    with reading() as (session, head):
-        answers, keys = recorded(session, questions), requested(session, requests)
-        _read_on(session, head, [job for job in jobs if job.task.after is not None])
+    with reading() as (table, head):
+        answers, keys = recorded(table, questions), requested(table, requests)
+        _read_on(table, head, [job for job in jobs if job.task.after is not None])
     for job in jobs:
         if job.task.question is not None:
             job.succeed(answers.get(job.task.question))
@@ -71,14 +70,14 @@ def _look(reading: Reading, jobs: list[Job[_Look, Any]]) -> None:
             job.succeed(keys.get(job.task.request, []))
 
 
-def _read_on(session: Session, head: Receipt, jobs: list[Job[_Look, Any]]) -> None:
+def _read_on(table: Table, head: Receipt, jobs: list[Job[_Look, Any]]) -> None:
     """Read for all from where the one begins that has read least."""
     rows: list[Row] | None = None
     for job in sorted(jobs, key=lambda each: each.task.after or 0):
         after = job.task.after or 0
         try:
             if rows is None or not 0 < after <= head.number:
-                rows = rows_after(session, head, after)
+                rows = rows_after(table, head, after)
             job.succeed([row for row in rows if row.number > after])
         except HoldfastError as error:  # this one's: it has seen more than there is
             job.fail(error)

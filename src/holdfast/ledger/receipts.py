@@ -69,7 +69,7 @@ def check_against(ledger: Ledger, receipt: Receipt) -> None:
             f"at least the {receipt.number:,} rows that were seen before",
             f"{ledger.head().number:,}",
             "An older copy was put back: answers given since then are not charged. Put back the "
-            "newest copy of the folder, and of ledger.sqlite-wal with it.",
+            "newest copy: of the folder with its ledger.sqlite-wal, or of the database.",
         )
     if row.digest != receipt.digest:
         raise Damaged(

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import sqlite3
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
 from holdfast.errors import Damaged
+from holdfast.ledger import statements as sql
+from holdfast.ledger.tables import Record, Table
 
 __all__ = ["FULL", "PATIENCE", "Connect", "Connection", "Session", "connect"]
 
 FULL = 2  # PRAGMA synchronous: a commit returns when the disk has it
 PATIENCE = 60.0  # seconds to wait for another process
 _OLDEST = (3, 37, 0)  # STRICT tables
+_AT_ONCE = 100  # rows in one statement
 
 
 class Connection(Protocol):
@@ -49,7 +53,7 @@ def connect(path: Path) -> sqlite3.Connection:
     )
 
 
-class Session:
+class Session(Table):
     """One connection, durable, whose errors say what to do."""
 
     def __init__(self, path: Path, connect: Connect, synchronous: int = FULL) -> None:
@@ -79,6 +83,30 @@ class Session:
         """The first value of the first row, or None if there is no row."""
         rows = self.all(statement, *values)
         return rows[0][0] if rows else None
+
+    def head(self) -> tuple[int, str] | None:
+        found = self.all(sql.SELECT_HEAD)
+        return (found[0][0], found[0][1]) if found else None
+
+    def record(self, number: int) -> Record | None:
+        found = self.all(sql.SELECT_ROW, number)
+        return found[0] if found else None
+
+    def records(self, first: int, limit: int | None = None) -> list[Record]:
+        if limit is None:
+            return self.all(sql.SELECT_AFTER, first)
+        return self.all(sql.SELECT_SOME, first, limit)
+
+    def recorded(self, questions: Collection[str]) -> list[Record]:
+        return self.all(sql.select_recorded(len(questions)), *questions)
+
+    def requested(self, requests: Collection[str]) -> list[Record]:
+        return self.all(sql.select_requested(len(requests)), *requests)
+
+    def insert(self, records: list[Record]) -> None:
+        for first in range(0, len(records), _AT_ONCE):
+            some = records[first : first + _AT_ONCE]
+            self.all(sql.insert(len(some)), *itertools.chain.from_iterable(some))
 
     def close(self) -> None:
         """Close the connection; the last one of all processes moves the log into the file."""

@@ -10,29 +10,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from holdfast.arguments import whole_number
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.ledger import statements as sql
-from holdfast.ledger.forks import Turns
-from holdfast.ledger.interface import Ledger, Transaction
+from holdfast.ledger.base import TableLedger
+from holdfast.ledger.interface import Hold
 from holdfast.ledger.locks import Stripes, exclusive
-from holdfast.ledger.looks import Looker
 from holdfast.ledger.migrations import MIGRATIONS, Step, migrate
 from holdfast.ledger.receipts import Receipt, holdout_id
 from holdfast.ledger.rows import Row, genesis, verify_chain
 from holdfast.ledger.sessions import FULL, PATIENCE, Connect, Session, connect
-from holdfast.ledger.tables import STOP, SqliteTransaction, read_rows
+from holdfast.ledger.tables import STOP, TableTransaction
 
 __all__ = ["SqliteLedger"]
 
 _abandoned: list[Session | None] = []  # kept from being closed, which would touch the file
 
 
-class SqliteLedger(Turns, Ledger):
+class SqliteLedger(TableLedger):
     """A ledger in a file; `create` it once, then `open` it from as many processes as you like.
 
     >>> import tempfile
@@ -47,18 +45,15 @@ class SqliteLedger(Turns, Ledger):
     synchronous: ClassVar[int] = FULL  # a test turns it down, and must lose rows
 
     def __init__(self, path: Path, connect: Connect) -> None:
-        super().__init__()
+        super().__init__("")
         self.path = path
         self._connect = connect
         self._session: Session | None = None
         self._file: tuple[int, int] | None = None  # device and inode of what is open
-        self._known: Receipt | None = None  # the last row that this process has seen
-        self._holdout = ""
         locks = path.parent / "locks"
         locks.mkdir(mode=0o700, exist_ok=True)
         self._gate = locks / "writer"
         self._stripes = Stripes(locks)
-        self._looker = Looker()
 
     @classmethod
     def create(
@@ -102,50 +97,10 @@ class SqliteLedger(Turns, Ledger):
             raise
         return ledger
 
-    @property
-    def holdout(self) -> str:
-        return self._holdout
-
-    @contextmanager
-    def begin(self) -> Iterator[Transaction]:
-        with self._turn(), self._writing() as session:
-            transaction = SqliteTransaction(session, self._head(session))
-            try:
-                yield transaction
-                transaction.write()
-            finally:
-                transaction.end()
-        self._known = transaction.head
-
-    def rows(self, after: int = 0, limit: int | None = None) -> list[Row]:
-        self._not_mine()
-        if limit is None:
-            return self._looker.rows(self._reading, after)
-        after = whole_number("after", after, 0, 2**62)
-        limit = whole_number("limit", limit, 1, 2**31)
-        with self._reading() as (session, head):
-            records = session.all(sql.SELECT_SOME, after, limit + (after > 0))
-        return read_rows(head.holdout, after, records)  # writers need not wait for that
-
-    def row(self, number: int) -> Row | None:
-        with self._reading() as (session, _):
-            found = session.all(sql.SELECT_ROW, number)
-            return Row.from_record(found[0]) if found else None
-
-    def head(self) -> Receipt:
-        with self._reading() as (_, head):
-            return head
-
-    def recorded(self, question: str) -> Row | None:
-        self._not_mine()
-        return self._looker.recorded(self._reading, question)
-
-    def requested(self, request: str) -> list[Row]:
-        self._not_mine()
-        return self._looker.requested(self._reading, request)
-
     def verify(self) -> Receipt:
-        with self._reading() as (session, _):
+        with self._turn():
+            session = self._reach()
+            self._head(session)
             faults = [text for (text,) in session.all("PRAGMA integrity_check") if text != "ok"]
             if faults:
                 raise Damaged("The ledger", "a sound database", faults[0], STOP)
@@ -156,21 +111,11 @@ class SqliteLedger(Turns, Ledger):
             with closing(session.each(sql.SELECT_AFTER, 0)) as records:
                 return verify_chain(self._holdout, map(Row.from_record, records), read=True)
 
-    def lock(self, *names: str) -> AbstractContextManager[None]:
-        if self._mine:
-            hint = "Take the lock first, then begin."
-            raise InvalidInput("lock", names, "taken outside of a transaction", hint)
-        return self._stripes.hold(*names)
-
-    def close(self) -> None:
-        with self._turn():
-            self._disconnect()
-
     @contextmanager
-    def _reading(self) -> Iterator[tuple[Session, Receipt]]:
-        with self._turn():
-            session = self._reach()
-            yield session, self._head(session)
+    def lock(self, *names: str) -> Iterator[Hold]:
+        self._outside(names)
+        with self._stripes.hold(*names):
+            yield Hold()
 
     @contextmanager
     def _writing(self) -> Iterator[Session]:
@@ -208,19 +153,6 @@ class SqliteLedger(Turns, Ledger):
             self._file = file
         return self._session
 
-    def _head(self, session: Session) -> Receipt:
-        """The head, checked to continue what this process has seen."""
-        found, known = session.all(sql.SELECT_HEAD), self._known
-        head = Receipt(self._holdout, *(found[0] if found else (0, genesis(self._holdout))))
-        if known is not None and head != known:
-            row = session.all(sql.SELECT_ROW, known.number)
-            digest = Row.from_record(row[0]).digest if row else "none"
-            if digest != known.digest:
-                what = f"Row {known.number:,} of the ledger"
-                raise Damaged(what, f"digest {known.digest}, as seen before", digest, STOP)
-        self._known = head
-        return head
-
     def _fill(self, start: Receipt, body: dict[str, Any]) -> None:
         with self._turn():
             with self._writing() as session:
@@ -229,7 +161,7 @@ class SqliteLedger(Turns, Ledger):
                 session.all(f"PRAGMA application_id = {sql.APPLICATION_ID}")
                 session.all(f"PRAGMA user_version = {sql.FORMAT}")
                 session.all(sql.INSERT_IDENTITY, start.holdout)
-                transaction = SqliteTransaction(session, start)
+                transaction = TableTransaction(session, start)
                 transaction.append("created", body)
                 transaction.write()
             self._holdout, self._known = start.holdout, transaction.head

@@ -8,10 +8,9 @@ from pathlib import Path
 from holdfast.engines.store import state_folder
 from holdfast.errors import InvalidInput
 from holdfast.holdout import Holdout
-from holdfast.holdout.charter import LEDGER
 from holdfast.ledger.interface import Ledger
+from holdfast.ledger.opening import has_ledger, open_ledger
 from holdfast.ledger.receipts import check_against
-from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.ledger.witness import Witness
 from holdfast.report.page import page_html
 from holdfast.report.story import Story, read_story
@@ -45,11 +44,11 @@ def holdout_story(holdout: Holdout | Path | str) -> Story:
     """What the ledger says, after it was checked against the last receipt seen here."""
     if isinstance(holdout, Holdout):
         return _story(holdout.door.ledger)
-    path = Path(holdout) / LEDGER
-    if not path.is_file():
+    path = Path(holdout)
+    if not has_ledger(path):
         hint = "Make one with holdfast.Holdout.create, or `holdfast create`."
         raise InvalidInput("path", str(holdout), "the folder of a holdout", hint)
-    with SqliteLedger.open(path) as ledger:
+    with open_ledger(path) as ledger:
         return _story(ledger)
 
 

@@ -6,6 +6,7 @@ import gc
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.server.faults import add_handlers, document_errors
+from holdfast.server.lane import Lane
 from holdfast.server.logs import log_request
 from holdfast.server.reception import Reception
 from holdfast.server.routes import asking, custodian, leaderboard, looking, operations
@@ -27,6 +30,17 @@ SETTINGS_VARIABLE = "HOLDFAST_SERVER_SETTINGS"
 _PAGE = Path(__file__).parent / "page"
 
 
+class _App(FastAPI):
+    """An app whose requests are received before anything of the framework sees them."""
+
+    received: ASGIApp | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert self.received is not None
+        scope["app"] = self
+        await self.received(scope, receive, send)
+
+
 def create_app(settings: Settings) -> FastAPI:
     """An app that serves these holdouts. They are open from here until its shutdown."""
     service = Service(settings)
@@ -36,7 +50,7 @@ def create_app(settings: Settings) -> FastAPI:
         yield
         service.close()
 
-    app = FastAPI(
+    app = _App(
         title="Holdfast",
         version=version("holdfast"),
         description="Ask one holdout adaptively chosen questions, and know what each answer is "
@@ -63,7 +77,7 @@ def create_app(settings: Settings) -> FastAPI:
         service.counts.request(facts)
         log_request(facts)
 
-    app.add_middleware(Reception, settings=settings, done=done)
+    app.received = Reception(Lane(partial(FastAPI.__call__, app)), settings, done)
     return app
 
 

@@ -16,6 +16,7 @@ from holdfast.errors import Damaged, Exhausted, HoldfastError, Infeasible, Inval
 from holdfast.holdout.phrasing import VERBS
 
 __all__ = [
+    "FORESEEN",
     "STATUS",
     "Fault",
     "add_handlers",
@@ -54,6 +55,10 @@ class Fault(Exception):
         super().__init__(message)
 
 
+FORESEEN = (Fault, HoldfastError, TimeoutError)  # errors that have words of their own
+_AWAY = (BlockingIOError, ConnectionError)  # of a ledger's database, or a cluster; logged in full
+
+
 def fault_of(error: BaseException) -> tuple[str, dict[str, Any]]:
     """The kind of an error, and what may be told of it. Of one that nobody foresaw: nothing."""
     if isinstance(error, Fault):
@@ -71,6 +76,8 @@ def fault_of(error: BaseException) -> tuple[str, dict[str, Any]]:
         return "damaged", {"message": message}
     if isinstance(error, TimeoutError):
         return "busy", {"message": "The holdout is busy. Ask again, with the same key."}
+    if isinstance(error, _AWAY):
+        return "busy", {"message": "The holdout is away. Ask again, with the same key."}
     if isinstance(error, HoldfastError):
         return "bad_question", {"message": str(error)}
     return "internal", {"message": "Something went wrong here. The log has it, under this request."}
@@ -111,7 +118,7 @@ def add_handlers(app: FastAPI) -> None:
         message = messages.get(kind, "The request could not be read.")
         return fault_response(kind, {"message": message}, _request_id(request))
 
-    for kind in (Fault, HoldfastError, TimeoutError):
+    for kind in (*FORESEEN, *_AWAY):
         app.add_exception_handler(kind, told)
     app.add_exception_handler(RequestValidationError, malformed)
     app.add_exception_handler(HTTPException, plain)

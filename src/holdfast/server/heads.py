@@ -7,7 +7,6 @@ never ends, or hold connections open by the thousand with one that never comes.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -21,14 +20,17 @@ class BoundedHeads(HttpToolsProtocol):
     """A connection that is closed if a request's head is too large or too slow."""
 
     _head: int | None = 0  # bytes of the head so far; None while there is a body or a response
+    _due = 0.0  # when the head must be complete, by the clock of the loop
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._begin()
+        self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end()
+        if self._timer is not None:
+            self._timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -43,17 +45,17 @@ class BoundedHeads(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        self._end()
+        self._head = None
         super().on_headers_complete()
 
     def _begin(self) -> None:
-        self._end()
-        self._head = 0
-        loop: Any = self.loop
-        self._timer = loop.call_later(_SECONDS, self.transport.close)
+        self._head, self._due = 0, self.loop.time() + _SECONDS
 
-    def _end(self) -> None:
-        self._head = None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def _watch(self) -> None:
+        """Close what is late, or look again: one timer a connection, not one a request."""
+        now = self.loop.time()
+        if self._head is not None and self._due <= now:
+            self.transport.close()
+        else:
+            due = now + _SECONDS if self._head is None else self._due
+            self._timer = self.loop.call_at(due, self._watch)

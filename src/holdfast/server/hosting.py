@@ -32,7 +32,7 @@ class Hosted:
 class Hosts(Closing):
     """All holdouts of one server."""
 
-    def __init__(self, folders: Iterable[Path]) -> None:
+    def __init__(self, folders: Iterable[Path], engine: str | None = None) -> None:
         self._hosted: dict[str, Hosted] = {}
         try:
             for folder in folders:
@@ -40,7 +40,7 @@ class Hosts(Closing):
                 if name in self._hosted:
                     hint = "Rename one of the folders: addresses are made of their names."
                     raise InvalidInput("DIR", str(folder), "folders with different names", hint)
-                self._hosted[name] = Hosted(name, Holdout.open(folder))
+                self._hosted[name] = Hosted(name, Holdout.open(folder, engine=engine))
         except BaseException:
             self.close()
             raise

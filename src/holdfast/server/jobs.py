@@ -24,7 +24,7 @@ from holdfast.closing import Closing
 from holdfast.engines.source import Progress
 from holdfast.server.faults import Fault, fault_of
 from holdfast.server.settings import Settings
-from holdfast.server.slots import slot_end
+from holdfast.server.slots import Ending, slot_end
 
 __all__ = ["Job", "Jobs"]
 
@@ -71,7 +71,7 @@ class _Cancelled(Exception):
 class Jobs(Closing):
     """The jobs of one server."""
 
-    def __init__(self, settings: Settings, closing: threading.Event) -> None:
+    def __init__(self, settings: Settings, closing: Ending) -> None:
         self._own = None if settings.state else tempfile.TemporaryDirectory(prefix="holdfast-")
         root = settings.state or Path(self._own.name if self._own else "")
         self._folder = root / "jobs"

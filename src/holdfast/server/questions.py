@@ -13,6 +13,7 @@ from holdfast.protocols.answers import Answer, Verdict
 from holdfast.protocols.correct import Corrected
 
 __all__ = [
+    "WORDS",
     "AskWords",
     "CorrectWords",
     "IntervalWords",
@@ -109,6 +110,13 @@ class _CorrectJob(CorrectWords):
 
 
 Words = AskWords | IntervalWords | MeanWords | VerifyWords | CorrectWords
+WORDS: dict[Verb, type[Words]] = {
+    "ask": AskWords,
+    "interval": IntervalWords,
+    "mean": MeanWords,
+    "verify": VerifyWords,
+    "correct": CorrectWords,
+}
 JobWords = Annotated[
     _AskJob | _IntervalJob | _MeanJob | _VerifyJob | _CorrectJob, Field(discriminator="verb")
 ]

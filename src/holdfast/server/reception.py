@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast.server.faults import Fault, fault_of, fault_response
+from holdfast.server.faults import FORESEEN, Fault, fault_of, fault_response
 from holdfast.server.settings import Settings, is_loopback
 
 __all__ = ["PAGE_POLICY", "Reception"]
@@ -86,11 +86,10 @@ class _Visit:
             await app(self._scope, self.receive, self.send)
             if self._refused is not None:
                 raise self._refused
-        except Fault as fault:
-            await self._tell(fault)
-        except Exception as error:  # nothing of it may be shown: it can depend on the data
-            self._error = error
-            await self._tell(error)
+        except Exception as error:
+            if not isinstance(error, FORESEEN):  # nothing may be shown that depends on the data
+                self._error = error
+            await self._tell(self._refused or error)
 
     def _check(self, headers: MutableMapping[bytes, bytes], settings: Settings) -> None:
         length = headers.get(b"content-length", b"0")
@@ -117,7 +116,8 @@ class _Visit:
             return await self._receive()
         late = self._start + _FIRST_SECONDS + self._got / _SLOWEST
         try:
-            message = await asyncio.wait_for(self._receive(), late - time.monotonic())
+            async with asyncio.timeout(late - time.monotonic()):
+                message = await self._receive()
         except TimeoutError:
             self._refused = Fault("bad_question", "The body came too slowly. Send it again.")
             raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
@@ -24,7 +23,7 @@ from holdfast.server.jobs import Jobs
 from holdfast.server.logs import log_event
 from holdfast.server.rates import Rates
 from holdfast.server.settings import Settings
-from holdfast.server.slots import pace_of
+from holdfast.server.slots import Ending, pace_of
 
 __all__ = ["Service", "service_of"]
 
@@ -41,10 +40,10 @@ class Service(Closing):
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._scorers = Scorers() if settings.metrics is None else read_scorers(settings.metrics)
-        self.hosts = Hosts(settings.folders)
+        self.hosts = Hosts(settings.folders, settings.engine)
         for each in self.hosts:
             each.holdout.scorers = self._scorers
-        self._closing = threading.Event()
+        self._closing = Ending()
         self.doorman = Doorman(
             self.hosts,
             open_to_all=settings.open_to_all and settings.loopback,
@@ -56,8 +55,8 @@ class Service(Closing):
         self._failures = Rates(_FAILURE_RATE, _FAILURES)
         self._asking = ThreadPoolExecutor(settings.threads, "holdfast-ask")
         self._reading = ThreadPoolExecutor(_READERS, "holdfast-read")
-        self._asked: set[Future[Any]] = set()
-        self._waiting = threading.Semaphore(settings.threads + settings.waiting)
+        self._asked: set[Future[Any]] = set()  # and not answered yet
+        self._most = settings.threads + settings.waiting
 
     @property
     def metric_names(self) -> list[str]:
@@ -87,10 +86,9 @@ class Service(Closing):
 
     async def ask(self, request: Request, work: Callable[[Seat], T]) -> T:
         """Ask the data a question, in a thread of its own."""
-        if not self._waiting.acquire(blocking=False):
+        if len(self._asked) >= self._most:
             raise Fault("busy", "Too many questions are waiting. Ask again soon.", wait=1.0)
         asked = self._asking.submit(lambda: work(self._seat(request, "analyst")))
-        asked.add_done_callback(lambda _: self._waiting.release())
         self._asked.add(asked)
         asked.add_done_callback(self._asked.discard)
         return await asyncio.wrap_future(asked)

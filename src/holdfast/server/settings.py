@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from holdfast.arguments import real_number, whole_number
@@ -24,6 +25,7 @@ class Settings:
     body_limit        bytes of a question; submission_limit of predictions
     threads           questions that are answered at the same time in one process
     waiting           questions that may wait for one of them before the server says that it is busy
+    engine            where blocks are evaluated, dask://HOST:PORT; None: here
     metrics           a Python file with metrics of the custodian's own
     state             a folder that all worker processes share, for jobs; made by `serve`
     """
@@ -41,6 +43,7 @@ class Settings:
     waiting: int = 256
     tls_cert: Path | None = None
     tls_key: Path | None = None
+    engine: str | None = None
     metrics: Path | None = None
     state: Path | None = None
     open_to_all: bool = field(default=True)
@@ -85,6 +88,7 @@ class Settings:
         return cls(**plain)
 
 
+@lru_cache(maxsize=64)  # every request names one, and most the same
 def is_loopback(host: str) -> bool:
     """Whether a name or address means this machine.
 

@@ -13,7 +13,35 @@ import threading
 import time
 from collections.abc import Callable
 
-__all__ = ["pace_of", "slot_end"]
+__all__ = ["Ending", "pace_of", "slot_end"]
+
+
+class Ending:
+    """That a server is closing, as an event: set once, and waited for by all of its questions.
+
+    Every answer waits for it, in vain. `threading.Event` makes a lock for each wait and has all
+    threads queue for another one; here they wait for one lock that is held until the end.
+    """
+
+    def __init__(self) -> None:
+        self._held = threading.Lock()
+        self._held.acquire()
+        self._set = False
+
+    def is_set(self) -> bool:
+        """Whether it has come."""
+        return self._set
+
+    def set(self) -> None:
+        """Let everyone go."""
+        if not self._set:
+            self._set = True
+            self._held.release()
+
+    def wait(self, seconds: float) -> None:
+        """Until it comes, but not longer."""
+        if self._held.acquire(timeout=seconds):
+            self._held.release()  # for the next one
 
 
 def slot_end(elapsed: float, slot: float) -> float:
@@ -28,7 +56,7 @@ def slot_end(elapsed: float, slot: float) -> float:
     return end if end >= elapsed else 2 * end  # the logarithm may be rounded down
 
 
-def pace_of(slot: float, closing: threading.Event) -> Callable[[float], None]:
+def pace_of(slot: float, closing: Ending) -> Callable[[float], None]:
     """What waits for the end of a slot since a moment of the monotonic clock.
 
     A server that is closing waits no more: nobody but its custodian can close it.

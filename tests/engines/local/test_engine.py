@@ -409,12 +409,23 @@ def test_identity_tells_how_a_function_is_called() -> None:
 def test_blocks_that_are_not_there_are_no_failures(tmp_path: Path) -> None:
     store = make_store(tmp_path, mixed_rows(100), 4)
     with LocalEngine(store, workers=1) as engine:
-        store.path.write_bytes(store.path.read_bytes()[:-1])
+        store.place(store.shards[0]).write_bytes(store.place(store.shards[0]).read_bytes()[:-1])
         with pytest.raises(Damaged, match="bytes"):
             engine.values(local_estimator(len))
-        store.path.unlink()
-        with pytest.raises(Damaged, match="found 0"):
+        store.place(store.shards[0]).unlink()
+        with pytest.raises(Damaged, match="expected a readable file"):
             engine.values(local_estimator(len))
+
+
+def test_blocks_that_cannot_be_read_are_no_failures(tmp_path: Path) -> None:
+    store = make_store(tmp_path, mixed_rows(100), 4)
+    file = store.place(store.shards[0])
+    file.write_bytes(bytes(file.stat().st_size))  # as long as it was
+    with (
+        LocalEngine(store, workers=1) as engine,
+        pytest.raises(Damaged, match="files that can be read"),
+    ):
+        engine.values(local_estimator(len))
 
 
 def test_a_worker_that_cannot_start_is_no_failure(

@@ -302,7 +302,7 @@ SLOW = {"memory bit by bit", "recursion beyond limits"}  # they end by a limit
 
 def marked(store: BlockStore, blocks: list[int]) -> set[float]:
     """The first numbers of some blocks, to know them by."""
-    first = store.table().column("x").to_numpy()[np.asarray(store.offsets[:-1])]
+    first = store.table().column("x").to_numpy()[store.cuts(0, store.blocks)[:-1]]
     return {float(first[block]) for block in blocks}
 
 
@@ -337,7 +337,7 @@ def test_only_the_bad_blocks_are_touched(
 ) -> None:
     action, value = HOSTILE[name]
     monkeypatch.chdir(tmp_path)
-    before = store.path.read_bytes()
+    before = store.place(store.shards[0]).read_bytes()
     bad = [0] if name in SLOW else [0, 3, 6]
     function = on_bad_blocks(action, marked(store, bad))
     values = engine.values(local_estimator(function))
@@ -348,7 +348,7 @@ def test_only_the_bad_blocks_are_touched(
     assert capfd.readouterr() == ("", "")
     assert list(tmp_path.iterdir()) == []
     assert not Path("/tmp/SECRET-holdfast").exists()
-    assert store.path.read_bytes() == before
+    assert store.place(store.shards[0]).read_bytes() == before
 
 
 def spin(frame: Any) -> Any:

@@ -114,10 +114,11 @@ def test_a_store_as_it_is_written(tmp_path: Path) -> None:
 def test_groups_are_formed_by_number(skewed: BlockStore) -> None:
     """The plan on which the equality of bits rests; hashing would split groups."""
     columns = tuple((each.name, each.kind) for each in skewed.schema.columns)
-    answer: Any = start(Setup(str(skewed.path), columns, threads=8, memory_limit=2**28))
+    path = str(skewed.place(skewed.shards[0]))
+    answer: Any = start(Setup((path,), columns, threads=8, memory_limit=2**28))
     query = values_query(sql_estimator("sum(x)", skewed.schema, "y > 0"))
     for where in ("", "WHERE __block BETWEEN 5 AND 5", "WHERE __block BETWEEN 100 AND 2000"):
-        rows = answer.__self__.open().execute("EXPLAIN " + query.format(where=where)).fetchall()
+        rows = answer.__self__.open(path).execute("EXPLAIN " + query.format(where=where)).fetchall()
         assert "Perfect Hash Group By" in rows[0][1]
 
 
@@ -141,14 +142,15 @@ def test_a_table_in_memory_has_the_bits_of_the_file(tmp_path: Path, blocks: int)
         manifest = write_store(tmp_path, data, blocks=blocks, entropy=SeededEntropy(1))
     store = BlockStore(tmp_path, manifest)
     columns = tuple((each.name, each.kind) for each in store.schema.columns)
+    path = str(store.place(store.shards[0]))
     kept, read = (
-        start(Setup(str(store.path), columns, threads, 2**28, in_memory=in_memory))
+        start(Setup((path,), columns, threads, 2**28, in_memory=in_memory))
         for in_memory, threads in ((True, 1), (False, 2))
     )
     questions = [f"{name}({term})" for name in ("sum", "avg", "stddev_samp") for term in CONSTANT]
     sqls = [values_query(sql_estimator(each, store.schema)) for each in questions]
-    whole = [Query(sql, 0, blocks, blocks) for sql in sqls]
-    some = [Query(sql, 1, 4, blocks) for sql in sqls]
+    whole = [Query(sql, path, 0, blocks, whole=True) for sql in sqls]
+    some = [Query(sql, path, 1, 4, whole=False) for sql in sqls]
     together = kept([*whole, *some])
     assert together == read([*whole, *some])
     assert (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import pickle
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ import pytest
 
 from holdfast.engines.sql import SqlEngine, SqlEstimator, sql_estimator
 from holdfast.engines.sql.engine import _divided
+from holdfast.engines.sql.queries import values_query
 from holdfast.engines.sql.worker import LENGTH, Query
 from holdfast.engines.store import BlockStore, Column, Schema
 from holdfast.errors import Infeasible, InvalidInput
@@ -220,7 +222,7 @@ def test_threads_ask_together_and_failures_stay_their_own(tmp_path: Path) -> Non
 
 
 def test_a_reply_that_is_not_as_announced_is_no_reply() -> None:
-    queries = [Query("", 0, 2, 2), Query("", 0, 2, 2)]
+    queries = [Query("", "", 0, 2, whole=True)] * 2
     two = np.array([1.0, 2.0]).tobytes()
     sound = LENGTH.pack(16) + LENGTH.pack(0) + two
     found = _divided(sound, queries)
@@ -229,3 +231,14 @@ def test_a_reply_that_is_not_as_announced_is_no_reply() -> None:
     assert (found[0].tolist(), found[1]) == ([1.0, 2.0], None)
     for reply in (b"", two, sound[:-1], sound + b"x", LENGTH.pack(8) * 2 + two, sound[:8] + two):
         assert _divided(reply, queries) is None
+
+
+def test_an_estimator_travels_as_the_sql_that_it_is() -> None:
+    """Its tree holds functions that cannot be sent; no worker needs them."""
+    for text in ("stddev_samp(x)", "count(DISTINCT arm)", "corr(x, exp(x))"):
+        estimator = sql_estimator(text, SCHEMA, "y > 0")
+        sent = pickle.loads(pickle.dumps(estimator))
+        assert sent == estimator
+        assert values_query(sent) == values_query(estimator)
+        assert sent.distinct == estimator.distinct == ("DISTINCT" in text)
+        assert pickle.loads(pickle.dumps(sent)).distinct == sent.distinct

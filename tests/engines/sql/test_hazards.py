@@ -21,8 +21,9 @@ from tests.engines.sql.values import same
 def locked(store: BlockStore) -> Any:
     """The connection that a worker has, in this process."""
     columns = tuple((each.name, each.kind) for each in store.schema.columns)
-    answer: Any = start(Setup(str(store.path), columns, threads=1, memory_limit=2**28))
-    return answer.__self__.open()
+    path = str(store.place(store.shards[0]))
+    answer: Any = start(Setup((path,), columns, threads=1, memory_limit=2**28))
+    return answer.__self__.open(path)
 
 
 def test_error_messages_carry_rows() -> None:

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.engines.store import Manifest, open_input, split_units, write_store
+from holdfast.engines.store import cut as cutting
 from holdfast.engines.store import write as writing
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.randomness import SeededEntropy, SystemEntropy
@@ -81,7 +82,7 @@ def test_ids_that_are_all_different_make_units_of_one_row(tmp_path: Path) -> Non
     manifest, store = written(tmp_path, {"i": [3, 1, 2], "x": [1, 2, 3]}, blocks=3, unit="i")
     assert manifest.one_row_units
     assert manifest.unit_column == "i"
-    assert store.offsets.tolist() == [0, 1, 2, 3]
+    assert store.cuts(0, 3).tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +186,7 @@ def test_row_groups_hold_whole_blocks(tmp_path: Path) -> None:
     rows = 450_000
     ids = np.arange(rows) // 3
     _, store = written(tmp_path, {"id": ids, "x": np.arange(rows)}, blocks=100, unit="id")
-    meta = pq.ParquetFile(store.path).metadata
+    meta = pq.ParquetFile(store.place(store.shards[0])).metadata
     spans = [meta.row_group(i).column(0).statistics for i in range(meta.num_row_groups)]
     assert meta.num_row_groups == 3
     assert all(a.max < b.min for a, b in itertools.pairwise(spans))
@@ -193,17 +194,17 @@ def test_row_groups_hold_whole_blocks(tmp_path: Path) -> None:
 
 def test_a_block_larger_than_a_row_group_is_one(tmp_path: Path) -> None:
     _, store = written(tmp_path, {"x": np.arange(900_000)}, blocks=3)
-    meta = pq.ParquetFile(store.path).metadata
+    meta = pq.ParquetFile(store.place(store.shards[0])).metadata
     assert [meta.row_group(i).num_rows for i in range(meta.num_row_groups)] == [300_000] * 3
 
 
 def test_a_wide_table_has_smaller_row_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "_GROUP_BYTES", 2**20)
+    monkeypatch.setattr(cutting, "_GROUP_BYTES", 2**20)
     wide = {f"x{i}": np.arange(10_000) for i in range(40)}
     _, store = written(tmp_path, wide, blocks=100)
-    meta = pq.ParquetFile(store.path).metadata
+    meta = pq.ParquetFile(store.place(store.shards[0])).metadata
     sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
     assert max(sizes) <= 2**20 / 8 / 43
     assert [size % 100 for size in sizes] == [0] * len(sizes)
@@ -248,7 +249,7 @@ def test_an_error_while_a_file_is_closed_leaves_nothing(
     def fail(file: Path) -> None:
         raise OSError("no space")
 
-    monkeypatch.setattr(writing, "_finished", fail)
+    monkeypatch.setattr(writing, "finished", fail)
     with pytest.raises(OSError, match="no space"):
         written(tmp_path, mixed(), blocks=3, open_fraction=0.5)
     assert list(tmp_path.iterdir()) == []

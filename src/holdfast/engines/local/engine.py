@@ -18,7 +18,7 @@ from holdfast.engines.local.jobs import Job, Limits, Part, packages, surrounding
 from holdfast.engines.local.pool import Pool, Progress
 from holdfast.engines.local.trials import trial_blocks
 from holdfast.engines.local.worker import Setup, batch_blocks
-from holdfast.errors import Damaged, InvalidInput
+from holdfast.errors import InvalidInput
 
 __all__ = ["LocalEngine"]
 
@@ -197,19 +197,11 @@ class LocalEngine(Closing):
         blocks = self._store.blocks
         stop = whole_number("stop", blocks if stop is None else stop, 1, blocks)
         start = whole_number("start", start, 0, stop - 1)
-        self._check_file()
+        for shard in self._store.overlapping(start, stop):
+            self._store.check_there(shard)  # without it every value would be a failure
         size = self._range_blocks(job, stop - start)
         ranges = [(first, min(stop, first + size)) for first in range(start, stop, size)]
         return self._pool.ask(job, ranges, isolated=self._isolated, progress=progress)
-
-    def _check_file(self) -> None:
-        """The blocks are there: without them every value would be a failure, and be charged."""
-        path = self._store.path
-        for file in self._store.manifest.files:
-            size = path.stat().st_size if path.exists() else 0
-            if file.name == path.name and size != file.bytes:
-                remedy = "Restore the holdout from a copy."
-                raise Damaged(str(path), f"{file.bytes:,} bytes", f"{size:,}", remedy)
 
     def _range_blocks(self, job: Job, blocks: int) -> int:
         """How many blocks go to a worker at once."""
@@ -217,7 +209,7 @@ class LocalEngine(Closing):
             batch = batch_blocks(job.units)
             share = -(-blocks // (self._pool.workers * batch)) * batch
             return min(share, _MOST_BATCHES * batch)  # whole batches, however many workers
-        rows = int(self._store.offsets[-1]) / self._store.blocks
+        rows = self._store.manifest.block_rows / self._store.blocks
         share = max(_FEWEST_BLOCKS, -(-blocks // (self._pool.workers * _RANGES)))
         return max(1, min(share, _MOST_BLOCKS, int(_MOST_ROWS / rows)))
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.engines.local.jobs import Job
-from holdfast.engines.local.worker import Question, Range, Setup
+from holdfast.engines.local.worker import UNREADABLE, Question, Range, Setup
 from holdfast.engines.processes import Worker, WorkerDied, WorkerTimeout
-from holdfast.errors import Infeasible
+from holdfast.errors import Damaged, Infeasible
 
 __all__ = ["Pool", "Progress"]
 
@@ -83,6 +83,9 @@ class _Seat:
         if self._give(job):
             with contextlib.suppress(WorkerDied, WorkerTimeout):
                 reply = self.call(Range(start, stop, isolated), _longest(job, blocks))
+                if reply == UNREADABLE:
+                    remedy = "Restore the holdout from a copy."
+                    raise Damaged("The sealed blocks", "files that can be read", "others", remedy)
                 if len(reply) == 8 * blocks:
                     return np.frombuffer(reply, np.float64)
             if blocks > 1:

@@ -25,8 +25,9 @@ from holdfast.engines.local.jobs import Job
 from holdfast.engines.local.runner import ROWS, Item
 from holdfast.engines.local.supervisor import evaluate, single_items
 
-__all__ = ["Question", "Range", "Setup", "Trial", "batch_blocks", "start"]
+__all__ = ["UNREADABLE", "Question", "Range", "Setup", "Trial", "batch_blocks", "start"]
 
+UNREADABLE = b"?"  # in place of values: the blocks could not be read
 _BATCH_CELLS = 2**15  # of one column: what a function makes of them stays in memory that it has
 
 
@@ -99,19 +100,25 @@ class _Desk:
     def _range(self, asked: Range) -> bytes:
         job, blocks = self._job, asked.stop - asked.start
         assert job is not None
-        chunks = {
-            kind: self._chunk(kind, columns, asked.start, asked.stop)
-            for kind, columns in job.needs.items()
-        }
-        unit = ("__unit",) if job.grouped else ()
-        chunks[ROWS] = self._chunk("numpy", unit, asked.start, asked.stop)
+        try:
+            chunks = self._chunks(job, asked.start, asked.stop)
+        except Exception:  # that a file cannot be read is no failure of the function
+            return UNREADABLE
         gc.collect()
         gc.freeze()  # a fork that collects garbage would copy every page
         items = _batches(blocks, job.units) if job.vectorised else single_items(blocks)
         return evaluate(job, chunks, items, blocks, isolated=asked.isolated).values.tobytes()
 
+    def _chunks(self, job: Job, start: int, stop: int) -> dict[str, Chunk]:
+        chunks = {
+            kind: self._chunk(kind, columns, start, stop) for kind, columns in job.needs.items()
+        }
+        unit = ("__unit",) if job.grouped else ()
+        chunks[ROWS] = self._chunk("numpy", unit, start, stop)
+        return chunks
+
     def _chunk(self, kind: str, columns: tuple[str, ...], start: int, stop: int) -> Chunk:
-        rows = np.asarray(self._store.offsets[start : stop + 1], np.int64)
+        rows = self._store.cuts(start, stop)
         place = (start, stop)
         if kind != "numpy":
             read = partial(self._read, kind, columns, start, stop, rows)
@@ -120,7 +127,7 @@ class _Desk:
         for name in columns:
             read = partial(self._read, kind, (name,), start, stop, rows)
             arrays[name] = self._kept.get((kind, name, place), read).data[name]
-        return Chunk(kind, arrays, rows - rows[0], 0)
+        return Chunk(kind, arrays, rows, 0)
 
     def _read(
         self, kind: str, columns: tuple[str, ...], start: int, stop: int, rows: NDArray[np.int64]

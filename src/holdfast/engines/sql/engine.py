@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -66,9 +67,9 @@ class SqlEngine:
         memory = whole_number("memory_limit", memory_limit, 2**26, 2**50)
         threads = whole_number("threads", threads or os.cpu_count() or 1, 1, 1024)
         columns = tuple((each.name, each.kind) for each in store.schema.columns)
-        path = str(store.path.absolute())
+        paths = tuple(str(store.place(each).absolute()) for each in store.shards)
         small = _is_small(store)
-        self._setup = Setup(path, columns, 1 if small else threads, memory, in_memory=small)
+        self._setup = Setup(paths, columns, 1 if small else threads, memory, in_memory=small)
         self._store = store
         self._seconds = real_number("time_limit", time_limit, 0, open_low=True)
         self._block_seconds = real_number("block_time_limit", block_time_limit, 0, open_low=True)
@@ -138,13 +139,25 @@ class SqlEngine:
         progress: Progress | None = None,
     ) -> NDArray[np.generic]:
         first, last = self._bounds(start, stop)
-        blocks = self._store.blocks
         parts = []
-        for low in range(first, last, batch):
-            query = Query(sql, low, min(low + batch, last), blocks, integers)
-            tick = None if progress is None else partial(progress, low - first, last - first)
+        for query in self._queries(sql, first, last, batch, integers=integers):
+            done = query.start - first
+            tick = None if progress is None else partial(progress, done, last - first)
             parts.append(self._together(query, tick))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _queries(
+        self, sql: str, first: int, last: int, batch: int, *, integers: bool
+    ) -> Iterator[Query]:
+        """Each about blocks of one file: so it is the same wherever that file is asked."""
+        for shard in self._store.overlapping(first, last):
+            self._store.check_there(shard)  # without it every value would be a failure
+            path = str(self._store.place(shard).absolute())
+            end = min(last, shard.stop)
+            for low in range(max(first, shard.first), end, batch):
+                high = min(low + batch, end)
+                whole = (low, high) == (shard.first, shard.stop)
+                yield Query(sql, path, low, high, whole, integers)
 
     def _together(self, query: Query, tick: Tick | None) -> NDArray[np.generic]:
         """All blocks of a query at once, or else each by itself."""
@@ -158,7 +171,8 @@ class SqlEngine:
     def _one_by_one(self, query: Query, tick: Tick | None) -> Iterator[NDArray[np.generic]]:
         failure: NDArray[np.generic] = np.full(1, 0 if query.integers else np.nan)
         for block in range(query.start, query.stop):
-            alone = Query(query.sql, block, block + 1, query.blocks, query.integers)
+            whole = query.whole and query.stop == query.start + 1
+            alone = replace(query, start=block, stop=block + 1, whole=whole)
             found = self._do(alone, self._block_seconds, tick)
             yield failure if found is None else found
 

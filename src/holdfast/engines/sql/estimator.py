@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 from holdfast.engines.sql.aggregates import AGGREGATES
 from holdfast.engines.sql.calls import contains_aggregate
@@ -32,10 +34,16 @@ class SqlEstimator:
     columns: tuple[str, ...] = field(compare=False)
     tree: Node = field(compare=False, repr=False)
 
-    @property
+    @cached_property
     def distinct(self) -> bool:
         """Whether it counts distinct values."""
         return any(isinstance(node, Aggregate) and node.distinct for node in walk(self.tree))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs to evaluate it: all but the tree, and what was read off it."""
+        state = {**vars(self), "distinct": self.distinct}
+        state.pop("tree", None)  # one that has been sent has none
+        return state
 
     def range(
         self, ranges: Mapping[str, tuple[float, float]], units: int, one_row_units: bool

@@ -38,7 +38,7 @@ def view(path: str, columns: Sequence[tuple[str, str]], *, kept: bool = False) -
     source = "'" + path.replace("'", "''") + "'"
     every = ", ".join(["__block", "__unit", *parts])
     what = "TABLE" if kept else "VIEW"
-    return f"CREATE {what} {BLOCKS_VIEW} AS SELECT {every} FROM read_parquet({source})"
+    return f"CREATE OR REPLACE {what} {BLOCKS_VIEW} AS SELECT {every} FROM read_parquet({source})"
 
 
 def values_query(estimator: SqlEstimator) -> str:

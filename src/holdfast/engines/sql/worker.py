@@ -1,4 +1,4 @@
-"""What runs in the SQL engine's process: DuckDB on one file, with everything else locked.
+"""What runs in the SQL engine's process: DuckDB on some files, with everything else locked.
 
 The message is a list of queries of `queries`, each with a range of blocks. The reply has one 8-byte
 number for each block of each, or nothing for a query with which anything went wrong, and in front
@@ -38,12 +38,15 @@ _SETTINGS = {
     "TimeZone": "UTC",
 }
 
+# There are no joins to put in order, and few groups to make smaller: neither changes a value.
+_IDLE = "compressed_materialization,join_order"
+
 
 @dataclass(frozen=True)
 class Setup:
-    """The file, its columns as (name, kind), the limits, and whether to keep it in memory."""
+    """The files, their columns as (name, kind), the limits, and whether to keep one in memory."""
 
-    path: str
+    paths: tuple[str, ...]
     columns: tuple[tuple[str, str], ...]
     threads: int
     memory_limit: int
@@ -52,25 +55,26 @@ class Setup:
 
 @dataclass(frozen=True)
 class Query:
-    """A query for the blocks start, …, stop − 1, of `blocks` in all."""
+    """A query for the blocks start, …, stop − 1 of a file: `whole` if it has no others."""
 
     sql: str
+    path: str
     start: int
     stop: int
-    blocks: int
+    whole: bool
     integers: bool = False
 
     @property
     def where(self) -> str:
         """The range of blocks, as a condition."""
-        whole = self.start == 0 and self.stop == self.blocks
-        return "" if whole else f"WHERE __block BETWEEN {self.start} AND {self.stop - 1}"
+        return "" if self.whole else f"WHERE __block BETWEEN {self.start} AND {self.stop - 1}"
 
 
 def start(setup: Setup) -> Callable[[list[Query]], bytes]:
     """DuckDB, ready and locked."""
     session = _Session(setup)
-    session.open()
+    if len(setup.paths) == 1:  # of several, some may not be here yet
+        session.open(setup.paths[0])
     return session.answer_all
 
 
@@ -78,11 +82,17 @@ class _Session:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._connection: Any = None
+        self._path = ""  # of the file that is looked at
 
-    def open(self) -> Any:
+    def open(self, path: str) -> Any:
         """The connection, a new one after any error: DuckDB may be unusable after some."""
+        setup = self._setup
         if self._connection is None:
-            self._connection = _connect(self._setup)
+            self._connection, self._path = _connect(setup), ""
+        if path != self._path:
+            # As a table the same rows come in the same order, and nothing is read again.
+            self._connection.execute(view(path, setup.columns, kept=setup.in_memory))
+            self._path = path
         return self._connection
 
     def answer_all(self, queries: list[Query]) -> bytes:
@@ -94,7 +104,8 @@ class _Session:
 
     def answer(self, query: Query) -> bytes:
         """The numbers of one query, or nothing."""
-        connection = self.open()  # what fails here says nothing of the data: the process ends
+        # What fails here says nothing of the data: the process ends.
+        connection = self.open(query.path)
         try:
             return _numbers(connection, query).tobytes()
         except Exception:
@@ -117,10 +128,10 @@ def _connect(setup: Setup) -> Any:
     for name, value in _SETTINGS.items():
         connection.execute(f"SET {name} = '{value}'")
     connection.execute(f"SET memory_limit = '{setup.memory_limit // 2**10}KiB'")
-    # As a table the same rows come in the same order, and nothing of the file is read again.
-    connection.execute(view(setup.path, setup.columns, kept=setup.in_memory))
-    path = setup.path.replace("'", "''")
-    connection.execute(f"SET allowed_paths = ['{path}']")
+    if setup.in_memory:  # a query is planned for longer than it runs
+        connection.execute(f"SET disabled_optimizers = '{_IDLE}'")
+    paths = ", ".join("'" + path.replace("'", "''") + "'" for path in setup.paths)
+    connection.execute(f"SET allowed_paths = [{paths}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.engines.store.columns import Column, Schema
 from holdfast.engines.store.inputs import Input, open_input
-from holdfast.engines.store.manifest import Manifest, StoredFile
+from holdfast.engines.store.manifest import Manifest, Shard, StoredFile
 from holdfast.engines.store.reader import BlockStore, check_files
 from holdfast.engines.store.registry import Known, known, remember
 from holdfast.engines.store.state import state_folder
@@ -19,6 +19,7 @@ __all__ = [
     "Known",
     "Manifest",
     "Schema",
+    "Shard",
     "Split",
     "StoredFile",
     "Survey",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -11,12 +11,40 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.engines.store.shuffle import ID
+from holdfast.engines.store.shuffle import ID, ROW
+from holdfast.engines.store.values import Field
 
-__all__ = ["BLOCK", "UNIT", "Part", "RowGroups", "numbered"]
+__all__ = ["BLOCK", "UNIT", "Part", "RowGroups", "group_rows", "numbered", "row_schema"]
 
 BLOCK = "__block"
 UNIT = "__unit"
+_FEWEST_GROUP_ROWS = 1_024
+_MOST_GROUP_ROWS = 200_000
+_GROUP_BYTES = 32 * 2**20  # a wide table has fewer rows in a group: it is held in memory
+
+
+def group_rows(fields: Sequence[Field]) -> int:
+    """About how many rows a group of a table with these columns has."""
+    by_bytes = _GROUP_BYTES // (8 * (len(fields) + 3))
+    return max(_FEWEST_GROUP_ROWS, min(_MOST_GROUP_ROWS, by_bytes))
+
+
+def row_schema(fields: Sequence[Field]) -> Any:
+    """The Arrow types of the number of the row, and of the columns as they are stored."""
+    import pyarrow as pa
+
+    types = {
+        "boolean": pa.bool_(),
+        "text": pa.string(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us"),
+    }
+    found = [
+        pa.int64() if each.is_integer else types.get(str(each.kind), pa.float64())
+        for each in fields
+    ]
+    named = zip((each.name for each in fields), found, strict=True)
+    return pa.schema([pa.field(ROW, pa.int64()), *(pa.field(*each) for each in named)])
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from holdfast.closing import Closing
 from holdfast.engines.store.columns import Column, Schema, check_names
@@ -17,7 +17,7 @@ from holdfast.engines.store.survey import Survey, survey
 from holdfast.engines.store.values import Field, kind_of
 from holdfast.errors import InvalidInput
 
-__all__ = ["Input", "open_input"]
+__all__ = ["Chosen", "Input", "check_columns", "choose", "open_input", "wanted_names"]
 
 
 class _Table(Protocol):
@@ -118,24 +118,44 @@ def open_input(
         hint = "Every unit counts the same; a question may weigh: sum(w * x) / sum(w)."
         raise InvalidInput("weight", weight, "left out", hint)
     limits = Limits(memory_limit, threads)
-    if isinstance(columns, str):
-        raise InvalidInput("columns", columns, "a list of names", f"Write [{columns!r}].")
+    check_columns(columns)
     session = Session(limits, scratch)
     try:
         origin = _origin(data, columns, missing, session, progress or no_progress)
-        names = check_names(_wanted(origin.names, columns, unit, ids, data))
+        names = wanted_names(origin.names, columns, unit, ids, data)
         table = origin.chosen(names, unit)
-        found = session.described(table.attach(session))
-        fields = [Field(n, found[n], kind_of(n, found[n], unit=n == unit)) for n in names]
-        stored = [each for each in fields if each.name not in (unit, ids)]
-        if not stored:
-            hint = "Ids are not stored."
-            raise InvalidInput("data", list(names), "at least one column besides the id", hint)
+        chosen = choose(names, session.described(table.attach(session)), unit, ids)
     except BaseException:
         session.close()
         raise
+    return Input(table, chosen.stored, chosen.unit, limits, session, chosen.ids)
+
+
+def check_columns(columns: Sequence[str] | None) -> None:
+    """Refuse a name where names are meant: its letters would be them."""
+    if isinstance(columns, str):
+        raise InvalidInput("columns", columns, "a list of names", f"Write [{columns!r}].")
+
+
+class Chosen(NamedTuple):
+    """The columns of an input: those that are stored, and those that name units and rows."""
+
+    stored: tuple[Field, ...]
+    unit: Field | None
+    ids: Field | None
+
+
+def choose(
+    names: Sequence[str], found: Mapping[str, str], unit: str | None, ids: str | None
+) -> Chosen:
+    """What becomes of the columns of these names, which DuckDB has found to be of these types."""
+    fields = [Field(n, found[n], kind_of(n, found[n], unit=n == unit)) for n in names]
+    stored = tuple(each for each in fields if each.name not in (unit, ids))
+    if not stored:
+        hint = "Ids are not stored."
+        raise InvalidInput("data", list(names), "at least one column besides the id", hint)
     units, rows = (next((each for each in fields if each.name == n), None) for n in (unit, ids))
-    return Input(table, stored, units, limits, session, rows)
+    return Chosen(stored, units, rows)
 
 
 def _origin(
@@ -153,13 +173,13 @@ def _origin(
     return open_csv(files, session, missing, progress)
 
 
-def _wanted(
+def wanted_names(
     names: Sequence[object],
     columns: Sequence[str] | None,
     unit: str | None,
     ids: str | None,
     data: Any,
-) -> Sequence[object]:
+) -> tuple[str, ...]:
     """The names to keep, in the order of the data; those asked for must exist."""
     asked = [*(columns or []), *(name for name in (unit, ids) if name is not None)]
     for name in asked:
@@ -169,4 +189,4 @@ def _wanted(
             hint = "It is in the index: call reset_index() first." if name in index else ""
             shown = ", ".join(str(each) for each in names[:12])
             raise InvalidInput(what, name, f"among the columns ({shown})", hint)
-    return names if columns is None else [name for name in names if name in asked]
+    return check_names(names if columns is None else [name for name in names if name in asked])

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from pathlib import PurePosixPath
+from typing import Any, TypeVar
 
 from holdfast.engines.store.columns import Schema
 from holdfast.errors import Damaged
 
-__all__ = ["BLOCKS_FILE", "OPEN_FILE", "Manifest", "StoredFile"]
+__all__ = ["BLOCKS_FILE", "OPEN_FILE", "Manifest", "Shard", "StoredFile"]
+
+_T = TypeVar("_T", "StoredFile", "Shard")
 
 BLOCKS_FILE = "blocks.parquet"
 OPEN_FILE = "open.parquet"
@@ -25,6 +28,16 @@ class StoredFile:
 
 
 @dataclass(frozen=True)
+class Shard:
+    """A file of whole blocks: first, …, stop − 1, which have so many rows."""
+
+    name: str
+    first: int
+    stop: int
+    rows: int
+
+
+@dataclass(frozen=True)
 class Manifest:
     """Written once, with the ledger's first row; never changed.
 
@@ -33,6 +46,8 @@ class Manifest:
     one_row_units       every unit is one row: blocks are rectangular
     unit_column         whose equal values made a unit; None if each row is one
     open_…, leftover_…  in the open part; in neither, hence stored nowhere
+    shards              the files of the blocks, in order; none if one file has them all
+    location            where the files are, as a URL; None: in the folder of the holdout
     """
 
     rows: int
@@ -49,6 +64,8 @@ class Manifest:
     schema: Schema
     fingerprint: str
     files: tuple[StoredFile, ...]
+    shards: tuple[Shard, ...] = ()
+    location: str | None = None
 
     def __post_init__(self) -> None:
         counts = (self.block_rows, self.open_units, self.open_rows, self.leftover_units)
@@ -62,33 +79,49 @@ class Manifest:
         )
         if not consistent:
             raise _damaged("counts that add up", "others")
+        ends = [0, *(each.stop for each in self.parts)]
+        whole = ends[:-1] == [each.first for each in self.parts] and ends[-1] == self.blocks
+        rows = sum(each.rows for each in self.parts)
+        if not whole or ends != sorted(set(ends)) or rows != self.block_rows:
+            raise _damaged("shards that hold every block once", "others")
+
+    @property
+    def parts(self) -> tuple[Shard, ...]:
+        """The files of the blocks, in their order."""
+        return self.shards or (Shard(BLOCKS_FILE, 0, self.blocks, self.block_rows),)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Plain values, for JSON. What only some holdouts have, others do not mention."""
         plain = asdict(self)
         plain["schema"] = self.schema.to_list()
         plain["files"] = [asdict(file) for file in self.files]
-        return plain
+        plain["shards"] = [asdict(shard) for shard in self.shards]
+        return {key: value for key, value in plain.items() if value or key not in _SOMETIMES}
 
     @classmethod
     def from_dict(cls, values: object) -> Manifest:
         """The manifest that `to_dict` wrote; a key more or less, or another type, is damage."""
-        if not isinstance(values, Mapping) or set(values) != {each.name for each in fields(cls)}:
+        names = {each.name for each in fields(cls)}
+        if not isinstance(values, Mapping) or set(values) | _SOMETIMES != names:
             raise _damaged("the keys of a manifest", repr(values))
         for key in values:
             _check_type(key, values[key])
         plain = dict(values)
         plain["schema"] = Schema.from_list(values["schema"])
-        plain["files"] = tuple(_stored_file(each) for each in values["files"])
+        plain["files"] = tuple(_read(StoredFile, each) for each in values["files"])
+        plain["shards"] = tuple(_read(Shard, each) for each in values.get("shards", ()))
         return cls(**plain)
 
 
+_SOMETIMES = {"shards", "location"}
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "one_row_units": bool,
     "unit_column": (str, type(None)),
     "schema": list,
     "fingerprint": str,
     "files": list,
+    "shards": list,
+    "location": str,
 }
 
 
@@ -98,12 +131,18 @@ def _check_type(key: str, value: object) -> None:
         raise _damaged(f"{key} of another type", repr(value))
 
 
-def _stored_file(values: Any) -> StoredFile:
-    wanted = {"name": str, "sha256": str, "bytes": int}
-    known = isinstance(values, Mapping) and set(values) == set(wanted)
-    if known and all(isinstance(values[key], wanted[key]) for key in wanted):
-        return StoredFile(**values)
-    raise _damaged("name, hash and size of a file", repr(values))
+def _read(kind: type[_T], values: Any) -> _T:
+    """One of the manifest's files or shards; a name leads to nowhere else."""
+    wanted = {each.name: str if each.type == "str" else int for each in fields(kind)}
+    if not isinstance(values, Mapping) or set(values) != set(wanted):
+        raise _damaged(f"a {kind.__name__}", repr(values))
+    for key, value in values.items():
+        if type(value) is not wanted[key]:
+            raise _damaged(f"{key} of another type", repr(value))
+    parts = PurePosixPath(values["name"])
+    if parts.is_absolute() or ".." in parts.parts:
+        raise _damaged("the name of a file beneath the holdout", repr(values["name"]))
+    return kind(**values)
 
 
 def _damaged(expected: str, found: str) -> Damaged:

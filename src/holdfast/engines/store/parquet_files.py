@@ -12,7 +12,7 @@ from holdfast.engines.store.session import Session
 from holdfast.engines.store.values import quoted_text, refuse_arrow
 from holdfast.errors import InvalidInput
 
-__all__ = ["ParquetFiles", "open_parquet"]
+__all__ = ["ParquetFiles", "check_agreement", "check_types", "open_parquet"]
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,7 @@ class ParquetFiles:
 
     def chosen(self, names: Sequence[str], unit: str | None) -> ParquetFiles:
         """Refuse, by its name, a column of a type that cannot be kept."""
-        for name in names:
-            refuse_arrow(name, self.arrow_schema.field(name).type, unit=name == unit)
+        check_types(names, unit, self.arrow_schema)
         return self
 
     @property
@@ -42,10 +41,21 @@ class ParquetFiles:
 def open_parquet(files: Sequence[Path]) -> ParquetFiles:
     """Read what the files say of themselves; they must agree."""
     schemas = [_schema(file) for file in files]
-    check_twins(schemas[0].names)  # DuckDB would rename one
-    for file, schema in zip(files[1:], schemas[1:], strict=True):
-        _same(files[0], schemas[0], file, schema)
+    check_agreement([file.name for file in files], schemas)
     return ParquetFiles(tuple(files), schemas[0])
+
+
+def check_agreement(names: Sequence[str], schemas: Sequence[Any]) -> None:
+    """Refuse files of which one has other columns, or other types, than the first."""
+    check_twins(schemas[0].names)  # DuckDB would rename one
+    for name, schema in zip(names[1:], schemas[1:], strict=True):
+        _same(names[0], schemas[0], name, schema)
+
+
+def check_types(names: Sequence[str], unit: str | None, schema: Any) -> None:
+    """Refuse, by its name, a column of a type that cannot be kept."""
+    for name in names:
+        refuse_arrow(name, schema.field(name).type, unit=name == unit)
 
 
 def _schema(file: Path) -> Any:
@@ -59,18 +69,18 @@ def _schema(file: Path) -> Any:
         raise InvalidInput("data", str(file), "a readable Parquet file", f"{reason}.") from None
 
 
-def _same(first: Path, expected: Any, file: Path, found: Any) -> None:
+def _same(first: str, expected: Any, file: str, found: Any) -> None:
     hint = "Rewrite the files so that all have the same columns and types."
     missing = sorted(set(expected.names) ^ set(found.names))
     if missing or len(expected.names) != len(found.names):
         only = [name for name in missing if name in expected.names]
-        where = f"only in {first.name}" if only else f"only in {file.name}"
+        where = f"only in {first}" if only else f"only in {file}"
         what = f"column {missing[0]!r} {where}" if missing else "a repeated column"
         raise InvalidInput("data", what, "files with the same columns", hint)
     for name in expected.names:
         a, b = _plain(expected.field(name).type), _plain(found.field(name).type)
         if a != b:
-            what = f"column {name!r}: {a} in {first.name}, {b} in {file.name}"
+            what = f"column {name!r}: {a} in {first}, {b} in {file}"
             raise InvalidInput("data", what, "files with the same types", hint)
 
 

@@ -48,7 +48,8 @@ def _expanded(text: str) -> list[Path]:
     if path.exists():  # a name with * or [ in it is a name before it is a pattern
         return [path]
     if "://" in text:
-        raise InvalidInput("data", text, _ALLOWED, "Download the file first.")
+        hint = "Download the file first, or let a cluster read it: engine='dask://…'."
+        raise InvalidInput("data", text, _ALLOWED, hint)
     pattern = path.relative_to(path.anchor)
     found = sorted(each for each in Path(path.anchor).glob(str(pattern)) if each.is_file())
     if not found:

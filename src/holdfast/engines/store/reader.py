@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from holdfast.arguments import whole_number
 from holdfast.engines.store.columns import Schema
 from holdfast.engines.store.cut import BLOCK, UNIT
-from holdfast.engines.store.manifest import BLOCKS_FILE, OPEN_FILE, Manifest
+from holdfast.engines.store.manifest import OPEN_FILE, Manifest, Shard, StoredFile
 from holdfast.engines.store.shuffle import ROW
 from holdfast.errors import Damaged, InvalidInput
 
 __all__ = ["HIDDEN", "BlockStore", "check_files"]
 
 HIDDEN = (BLOCK, UNIT, ROW)
+Groups = tuple[NDArray[np.int64], NDArray[np.int64]]
 _RESTORE = "Restore the holdout from a copy; answers from these files would not be certified."
 
 
@@ -33,9 +34,11 @@ class BlockStore:
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.folder = Path(folder)
         self.manifest = manifest
+        self._known_offsets: dict[Shard, NDArray[np.int64]] = {}
+        self._known_groups: dict[Shard, Groups] = {}
 
     def __reduce__(self) -> tuple[type[BlockStore], tuple[Path, Manifest]]:
-        return BlockStore, (self.folder, self.manifest)
+        return type(self), (self.folder, self.manifest)
 
     @property
     def blocks(self) -> int:
@@ -53,40 +56,70 @@ class BlockStore:
         return self.manifest.schema
 
     @property
-    def path(self) -> Path:
-        """The file of the sealed blocks."""
-        return self.folder / BLOCKS_FILE
+    def shards(self) -> tuple[Shard, ...]:
+        """The files of the blocks, in their order."""
+        return self.manifest.parts
+
+    def overlapping(self, start: int, stop: int) -> list[Shard]:
+        """The shards that have some of the blocks start, …, stop − 1."""
+        return [each for each in self.shards if each.first < stop and start < each.stop]
+
+    def place(self, shard: Shard) -> Path:
+        """Where a shard is read from, while it is `held`."""
+        return self.folder / shard.name
+
+    def check_there(self, shard: Shard) -> None:
+        """Raise `Damaged` unless a shard has as many bytes as were written."""
+        for file in self.manifest.files:
+            if file.name == shard.name:
+                _check_size(self.place(shard), file)
+
+    @contextmanager
+    def held(self, shard: Shard) -> Iterator[None]:
+        """A shard is there, as it was written, and stays until the block ends."""
+        del shard  # it is kept in the folder; whoever asks has verified that
+        yield
 
     @property
     def open_path(self) -> Path | None:
         """The file of the open part, if there is one."""
         return self.folder / OPEN_FILE if self.manifest.open_units else None
 
-    @cached_property
-    def offsets(self) -> NDArray[np.int64]:
-        """The first row of every block, and the number of rows: blocks + 1 numbers."""
+    def cuts(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Where, in a table of the blocks start, …, stop − 1, each begins, and the last ends."""
         if self.manifest.one_row_units:
-            offsets = np.arange(self.blocks + 1, dtype=np.int64) * self.units
-        else:
-            numbers = _read(self.path, None, [BLOCK]).column(0).to_numpy()
-            offsets = np.searchsorted(numbers, np.arange(self.blocks + 1)).astype(np.int64)
-        offsets.flags.writeable = False
-        return offsets
+            return np.arange(stop - start + 1, dtype=np.int64) * self.units
+        lengths = [
+            np.diff(self._offsets(each))[max(start - each.first, 0) : stop - each.first]
+            for each in self.overlapping(start, stop)
+        ]
+        return np.cumsum(np.concatenate([[0], *lengths]), dtype=np.int64)
 
-    @cached_property
-    def _groups(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The first block of every row group, and the first row."""
-        with _opened(self.path) as file:
+    def _offsets(self, shard: Shard) -> NDArray[np.int64]:
+        """The first row of every block of a shard, and the number of its rows."""
+        if shard not in self._known_offsets:
+            numbers = _read(self.place(shard), None, [BLOCK]).column(0).to_numpy()
+            every = np.arange(shard.first, shard.stop + 1)
+            self._known_offsets[shard] = np.searchsorted(numbers, every).astype(np.int64)
+        return self._known_offsets[shard]
+
+    def _groups(self, shard: Shard) -> Groups:
+        """The first block of every row group of a shard, and the first row."""
+        if shard not in self._known_groups:
+            self._known_groups[shard] = self._read_groups(self.place(shard), shard.rows)
+        return self._known_groups[shard]
+
+    def _read_groups(self, path: Path, expected: int) -> Groups:
+        with _opened(path) as file:
             meta, names = file.metadata, tuple(file.schema_arrow.names)
             if names != (*HIDDEN, *self.schema.names):
-                expected = "the columns of the holdout"
-                raise Damaged(str(self.path), expected, ", ".join(names)[:80], _RESTORE)
+                wanted = "the columns of the holdout"
+                raise Damaged(str(path), wanted, ", ".join(names)[:80], _RESTORE)
             groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
             first = [group.column(0).statistics.min for group in groups]
             rows = np.cumsum([0, *(group.num_rows for group in groups)], dtype=np.int64)
-        if rows[-1] != self.manifest.block_rows:
-            expected = f"{self.manifest.block_rows:,} rows"
-            raise Damaged(str(self.path), expected, f"{rows[-1]:,}", _RESTORE)
+        if rows[-1] != expected:
+            raise Damaged(str(path), f"{expected:,} rows", f"{rows[-1]:,}", _RESTORE)
         return np.array(first, np.int64), rows
 
     def table(
@@ -100,14 +133,24 @@ class BlockStore:
 
         `hidden` adds the number of the block, of the unit and of the row in the original data.
         """
+        import pyarrow as pa
+
         stop = whole_number("stop", self.blocks if stop is None else stop, 1, self.blocks)
         start = whole_number("start", start, 0, stop - 1)
-        first, rows = self._groups
+        names = self._names(columns, hidden)
+        found = [
+            self._shard_table(each, max(start, each.first), min(stop, each.stop), names)
+            for each in self.overlapping(start, stop)
+        ]
+        return found[0] if len(found) == 1 else pa.concat_tables(found)
+
+    def _shard_table(self, shard: Shard, start: int, stop: int, names: list[str]) -> Any:
+        first, rows = self._groups(shard)
         low = int(np.searchsorted(first, start, side="right")) - 1
         high = int(np.searchsorted(first, stop, side="left"))
-        found = _read(self.path, range(low, high), self._names(columns, hidden))
-        begin, end = self.offsets[start] - rows[low], self.offsets[stop] - rows[low]
-        return found.slice(int(begin), int(end - begin))
+        found = _read(self.place(shard), range(low, high), names)
+        begin = int(self.cuts(shard.first, start)[-1] - rows[low]) if start > shard.first else 0
+        return found.slice(begin, int(self.cuts(start, stop)[-1]))
 
     def open_table(self, columns: Sequence[str] | None = None, hidden: bool = False) -> Any:
         """The rows of the open part, which anybody may see."""
@@ -116,9 +159,14 @@ class BlockStore:
             raise InvalidInput("the open part", "none", "part of the holdout", hint)
         return _read(self.open_path, None, self._names(columns, hidden))
 
+    @property
+    def kept_files(self) -> tuple[StoredFile, ...]:
+        """The files of the manifest that are in the folder."""
+        return self.manifest.files
+
     def check_files(self) -> None:
         """Raise `Damaged` unless the files are, byte for byte, as they were written."""
-        check_files(self.folder, self.manifest)
+        check_files(self.folder, self.kept_files)
 
     def _names(self, columns: Sequence[str] | None, hidden: bool) -> list[str]:
         wanted = self.schema.names if columns is None else columns
@@ -129,14 +177,12 @@ class BlockStore:
         return [*(HIDDEN if hidden else ()), *(each.name for each in found if each)]
 
 
-def check_files(folder: Path, manifest: Manifest) -> None:
+def check_files(folder: Path, files: Iterable[StoredFile]) -> None:
     """Raise `Damaged` unless the files are, byte for byte, as they were written."""
-    for expected in manifest.files:
+    for expected in files:
         file = folder / expected.name
+        _check_size(file, expected)
         try:
-            size = file.stat().st_size
-            if size != expected.bytes:
-                raise Damaged(str(file), f"{expected.bytes:,} bytes", f"{size:,}", _RESTORE)
             with file.open("rb") as stream:
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as error:
@@ -144,6 +190,16 @@ def check_files(folder: Path, manifest: Manifest) -> None:
         if digest != expected.sha256:
             wanted, found = f"SHA-256 {expected.sha256[:16]}…", f"{digest[:16]}…"
             raise Damaged(str(file), wanted, found, _RESTORE)
+
+
+def _check_size(file: Path, expected: StoredFile) -> None:
+    """Raise `Damaged` unless the file is there, with as many bytes as were written."""
+    try:
+        size = file.stat().st_size
+    except OSError as error:
+        raise Damaged(str(file), "a readable file", str(error.strerror), _RESTORE) from None
+    if size != expected.bytes:
+        raise Damaged(str(file), f"{expected.bytes:,} bytes", f"{size:,}", _RESTORE)
 
 
 def _opened(file: Path) -> Any:

@@ -15,7 +15,7 @@ from holdfast.engines.store.session import Progress, Session
 from holdfast.engines.store.values import quoted
 from holdfast.randomness import Entropy
 
-__all__ = ["ID", "ROW", "shuffled"]
+__all__ = ["ID", "ROW", "drawn_secret", "place_key", "shuffled"]
 
 ROW = "__row"
 ID = "__id"
@@ -26,7 +26,7 @@ def shuffled(
     data: Input, session: Session, entropy: Entropy, batch_rows: int, progress: Progress
 ) -> Iterator[Any]:
     """Batches of Arrow: the stored columns, the number of the row and, with units, their id."""
-    relation = session.connection.sql(_query(data, data.attach(session), _secret(entropy)))
+    relation = session.connection.sql(_query(data, data.attach(session), drawn_secret(entropy)))
 
     def sort() -> Any:
         # A relation streams its result; what `execute` returns would be kept in memory first.
@@ -47,9 +47,16 @@ def _started(batches: Iterator[Any]) -> Iterator[Any]:
     return all_of_them()
 
 
-def _secret(entropy: Entropy) -> str:
+def drawn_secret(entropy: Entropy) -> str:
+    """128 bits, as they are written before the number or the id of a unit."""
     high, low = (int(word) for word in entropy.words(2))
     return f"{high:016x}{low:016x}"
+
+
+def place_key(secret: str, by_id: bool) -> str:
+    """SQL of what units are ordered by: 128 bits that nobody foretells without the secret."""
+    named = ID if by_id else f"CAST({ROW} AS VARCHAR)"
+    return f"md5_number('{secret}:' || {named})"
 
 
 def _query(data: Input, table: str, secret: str) -> str:
@@ -57,10 +64,9 @@ def _query(data: Input, table: str, secret: str) -> str:
     names = [quoted(each.name) for each in data.fields]
     # Numbered before anything else: in the order in which the input has its rows.
     row = f"row_number() OVER () - 1 AS {ROW}"
+    key = place_key(secret, data.unit is not None)
     if data.unit is None:
         inner = f"SELECT {', '.join([*stored, row])} FROM {table}"
-        key = f"md5_number('{secret}:' || CAST({ROW} AS VARCHAR))"
         return f"SELECT {', '.join([*names, ROW])} FROM ({inner}) ORDER BY {key}, {ROW}"
     inner = f"SELECT {', '.join([*stored, row, f'{data.unit.identity} AS {ID}'])} FROM {table}"
-    key = f"md5_number('{secret}:' || {ID})"
     return f"SELECT {', '.join([*names, ROW, ID])} FROM ({inner}) ORDER BY {key}, {ID}, {ROW}"

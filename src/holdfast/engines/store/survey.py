@@ -10,7 +10,7 @@ from holdfast.engines.store.session import Progress, Session
 from holdfast.engines.store.values import Field, quoted
 from holdfast.errors import InvalidInput
 
-__all__ = ["Survey", "survey"]
+__all__ = ["Sums", "Survey", "sums_of", "survey"]
 
 _LOW = 2**64 - 1
 
@@ -24,6 +24,41 @@ class Survey:
     fingerprint: str
 
 
+@dataclass(frozen=True)
+class Sums:
+    """What is added up over rows, hence over the pieces of an input too.
+
+    rows, no_id   how many rows there are, and how many of them have no id of a unit
+    low, high     sums of the halves of the rows' hashes
+    lost          for each column that must be kept exactly, how many values cannot be
+    """
+
+    rows: int
+    no_id: int
+    low: int
+    high: int
+    lost: tuple[int, ...]
+
+    def __add__(self, other: Sums) -> Sums:
+        lost = tuple(a + b for a, b in zip(self.lost, other.lost, strict=True))
+        low, high = self.low + other.low, self.high + other.high
+        return Sums(self.rows + other.rows, self.no_id + other.no_id, low, high, lost)
+
+    def fingerprint(self, fields: Sequence[Field], unit: Field | None) -> str:
+        """The fingerprint of these rows; what cannot be kept is refused, by its name."""
+        if not self.rows:
+            raise InvalidInput("data", "0 rows", "a table with at least one row")
+        for each, count in zip(_strict(fields), self.lost, strict=True):
+            if count:
+                raise each.lost(count)
+        if unit and self.no_id:
+            hint = "Leave these rows out, or give each an id of its own."
+            allowed = "present in every row"
+            raise InvalidInput(f"unit id {unit.name!r}", f"{self.no_id:,} missing", allowed, hint)
+        names = [each.name for each in (*fields, *([unit] if unit else []))]
+        return fingerprint(names, self.rows, self.low, self.high)
+
+
 def survey(
     session: Session,
     table: str,
@@ -32,28 +67,34 @@ def survey(
     progress: Progress,
 ) -> Survey:
     """Read all rows once (twice the id of units), and refuse what cannot be kept, by its name."""
+    sums = sums_of(session, table, fields, unit, progress)
+    found = sums.fingerprint(fields, unit)
+    units = _units(session, table, unit, progress) if unit else sums.rows
+    return Survey(sums.rows, units, found)
+
+
+def sums_of(
+    session: Session,
+    table: str,
+    fields: Sequence[Field],
+    unit: Field | None,
+    progress: Progress,
+) -> Sums:
+    """Read all rows once."""
     everything = [*fields, *([unit] if unit else [])]
-    strict = [each for each in fields if not each.may_lose]
-    lost = [f"count({quoted(each.name)}) - count({each.stored})" for each in strict]
+    lost = [f"count({quoted(each.name)}) - count({each.stored})" for each in _strict(fields)]
     missing = f"count(*) - count({unit.identity})" if unit else "0"
     # The hash is a column of a subquery: written twice, it would be computed twice.
     hashed = f"SELECT *, {row_hash(everything)} AS __hash FROM {table}"
     sums = f"sum(CAST(__hash & {_LOW} AS UBIGINT)), sum(CAST(__hash >> 64 AS UBIGINT))"
     select = ", ".join(["count(*)", missing, sums, *lost])
     row = session.row(f"SELECT {select} FROM ({hashed})", "reading", progress)
-    rows, no_id, low, high = row[:4]
-    if not rows:
-        raise InvalidInput("data", "0 rows", "a table with at least one row")
-    for each, count in zip(strict, row[4:], strict=True):
-        if count:
-            raise each.lost(count)
-    if unit and no_id:
-        hint = "Leave these rows out, or give each an id of its own."
-        allowed = "present in every row"
-        raise InvalidInput(f"unit id {unit.name!r}", f"{no_id:,} missing", allowed, hint)
-    names = [each.name for each in everything]
-    units = _units(session, table, unit, progress) if unit else rows
-    return Survey(rows, units, fingerprint(names, rows, int(low), int(high)))
+    rows, no_id, low, high = (int(each or 0) for each in row[:4])
+    return Sums(rows, no_id, low, high, tuple(row[4:]))
+
+
+def _strict(fields: Sequence[Field]) -> list[Field]:
+    return [each for each in fields if not each.may_lose]
 
 
 def _units(session: Session, table: str, unit: Field, progress: Progress) -> int:

@@ -10,37 +10,38 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
-from holdfast.engines.store.manifest import Manifest
+from holdfast.engines.store.manifest import StoredFile
 from holdfast.engines.store.reader import check_files
 from holdfast.engines.store.state import state_folder
 
 __all__ = ["verify_once"]
 
 
-_found: dict[tuple[str, str], list[tuple[object, ...]]] = {}  # by folder and holdout: sound so
+_found: dict[tuple[str, str], list[tuple[object, ...]]] = {}  # by folder and name: sound so
 
 
-def verify_once(folder: Path, manifest: Manifest, holdout: str) -> None:
-    """Raise `Damaged` unless the files are as they were written."""
-    key, quick = (str(folder), holdout), _quick_marks(folder, manifest)
+def verify_once(folder: Path, files: Sequence[StoredFile], name: str) -> None:
+    """Raise `Damaged` unless the files are as they were written; `name` is theirs, together."""
+    key, quick = (str(folder), name), _quick_marks(folder, files)
     if quick is not None and _found.get(key) == quick:
         return
     _found.pop(key, None)
-    if _verify_noted(folder, manifest, holdout) and quick == _quick_marks(folder, manifest):
+    if _verify_noted(folder, files, name) and quick == _quick_marks(folder, files):
         assert quick is not None
         _found[key] = quick
 
 
-def _verify_noted(folder: Path, manifest: Manifest, holdout: str) -> bool:
+def _verify_noted(folder: Path, files: Sequence[StoredFile], name: str) -> bool:
     """Whether the files are sound and stayed so while they were looked at."""
-    note = state_folder() / "verified" / f"{holdout}.json"
-    seen = _marks(folder, manifest)
+    note = state_folder() / "verified" / f"{name}.json"
+    seen = _marks(folder, files)
     if seen is not None and _noted(note) == seen:
         return True
-    check_files(folder, manifest)
-    if seen is None or seen != _marks(folder, manifest):
+    check_files(folder, files)
+    if seen is None or seen != _marks(folder, files):
         return False  # it changed while it was read: look again next time
     note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = note.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
@@ -49,10 +50,10 @@ def _verify_noted(folder: Path, manifest: Manifest, holdout: str) -> bool:
     return True
 
 
-def _marks(folder: Path, manifest: Manifest) -> list[list[object]] | None:
+def _marks(folder: Path, files: Sequence[StoredFile]) -> list[list[object]] | None:
     """What the file system says of each file; its owner cannot set back the time of change."""
     found: list[list[object]] = []
-    for file in manifest.files:
+    for file in files:
         path = folder / file.name
         try:
             state = path.stat()
@@ -63,10 +64,10 @@ def _marks(folder: Path, manifest: Manifest) -> list[list[object]] | None:
     return found
 
 
-def _quick_marks(folder: Path, manifest: Manifest) -> list[tuple[object, ...]] | None:
+def _quick_marks(folder: Path, files: Sequence[StoredFile]) -> list[tuple[object, ...]] | None:
     """The same for whoever has looked at these very files before, in less time."""
     try:
-        states = [((folder / file.name).stat(), file.sha256) for file in manifest.files]
+        states = [((folder / file.name).stat(), file.sha256) for file in files]
     except OSError:
         return None
     return [

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from holdfast.arguments import real_number, whole_number
-from holdfast.engines.store.cut import Part, RowGroups, numbered
+from holdfast.engines.store.columns import Schema
+from holdfast.engines.store.cut import Part, RowGroups, group_rows, numbered, row_schema
+from holdfast.engines.store.files import finished, private, sync_folder
 from holdfast.engines.store.inputs import Input
 from holdfast.engines.store.manifest import BLOCKS_FILE, OPEN_FILE, Manifest, StoredFile
 from holdfast.engines.store.session import Progress, Session, no_progress
-from holdfast.engines.store.shuffle import ROW, shuffled
+from holdfast.engines.store.shuffle import shuffled
 from holdfast.engines.store.survey import Survey
+from holdfast.engines.store.values import Field
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.randomness import Entropy
 
-__all__ = ["Split", "split_units", "write_store"]
+__all__ = ["Split", "check_unchanged", "manifest_of", "split_units", "write_store"]
 
-_MOST_GROUP_ROWS = 200_000
-_GROUP_BYTES = 32 * 2**20  # a wide table has fewer rows in a group: it is held in memory
 _BATCHES_A_GROUP = 4
 
 
@@ -87,9 +85,21 @@ def write_store(
             raise InvalidInput("folder", str(folder), f"a folder without {name}", hint)
     with _all_or_nothing() as made:
         rows = _write(folder, data, split, entropy, found, tell, made)
-        files = tuple(_finished(file) for file in made)
-        _sync(folder)
-    sealed, opened = rows
+        files = tuple(finished(file) for file in made)
+        sync_folder(folder)
+    return manifest_of(found, split, *rows, data.schema, data.unit, files)
+
+
+def manifest_of(
+    found: Survey,
+    split: Split,
+    sealed: int,
+    opened: int,
+    schema: Schema,
+    unit: Field | None,
+    files: tuple[StoredFile, ...],
+) -> Manifest:
+    """What was written: so many rows sealed and open, in these files."""
     return Manifest(
         rows=found.rows,
         units=found.units,
@@ -97,15 +107,23 @@ def write_store(
         block_units=split.block_units,
         block_rows=sealed,
         one_row_units=found.rows == found.units,
-        unit_column=data.unit.name if data.unit else None,
+        unit_column=unit.name if unit else None,
         open_units=split.open_units,
         open_rows=opened,
         leftover_units=split.leftover_units,
         leftover_rows=found.rows - sealed - opened,
-        schema=data.schema,
+        schema=schema,
         fingerprint=found.fingerprint,
         files=files,
     )
+
+
+def check_unchanged(found: Survey, rows: int, units: int) -> None:
+    """Refuse data that have other rows or units when they are read for the second time."""
+    if (rows, units) != (found.rows, found.units):
+        given = f"it now has {rows:,} rows and {units:,} units, and had {found.rows:,} rows"
+        remedy = "Create the holdout when nobody writes to the data."
+        raise Infeasible("Reading the data twice", "data that do not change", given, remedy)
 
 
 @contextmanager
@@ -130,17 +148,17 @@ def _write(
     made: list[Path],
 ) -> tuple[int, int]:
     """How many rows went into the blocks, and into the open part."""
-    group_rows = _group_rows(data)
+    rows_a_group = group_rows(data.fields)
     parts = {OPEN_FILE: Part(0, split.open_units)} if split.open_units else {}
     sealed = split.open_units + split.blocks * split.block_units
     parts[BLOCKS_FILE] = Part(split.open_units, sealed)
     with ExitStack() as stack:
         session = stack.enter_context(Session(data.limits, folder))
-        batches = shuffled(data, session, entropy, group_rows // _BATCHES_A_GROUP, progress)
+        batches = shuffled(data, session, entropy, rows_a_group // _BATCHES_A_GROUP, progress)
         writers = {}
         for name in parts:
-            made.append(_private(folder / name))
-            writer = RowGroups(made[-1], _arrow_schema(data), split.block_units, group_rows)
+            made.append(private(folder / name))
+            writer = RowGroups(made[-1], row_schema(data.fields), split.block_units, rows_a_group)
             writers[name] = stack.enter_context(writer)
         seen = last = 0
         for batch, units in session.reading(numbered(batches)):
@@ -148,53 +166,5 @@ def _write(
                 writers[name].add(*part.of(batch, units))
             seen, last = seen + batch.num_rows, int(units[-1]) + 1
             progress("writing", min(1.0, seen / found.rows))
-    if (seen, last) != (found.rows, found.units):
-        given = f"it now has {seen:,} rows and {last:,} units, and had {found.rows:,} rows"
-        remedy = "Create the holdout when nobody writes to the data."
-        raise Infeasible("Reading the data twice", "data that do not change", given, remedy)
+    check_unchanged(found, seen, last)
     return writers[BLOCKS_FILE].rows, writers[OPEN_FILE].rows if OPEN_FILE in writers else 0
-
-
-def _group_rows(data: Input) -> int:
-    by_bytes = _GROUP_BYTES // (8 * (len(data.fields) + 3))
-    return max(_BATCHES_A_GROUP * 256, min(_MOST_GROUP_ROWS, by_bytes))
-
-
-def _arrow_schema(data: Input) -> Any:
-    import pyarrow as pa
-
-    types = {
-        "boolean": pa.bool_(),
-        "text": pa.string(),
-        "date": pa.date32(),
-        "timestamp": pa.timestamp("us"),
-    }
-    fields = [
-        pa.field(
-            each.name, pa.int64() if each.is_integer else types.get(str(each.kind), pa.float64())
-        )
-        for each in data.fields
-    ]
-    return pa.schema([pa.field(ROW, pa.int64()), *fields])
-
-
-def _private(file: Path) -> Path:
-    """An empty file that only its owner may read, before anything is in it."""
-    os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    return file
-
-
-def _finished(file: Path) -> StoredFile:
-    """The file on the disk for good, and what it is."""
-    with file.open("rb") as stream:
-        os.fsync(stream.fileno())
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return StoredFile(file.name, digest, file.stat().st_size)
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -33,7 +33,7 @@ from holdfast.server.routes.shapes import (
 )
 from holdfast.server.service import Service, service_of
 
-__all__ = ["router"]
+__all__ = ["answer", "router"]
 
 router = holdout_router()
 _ASKING = responses("conflict", "exhausted", "busy")
@@ -44,34 +44,35 @@ Told = dict[str, Any]
 @router.post("/ask", responses=shaped(AnswerShape, _ASKING))
 async def ask(request: Request, words: AskWords, key: Key = None) -> Told:
     """An estimator's value on fresh data."""
-    return await _answer(request, "ask", words, key)
+    return await answer(request, "ask", words, key)
 
 
 @router.post("/interval", responses=shaped(AnswerShape, _ASKING))
 async def interval(request: Request, words: IntervalWords, key: Key = None) -> Told:
     """An interval that encloses the estimator's median on fresh data."""
-    return await _answer(request, "interval", words, key)
+    return await answer(request, "interval", words, key)
 
 
 @router.post("/mean", responses=shaped(AnswerShape, _ASKING))
 async def mean(request: Request, words: MeanWords, key: Key = None) -> Told:
     """The mean of a term between 0 and 1, with its error bar."""
-    return await _answer(request, "mean", words, key)
+    return await answer(request, "mean", words, key)
 
 
 @router.post("/verify", responses=shaped(VerdictShape, _ASKING))
 async def verify(request: Request, words: VerifyWords, key: Key = None) -> Told:
     """Whether a guess is right: yes, no or exhausted."""
-    return await _answer(request, "verify", words, key)
+    return await answer(request, "verify", words, key)
 
 
 @router.post("/correct", responses=shaped(CorrectedShape, _ASKING))
 async def correct(request: Request, words: CorrectWords, key: Key = None) -> Told:
     """Confirm a guess, or answer in its place."""
-    return await _answer(request, "correct", words, key)
+    return await answer(request, "correct", words, key)
 
 
-async def _answer(request: Request, verb: Verb, words: Words, key: str | None) -> Told:
+async def answer(request: Request, verb: Verb, words: Words, key: str | None) -> Told:
+    """What the holdout says to a question."""
     service = service_of(request)
     return await service.ask(request, lambda seat: _told(service, seat, verb, words, key))
 

@@ -10,17 +10,17 @@ from pydantic import BaseModel
 
 from holdfast.server.faults import STATUS
 
-__all__ = ["TOKEN", "Key", "holdout_router", "responses"]
+__all__ = ["KEY_PATTERN", "NAME_PATTERN", "TOKEN", "Key", "holdout_router", "responses"]
 
 _PREFIX = "/api/holdouts/{holdout}"
-_Name = Annotated[
-    str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="A holdout's name.")
-]
+NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+KEY_PATTERN = r"[!-~]{1,128}"
+_Name = Annotated[str, Path(pattern=f"^{NAME_PATTERN}$", description="A holdout's name.")]
 Key = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
-        pattern=r"^[!-~]{1,128}$",
+        pattern=f"^{KEY_PATTERN}$",
         description="A key of yours: asked again with it, nothing is drawn or paid anew. It never "
         "expires.",
     ),

@@ -1,0 +1,40 @@
+"""Opening: which store a manifest describes, and which engines are asked, by their addresses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.engines.source import Engines, Limits
+from holdfast.engines.store import BlockStore, Manifest
+from holdfast.errors import InvalidInput
+
+__all__ = ["check_engine", "open_engines", "open_store"]
+
+_CLUSTERS = ("dask://", "dask+tls://")
+
+
+def open_store(folder: Path, manifest: Manifest) -> BlockStore:
+    """The blocks in a folder, or where the manifest says that they are."""
+    if manifest.location is None:
+        return BlockStore(folder, manifest)
+    from holdfast.engines.store.remote import RemoteStore
+
+    return RemoteStore(folder, manifest)
+
+
+def check_engine(engine: str | None) -> str | None:
+    """The same, if it is something that can be asked."""
+    if engine is None or str(engine).startswith(_CLUSTERS):
+        return engine
+    allowed = "left out, for this machine, or dask://HOST:PORT, the address of a Dask scheduler"
+    raise InvalidInput("engine", engine, allowed)
+
+
+def open_engines(store: BlockStore, limits: Limits | None, engine: str | None = None) -> Engines:
+    """The engines of this machine, or those of a cluster at an address."""
+    if check_engine(engine) is None:
+        return Engines(store, limits)
+    from holdfast.engines.dask import DaskEngines
+
+    assert engine is not None
+    return DaskEngines(store, limits, engine)

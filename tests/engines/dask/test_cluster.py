@@ -1,0 +1,271 @@
+"""What only a cluster can show: processes that are killed, forks, long questions, far shards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.engines.dask import DaskEngines
+from holdfast.engines.local import local_estimator
+from holdfast.engines.source import Limits
+from holdfast.engines.sql import sql_estimator
+from holdfast.engines.store.remote import RemoteStore
+from holdfast.holdout import Holdout, check_holdout
+from tests.engines.contract_stores import BAD, BLOCKS, Stored, stored
+from tests.engines.questions import PYTHON, QUESTIONS, SQL, Language
+from tests.holdout import plans
+from tests.holdout.tables import sealed
+from tools.cluster import Cluster, dask_cluster
+
+pytestmark = pytest.mark.cluster
+
+POINTS = hf.grid(3, 7, points=2)
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Cluster]:
+    with dask_cluster(2) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(running: Cluster) -> Cluster:
+    """Two workers that are alive, whatever a test before has done to others."""
+    alive = [each for each in running.workers if each.poll() is None]
+    for _ in range(2 - len(alive)):
+        running.start_worker()
+    return running
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Stored:
+    return stored(tmp_path_factory.mktemp("kills"), "shards, id units")
+
+
+def slowly(frame: Any) -> float:
+    time.sleep(0.2)
+    return float(frame.y.sum())
+
+
+def alive(cluster: Cluster) -> list[int]:
+    return [number for number, each in enumerate(cluster.workers) if each.poll() is None]
+
+
+class Once:
+    """As progress: does something when the question is under way, once."""
+
+    def __init__(self, what: Callable[[], None]) -> None:
+        self._what: Callable[[], None] | None = what
+        self._calls = 0
+
+    def __call__(self, done: int, total: int) -> None:
+        self._calls += 1
+        if self._calls > 3 and self._what is not None:
+            what, self._what = self._what, None
+            what()
+
+    @property
+    def happened(self) -> bool:
+        return self._what is None
+
+
+def expected(given: Stored) -> list[float]:
+    return [float(frame.y.sum()) for frame in given.frames]
+
+
+def test_a_worker_killed_in_a_question(cluster: Cluster, given: Stored) -> None:
+    engines = DaskEngines(given.store, Limits(), cluster.url)
+    kill = Once(lambda: cluster.kill(alive(cluster)[0]))
+    found = engines.values(local_estimator(slowly), 0, BLOCKS, kill)
+    assert kill.happened
+    assert found.tolist() == expected(given)
+    engines.close()
+
+
+def test_all_workers_killed_and_one_that_comes_later(cluster: Cluster, given: Stored) -> None:
+    def kill_all() -> None:
+        for number in alive(cluster):
+            cluster.kill(number)
+        cluster.start_worker(wait=False)
+
+    engines = DaskEngines(given.store, Limits(), cluster.url)
+    kill = Once(kill_all)
+    found = engines.values(local_estimator(slowly), 0, BLOCKS, kill)
+    assert kill.happened
+    assert found.tolist() == expected(given)
+    engines.close()
+
+
+def test_an_answer_is_paid_once_though_a_worker_is_killed(cluster: Cluster, tmp_path: Path) -> None:
+    path = tmp_path / "a.holdfast"
+    sealed(path, plans.crowd()).close()
+
+    def ask(frame: Any) -> float:
+        time.sleep(0.01)
+        return float(frame.x.mean())
+
+    with Holdout.open(path, engine=cluster.url) as holdout:
+        kill = Once(lambda: cluster.kill(alive(cluster)[0]))
+        answer = holdout.ask(ask, grid=POINTS, request="one", progress=kill)
+        assert kill.happened
+        assert not answer.cached
+        assert holdout.ask(ask, grid=POINTS, request="one").cached
+        kinds = [row.kind for row in holdout.door.ledger.rows()]
+        assert kinds == ["created", "reserved", "recorded"]
+        assert not holdout.status().sets[0].unsettled
+    assert check_holdout(path).passed
+
+
+DRIVER = """
+    import sys, time
+    import holdfast as hf
+
+    def ask(frame):
+        time.sleep(0.02)
+        return float(frame.x.mean())
+
+    def tell(done, total):
+        print(done, flush=True)
+
+    with hf.Holdout.open(sys.argv[1], engine=sys.argv[2]) as holdout:
+        answer = holdout.ask(ask, grid=hf.grid(3, 7, points=2), request="one", progress=tell)
+        print(answer.cached, flush=True)
+"""
+
+
+def test_a_driver_killed_in_a_question(cluster: Cluster, tmp_path: Path) -> None:
+    path, script = tmp_path / "a.holdfast", tmp_path / "driver.py"
+    sealed(path, plans.crowd()).close()
+    script.write_text(textwrap.dedent(DRIVER))
+    command = [sys.executable, str(script), str(path), cluster.url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == "0\n"
+        driver.kill()
+    with Holdout.open(path) as holdout:
+        assert [row.kind for row in holdout.door.ledger.rows()] == ["created", "reserved"]
+        assert holdout.status().sets[0].unsettled == 1
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert again.stdout.splitlines()[-1] == "False"
+    assert again.stderr == ""
+    with Holdout.open(path) as holdout:
+        kinds = [row.kind for row in holdout.door.ledger.rows()]
+        assert kinds == ["created", "reserved", "reserved", "recorded"]
+        assert holdout.status().sets[0].unsettled == 1  # what was lost stays charged
+    assert check_holdout(path).passed
+
+
+def test_a_question_that_is_taken_back_ends_on_the_workers(cluster: Cluster, given: Stored) -> None:
+    class Enough(Exception):
+        pass
+
+    def enough() -> None:
+        raise Enough
+
+    limits = Limits(seconds=100, block_seconds=100, memory=2**34)
+    engines = DaskEngines(given.store, limits, cluster.url)
+    endless = SQL.hostile("time", given.store)
+    with pytest.raises(Enough):
+        engines.values(endless, BAD, BAD + 1, Once(enough))
+
+    def busy() -> bool:
+        told = engines.connection.client.run(
+            lambda dask_worker: len(dask_worker.state.all_running_tasks)
+        )
+        return any(told.values())
+
+    began = time.monotonic()
+    while busy() and time.monotonic() < began + 50:
+        time.sleep(0.1)
+    assert not busy()
+    engines.close()
+
+
+def test_a_fork_asks_by_itself(cluster: Cluster, given: Stored) -> None:
+    engines = DaskEngines(given.store, Limits(), cluster.url)
+    estimator = sql_estimator("sum(y)", given.store.schema)
+    values = engines.values(estimator, 0, BLOCKS)
+    child = os.fork()
+    if child == 0:
+        try:
+            same = engines.values(estimator, 0, BLOCKS).tobytes() == values.tobytes()
+            os._exit(0 if same else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert engines.values(estimator, 0, BLOCKS).tobytes() == values.tobytes()
+    engines.close()
+
+
+def test_a_long_question_comes_in_parts(cluster: Cluster, given: Stored) -> None:
+    many = np.arange(2_000_000.0)  # 16 million bytes, in the function
+
+    def last(frame: Any) -> float:
+        return float(many[-1] + len(frame))
+
+    engines = DaskEngines(given.store, Limits(), cluster.url)
+    found = engines.values(local_estimator(last), 0, 5)
+    assert found.tolist() == [1_999_999.0 + len(frame) for frame in given.frames[:5]]
+    engines.close()
+
+
+@pytest.mark.parametrize("language", [SQL, PYTHON], ids=["SQL", "Python"])
+def test_shards_that_are_elsewhere(
+    cluster: Cluster, given: Stored, tmp_path: Path, language: Language
+) -> None:
+    location = f"file://{given.store.folder}"
+    manifest = replace(given.store.manifest, location=location)
+    engines = DaskEngines(RemoteStore(tmp_path, manifest), Limits(), cluster.url)
+    engines.verify("kills")
+    question = QUESTIONS["median"]
+    found = engines.values(language.estimator(question, given.store), 2, BLOCKS)
+    by_pandas = [question.by_pandas(frame) for frame in given.frames[2:]]
+    np.testing.assert_allclose(found, by_pandas, rtol=1e-12)
+    engines.close()
+
+
+def test_no_scheduler_and_no_worker_are_said(given: Stored) -> None:
+    estimator = sql_estimator("sum(y)", given.store.schema)
+    with dask_cluster(0) as cluster:
+        engines = DaskEngines(given.store, Limits(), f"{cluster.url}?patience=1")
+        with pytest.raises(TimeoutError, match="has had no worker for 1 seconds"):
+            engines.values(estimator, 0, BLOCKS)
+        with pytest.raises(TimeoutError, match="has had no worker for 1 seconds"):
+            engines.verify("kills")
+        patient = DaskEngines(given.store, Limits(), cluster.url)
+        assert cluster.scheduler is not None
+        stop = Once(lambda: os.kill(cluster.scheduler.pid, signal.SIGKILL))  # type: ignore[union-attr]
+        with pytest.raises(ConnectionError, match="does not answer"):
+            patient.values(estimator, 0, BLOCKS, stop)
+        gone = f"{cluster.url}?patience=0.5"
+        for each in (engines, patient):
+            each.close()
+    engines = DaskEngines(given.store, Limits(), gone)
+    with pytest.raises(ConnectionError, match="There is no Dask scheduler"):
+        engines.values(estimator, 0, BLOCKS)
+    engines.close()
+
+
+def test_another_version_is_refused(
+    cluster: Cluster, given: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from holdfast.engines.dask import gathering
+    from holdfast.errors import Infeasible
+
+    monkeypatch.setattr(gathering, "versions", lambda _: (("duckdb", "duckdb 1.0"),))
+    engines = DaskEngines(given.store, Limits(), cluster.url)
+    with pytest.raises(Infeasible, match=r"duckdb 1\.0 on every worker, as here, but one on"):
+        engines.values(sql_estimator("sum(y)", given.store.schema), 0, BLOCKS)
+    engines.close()

@@ -1,0 +1,265 @@
+"""Creation on a cluster, without one: pieces, cuts, places, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.engines.dask import creation
+from holdfast.engines.dask.creation.cuts import open_cut, shard_bounds, shard_cuts
+from holdfast.engines.dask.creation.depot import STAGING, Depot, check_location
+from holdfast.engines.dask.creation.pieces import Footer, cut_files, found_files
+from holdfast.engines.dask.creation.placing import Secret
+from holdfast.engines.dask.creation.presence import Abandoned, abandon, at_work, check_wanted
+from holdfast.engines.dask.creation.tasks import Job, attempt
+from holdfast.engines.dask.questions import versions
+from holdfast.engines.store.session import Limits
+from holdfast.engines.store.shuffle import ROW, place_key
+from holdfast.engines.store.write import split_units
+from holdfast.errors import Infeasible, InvalidInput
+from holdfast.holdout import Holdout
+from tests.holdout import plans
+
+
+@given(
+    files=st.lists(st.lists(st.integers(0, 50), max_size=6), min_size=1, max_size=4),
+    rows=st.integers(1, 40),
+)
+def test_pieces_hold_every_row_once_and_are_not_too_large(
+    files: list[list[int]], rows: int
+) -> None:
+    names = [f"{number}.parquet" for number in range(len(files))]
+    pieces = cut_files(names, [Footer(None, tuple(groups), {}) for groups in files], rows)
+    assert all(0 < each.stop - each.start <= rows for each in pieces)
+    numbers = [number for each in pieces for number in _numbers(each)]
+    assert numbers == list(range(sum(sum(groups) for groups in files)))
+    for name, groups in zip(names, files, strict=True):
+        own = [each for each in pieces if each.file == name]
+        assert [(a.stop, b.start) for a, b in itertools.pairwise(own) if a.stop != b.start] == []
+        assert sum(each.stop - each.start for each in own) == sum(groups)
+
+
+def _numbers(piece: Any) -> range:
+    return range(piece.first, piece.first + piece.stop - piece.start)
+
+
+@given(
+    parts=st.lists(st.integers(0, 60), min_size=1, max_size=8),
+    blocks=st.integers(1, 12),
+    share=st.sampled_from([0.0, 0.1, 0.5]),
+)
+def test_shards_hold_every_block_once_near_the_ends_of_parts(
+    parts: list[int], blocks: int, share: float
+) -> None:
+    try:
+        split = split_units(sum(parts), blocks, share)
+    except Infeasible:
+        return
+    bounds, cuts = shard_bounds(split, parts), shard_cuts(split, parts)
+    assert [block for each in bounds for block in range(*each)] == list(range(blocks))
+    ranks = [0, *itertools.accumulate(parts)]
+    for cut, (first, stop) in zip(cuts, bounds, strict=True):
+        size = split.block_units
+        assert (cut.first, cut.block_units) == (first * size, size)
+        assert (cut.start, cut.stop) == (
+            split.open_units + cut.first,
+            cut.start + size * (stop - first),
+        )
+        held = [r for n, rank in cut.sources for r in range(rank, rank + parts[n])]
+        assert set(range(cut.start, cut.stop)) <= set(held)
+        assert [rank for _, rank in cut.sources] == [ranks[n] for n, _ in cut.sources]
+        ends = [
+            rank for rank in ranks if split.open_units <= rank <= split.open_units + blocks * size
+        ]
+        if stop < blocks:
+            assert min(abs(cut.stop - end) for end in ends) <= size / 2
+    if split.open_units:
+        opened = open_cut("open", split, parts)
+        assert (opened.start, opened.stop, opened.first) == (0, split.open_units, 0)
+
+
+FALSE_ALARM = 1e-9
+
+
+@pytest.mark.parametrize("by_id", [False, True])
+def test_every_row_may_come_to_every_place(by_id: bool) -> None:
+    """Chi-square of six rows' places under 6,000 secrets; false alarm below 1e-6."""
+    secrets, rows = 6_000, 6
+    key = place_key("SECRET", by_id).replace("'SECRET:'", "secret || ':'")
+    table = f"(SELECT i AS {ROW}, CAST(i AS VARCHAR) AS __id, hex(hash(s)) AS secret, s"
+    table += f" FROM range({rows}) a(i), range({secrets}) b(s))"
+    rank = f"row_number() OVER (PARTITION BY s ORDER BY {key}) - 1"
+    found = duckdb.execute(f"SELECT {ROW}, {rank} FROM {table} ORDER BY s, 1").fetchnumpy()
+    row, place = found.values()
+    assert _is_uniform(row, place, rows)
+    lazy = np.where(np.arange(place.size) < place.size // 10, row, place)
+    assert not _is_uniform(row, lazy, rows)  # a tenth that stay where they are would be seen
+
+
+def _is_uniform(row: Any, place: Any, count: int) -> bool:
+    from scipy.special import chdtri
+
+    table = np.zeros((count, count))
+    np.add.at(table, (row, place), 1)
+    expected = row.size / count**2
+    statistic = float(((table - expected) ** 2 / expected).sum())
+    return bool(statistic < chdtri((count - 1) ** 2, FALSE_ALARM))
+
+
+def test_a_secret_is_not_shown() -> None:
+    secret = Secret("0123456789abcdef")
+    assert "0123" not in f"{secret} {secret!r} {[secret]}"
+    assert pickle.loads(pickle.dumps(secret)).text == secret.text
+
+
+def test_an_abandoned_creation_starts_nothing_and_is_waited_for() -> None:
+    with at_work("one"):
+        assert asyncio.run(abandon("one", 0.01)) is False
+        with pytest.raises(Abandoned):
+            check_wanted("one")
+    assert asyncio.run(abandon("one", 10.0)) is True
+    with pytest.raises(Abandoned), at_work("one"):
+        raise AssertionError
+    check_wanted("another")
+
+
+def test_a_failed_task_tells_of_it_as_data(tmp_path: Path) -> None:
+    job = Job("a", Limits(), versions(), Depot.at(tmp_path, None))
+
+    def refuse(_: Job) -> None:
+        raise InvalidInput("data", "this", "that", "Do so.")
+
+    def fail(_: Job) -> None:
+        raise OSError("no disk")
+
+    refusal = pickle.loads(pickle.dumps(attempt(refuse, job))).error()
+    assert isinstance(refusal, InvalidInput)
+    assert str(refusal) == "data must be that; got 'this'. Do so."
+    assert "OSError: no disk" in str(attempt(fail, job).error())
+    other = Job("a", Limits(), (("duckdb", "duckdb 0.0"),), job.depot)
+    assert "duckdb 0.0 on every worker" in str(attempt(refuse, other).error())
+
+
+def test_a_file_is_in_its_place_whole_or_not_at_all(tmp_path: Path) -> None:
+    for depot in (Depot.at(tmp_path, None), Depot.at(tmp_path, f"file://{tmp_path}/there")):
+        depot.prepare()
+        name = f"{STAGING}/a"
+        with pytest.raises(TypeError), depot.writing(name, tmp_path) as draft:
+            draft.write_text(0)  # type: ignore[arg-type]
+        with pytest.raises(FileNotFoundError), depot.reading(name):
+            pass
+        with depot.writing(name, tmp_path) as draft:
+            assert draft.stat().st_mode & 0o077 == 0
+            draft.write_text("whole")
+        with depot.reading(name) as stream:
+            assert stream.read() == b"whole"
+        depot.remove(STAGING)
+        depot.remove(STAGING)
+        assert not (Path(depot.root.removeprefix("file://")) / STAGING).exists()
+
+
+def test_a_folder_that_a_worker_does_not_see_is_refused(tmp_path: Path) -> None:
+    depot = Depot.at(tmp_path, None)
+    depot.prepare()
+
+    class Blind:
+        def run(self, task: Any, *arguments: Any, on_error: str) -> dict[str, object]:
+            return {"tcp://near": task(*arguments), "tcp://far": "FileNotFoundError"}
+
+    with pytest.raises(InvalidInput, match=r"tcp://far does not see.*location="):
+        depot.check_seen(Blind())
+
+
+@pytest.mark.parametrize("location", ["plain", "s3://", "s3://key:secret@bucket/a", "no://a"])
+def test_a_location_is_a_url_without_a_key(location: str) -> None:
+    with pytest.raises(InvalidInput, match="location") as refused:
+        check_location(location)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_location_is_written_once(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    assert check_location(f"file://{tmp_path}/new/") == f"file://{tmp_path}/new"
+    (tmp_path / "new" / "a").touch()
+    with pytest.raises(InvalidInput, match="under which nothing is yet"):
+        check_location(f"file://{tmp_path}/new")
+
+
+def test_what_a_cluster_cannot_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "b.parquet")
+    with pytest.raises(InvalidInput, match="convert them first"):
+        found_files(tmp_path / "a.csv")
+    with pytest.raises(InvalidInput, match=r"dict.*Write the table to Parquet"):
+        found_files({"x": [1]})
+    with pytest.raises(InvalidInput, match="The ending of the name"):
+        found_files("s3://bucket/folder/")
+    with pytest.raises(InvalidInput, match="data must be paths or URLs"):
+        found_files("no://bucket/a.parquet")
+    with pytest.raises(InvalidInput, match="fits this pattern"):
+        found_files(f"file://{tmp_path}/c*.parquet")
+    assert found_files(f"file://{tmp_path}/*.parquet") == (f"file://{tmp_path}/b.parquet",)
+    assert found_files([tmp_path / "b.parquet"]) == (str(tmp_path / "b.parquet"),)
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"location": "s3://bucket/a"}, "location must be left out without a cluster"),
+        ({"engine": "spark://here"}, "engine must be left out, for this machine, or dask://"),
+        ({"engine": "dask://127.0.0.1:9", "universe": {"x": [1]}}, "universe must be left out"),
+    ],
+)
+def test_places_that_do_not_fit_are_refused(
+    tmp_path: Path, options: dict[str, Any], what: str
+) -> None:
+    with pytest.raises(InvalidInput, match=what):
+        Holdout.create(tmp_path / "a", {"x": [1.0]}, plans.estimates(), **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_creation_left_here_is_removed_by_the_next(tmp_path: Path) -> None:
+    left = tmp_path / ".a.creating-0123"
+    (left / ".spill-x").mkdir(parents=True)
+    (left / ".spill-x" / "rows").touch()
+    (left / "creating.json").write_text('{"engine": null, "location": null}')
+    unknown = tmp_path / ".a.creating-4567"  # without a note nothing is known of it
+    unknown.mkdir()
+    other = tmp_path / ".b.creating-0123"
+    other.mkdir()
+    (other / "creating.json").write_text('{"engine": null, "location": null}')
+    stages: list[str] = []
+    data = {"x": np.arange(400.0)}
+    Holdout.create(
+        tmp_path / "a", data, plans.estimates(), progress=lambda stage, _: stages.append(stage)
+    ).close()
+    assert stages[0] == "removing what an interrupted creation left"
+    assert sorted(each.name for each in tmp_path.iterdir()) == [unknown.name, other.name, "a"]
+    assert not (tmp_path / "a" / "creating.json").exists()
+
+
+def test_what_it_left_elsewhere_goes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(creation, "_GIVE_UP_SECONDS", 0.2)  # nobody is there
+    left, there = tmp_path / ".a.creating-0123", tmp_path / "there"
+    left.mkdir()
+    for name in ("shards", "staging"):
+        (there / name).mkdir(parents=True)
+        (there / name / "00000.parquet").touch()
+    (there / "another").touch()
+    note = {"engine": "dask://127.0.0.1:9", "location": f"file://{there}"}
+    (left / "creating.json").write_text(json.dumps(note))
+    Holdout.create(tmp_path / "a", {"x": np.arange(0.5, 400)}, plans.estimates()).close()
+    assert [each.name for each in there.iterdir()] == ["another"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a", "there"]

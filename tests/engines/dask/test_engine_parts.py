@@ -1,0 +1,198 @@
+"""The parts of the Dask engine that need no cluster."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from holdfast.engines.dask import tasks
+from holdfast.engines.dask.address import Address
+from holdfast.engines.dask.connection import Connection
+from holdfast.engines.dask.gathering import longest
+from holdfast.engines.dask.questions import check_versions, pack, question, versions
+from holdfast.engines.dask.replies import error_reply, numbers_of, numbers_reply
+from holdfast.engines.local import local_estimator
+from holdfast.engines.source import Limits
+from holdfast.engines.sql import sql_estimator
+from holdfast.errors import Damaged, HoldfastError, Infeasible, InvalidInput
+from tests.engines.contract_stores import BLOCKS, Stored, stored
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Stored:
+    return stored(tmp_path_factory.mktemp("parts"), "shards, row units")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "dask://",
+        "dask://host",
+        "dask://host:x",
+        "dask://host:99999",
+        "dask://user@host:8786",
+        "dask://host:8786/path",
+        "dask://host:8786?patience",
+        "dask://host:8786?patience=0",
+        "dask://host:8786?patience=long",
+        "dask://host:8786?workers=2",
+        "tcp://host:8786",
+    ],
+)
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(InvalidInput):
+        Address.read(url)
+
+
+def test_addresses() -> None:
+    assert Address.read("dask://[::1]:8786").scheduler == "tcp://[::1]:8786"
+    assert Address.read("dask+tls://a.b:1/").scheduler == "tls://a.b:1"
+    assert Address.read("dask://a:1").patience == 300
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Damaged("a", "b", "c", "d"),
+        Infeasible("a", "b", "c", "d"),
+        InvalidInput("a", "b", "c", "d"),
+    ],
+)
+def test_errors_come_as_they_were(error: HoldfastError) -> None:
+    with pytest.raises(type(error)) as raised:
+        numbers_of(error_reply(error), 3, integers=False)
+    assert str(raised.value) == str(error)
+
+
+def test_of_other_errors_only_the_kind_is_told() -> None:
+    reply = error_reply(KeyError("the data"))
+    assert b"data" not in reply[1]
+    with pytest.raises(Infeasible, match="one met KeyError"):
+        numbers_of(reply, 3, integers=False)
+
+
+def test_numbers_come_as_they_were() -> None:
+    values, sums = np.array([1.5, np.nan]), np.array([2**60, -1])
+    assert numbers_of(numbers_reply(values), 2, integers=False).tobytes() == values.tobytes()
+    assert numbers_of(numbers_reply(sums), 2, integers=True).tolist() == sums.tolist()
+    with pytest.raises(Infeasible, match="another length"):
+        numbers_of(numbers_reply(values), 3, integers=False)
+
+
+def test_a_question_has_no_code_that_a_worker_would_load(given: Stored) -> None:
+    class Trap:
+        def __reduce__(self) -> Any:
+            return exec, ("raise SystemExit",)
+
+    trap = Trap()
+    estimator = local_estimator(lambda frame: [trap, len(frame)][1])
+    asked = question(pack(given.store), (estimator,), Limits(), sums=False)
+    again = pickle.loads(pack(asked))
+    assert again.functions[0].payload == estimator.payload
+    assert again.own_limits().workers == 1
+
+
+def test_tasks_evaluate_and_verify(given: Stored) -> None:
+    estimator = sql_estimator("sum(y)", given.store.schema)
+    text = pack(question(pack(given.store), (estimator,), Limits(), sums=False))
+    parts = [text[:100], text[100:]]
+    wanted = versions()
+    for sent in (text, parts):
+        reply = tasks.evaluate(4, 5, versions=wanted, question=sent)
+        [value] = numbers_of(reply, 1, integers=False)
+        assert value == pytest.approx(given.frames[4].y.sum())
+    assert tasks.check(wanted)[0] == "numbers"
+    file = given.store.folder / given.store.shards[1].name
+    good = file.read_bytes()
+    file.write_bytes(good[:-1] + b"x")
+    for task in (tasks.evaluate, tasks.verify):
+        with pytest.raises(Damaged, match="SHA-256"):
+            numbers_of(task(4, 5, versions=wanted, question=text), 1, integers=False)
+    file.write_bytes(good)
+    assert tasks.verify(4, 5, versions=wanted, question=text)[0] == "numbers"
+
+
+def test_other_versions_are_refused() -> None:
+    check_versions(versions(["sklearn.linear_model"]))
+    for wanted in (("duckdb", "duckdb 1.0"), ("no_such_package", "no_such_package 2.0")):
+        with pytest.raises(Infeasible, match="on every worker, as here"):
+            check_versions((wanted,))
+        assert tasks.check((wanted,))[0] == "infeasible"
+
+
+def test_a_worker_keeps_as_many_engines_as_it_uses_at_once(given: Stored, tmp_path: Path) -> None:
+    other = stored(tmp_path / "other", "one file, row units")
+    texts = [
+        pack(question(pack(each), (None,), Limits(), sums=False))
+        for each in (given.store, other.store)
+    ]
+    shelf = tasks._Shelf()
+    with shelf.borrowed(texts[0]) as first:
+        pass
+    with shelf.borrowed(texts[0]) as again:
+        assert again is first
+    with shelf.borrowed(texts[1]) as second:
+        assert second is not first
+        assert shelf._idle == []  # one at a time: the other was closed
+        with shelf.borrowed(texts[0]) as third:
+            assert third is not first
+    assert shelf._idle == [third, second]
+    with pytest.raises(KeyError), shelf.borrowed(texts[0]):
+        raise KeyError
+    assert shelf._idle == [second]
+
+
+def test_tasks_are_given_time() -> None:
+    limits = Limits(block_seconds=1, seconds=10)
+    assert longest(limits, 1) > 10 + 1
+    assert longest(limits, 5000) > 5 * 10 + 5000 * 1
+
+
+def test_flights_know_of_each_other() -> None:
+    connection = Connection(Address("tcp://nowhere:1"))
+    with connection.flight() as first:
+        assert not first.shared
+        with connection.flight() as second:
+            assert [first.shared, second.shared] == [True, True]
+    with connection.flight() as third:
+        assert not third.shared
+
+
+def test_without_dask_it_is_said_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "distributed.py").write_text("raise ImportError('no')")
+    code = (
+        "from holdfast.engines.dask.address import Address\n"
+        "from holdfast.engines.dask.connection import Connection\n"
+        "Connection(Address('tcp://127.0.0.1:1')).threads()"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert "pip install 'holdfast[dask]'" in run.stderr
+
+
+def test_the_module_alone_loads_no_dask() -> None:
+    code = (
+        "import sys, holdfast.engines.dask.engine\nprint({'dask', 'distributed'} & {*sys.modules})"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "set()\n"
+
+
+def test_blocks_of_python_functions_are_divided(
+    given: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from holdfast.engines.dask import DaskEngines
+
+    monkeypatch.setattr(Connection, "threads", lambda _: 2)
+    engines = DaskEngines(given.whole, None, "dask://nowhere:1")
+    sql = engines._question((sql_estimator("sum(y)", given.whole.schema),), sums=False)
+    python = engines._question((local_estimator(len),), sums=False)
+    assert engines._pieces(sql, 1, BLOCKS) == [(1, BLOCKS)]
+    assert engines._pieces(python, 1, BLOCKS) == [(1, 6), (6, BLOCKS)]
+    sharded = DaskEngines(given.store, None, "dask://nowhere:1")
+    assert sharded._pieces(sql, 1, 6) == [(1, 4), (4, 5), (5, 6)]

@@ -1,0 +1,178 @@
+"""Waiting for tasks: what becomes of those that are late, lost, suspect or broken. No cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from holdfast.engines.dask import rounds
+from holdfast.engines.dask.address import Address
+from holdfast.engines.dask.connection import Connection
+from holdfast.engines.dask.gathering import Gathering, Piece
+from holdfast.engines.dask.questions import question
+from holdfast.engines.dask.replies import Numbers
+from holdfast.engines.dask.rounds import Round
+from holdfast.engines.dask.tasks import evaluate
+from holdfast.engines.source import Limits
+from holdfast.errors import Infeasible
+
+
+class Future:
+    """One that is told what to become."""
+
+    def __init__(self, key: str, outcome: object = None, status: str = "pending") -> None:
+        self.key, self.outcome, self.status = key, outcome, status
+        self.watched = 0
+
+    def add_done_callback(self, function: Callable[[Future], None]) -> None:
+        self.watched += 1
+        if self.watched == 2:  # lost the first time: now it is there
+            self.status = "finished"
+        if self.status != "pending":
+            function(self)
+
+    def result(self, timeout: float) -> object:
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        return self.outcome
+
+
+class Line(Connection):
+    """A connection to nowhere."""
+
+    def __init__(self, workers: int = 1, patience: float = 300.0) -> None:
+        super().__init__(Address("tcp://nowhere:1", patience))
+        self.count = workers
+        self.cancelled: list[Any] = []
+
+    def threads(self) -> int:
+        return self.count
+
+    def running(self, futures: Sequence[Any]) -> set[Any]:
+        return {future.key for future in futures if "runs" in future.key}
+
+    def cancel(self, futures: Sequence[Any]) -> None:
+        self.cancelled += [future.key for future in futures]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "TICK", 0.001)
+    monkeypatch.setattr(rounds, "_LOOK", 0.0)
+
+
+def replies(line: Line, *futures: Future, seconds: float = 60.0) -> dict[int, Any]:
+    tried = Round(line, seconds, lambda: None)
+    return dict(tried.replies(lambda number: futures[number], len(futures)))
+
+
+def test_a_task_that_does_not_end_counts_as_one_that_ends_its_worker() -> None:
+    line = Line()
+    late, good = Future("runs"), Future("good", "reply", "finished")
+    assert replies(line, late, good, seconds=0.05) == {0: None, 1: "reply"}
+    assert line.cancelled == ["runs"]
+
+
+def test_a_task_that_waits_for_its_turn_is_not_late() -> None:
+    class Enough(Exception):
+        pass
+
+    ticks = iter(range(300))
+
+    def tick() -> None:
+        if next(ticks, None) is None:
+            raise Enough
+
+    line = Line()
+    with pytest.raises(Enough):
+        list(Round(line, 0.05, tick).replies(lambda _: Future("queued"), 1))
+    assert line.cancelled == ["queued"]
+
+
+def test_a_reply_that_was_lost_comes_again() -> None:
+    assert replies(Line(), Future("lost", "reply", "lost")) == {0: "reply"}
+
+
+def test_no_more_tasks_are_under_way_than_a_cluster_can_use() -> None:
+    line, most, begun = Line(workers=3), 0, 0
+
+    def submit(number: int) -> Future:
+        nonlocal begun
+        begun += 1
+        return Future(str(number), number, "finished")
+
+    for done, _ in enumerate(Round(line, 60.0, lambda: None).replies(submit, 50)):
+        most = max(most, begun - done)
+    assert (begun, most) == (50, 6)
+
+
+def test_what_is_broken_is_said() -> None:
+    with pytest.raises(Infeasible, match=r"could not be run \(ModuleNotFoundError\)"):
+        replies(Line(), Future("bad", ModuleNotFoundError("no holdfast"), "error"))
+    with pytest.raises(ConnectionError, match="does not answer"):
+        replies(Line(), Future("bad", OSError("gone"), "finished"))
+
+
+def test_without_workers_patience_ends() -> None:
+    with pytest.raises(TimeoutError, match=r"no worker for 0\.05 seconds"):
+        replies(Line(workers=0, patience=0.05), Future("waits"))
+
+
+class Scripted(Gathering):
+    """Its rounds go as they are told: by piece, what came back, and whether others flew too."""
+
+    def __init__(self, script: dict[Piece, list[tuple[Numbers | None, bool]]]) -> None:
+        super().__init__(Line(), question(b"", (None,), Limits(), sums=False), evaluate)
+        self.script = script
+
+    def _round(self, pieces: Sequence[Piece], tick: Callable[[], None]) -> Any:
+        return SimpleNamespace(shared=False)
+
+    def _run(self, tries: Any, pieces: Sequence[Piece]) -> Generator[tuple[Piece, Numbers | None]]:
+        for piece in pieces:
+            numbers, tries.shared = self.script[piece].pop(0)
+            yield piece, numbers
+
+
+def test_only_the_block_that_ends_workers_by_itself_has_failed() -> None:
+    one = np.ones(1)
+    gathering = Scripted(
+        {
+            Piece(0, 3): [(None, True)],
+            Piece(3, 5): [(np.ones(2), False)],
+            Piece(0, 1): [(one, True)],
+            Piece(1, 2): [(None, True), (None, True), (one, True)],  # others ended its workers
+            Piece(2, 3): [(None, True), (None, False)],
+        }
+    )
+    found = dict(gathering.answers([Piece(0, 3), Piece(3, 5)], lambda: None))
+    assert [piece for piece, numbers in found.items() if numbers is None] == [Piece(2, 3)]
+    assert set(found) == {Piece(3, 5), Piece(0, 1), Piece(1, 2), Piece(2, 3)}
+    assert not any(gathering.script.values())
+    assert not gathering._connection.isolation.locked()
+
+
+def test_whoever_waits_to_try_alone_can_be_told_to_stop() -> None:
+    class Enough(Exception):
+        pass
+
+    def tick() -> None:
+        raise Enough
+
+    gathering = Scripted({Piece(0, 1): [(None, False)]})
+    with gathering._connection.isolation, pytest.raises(Enough):
+        list(gathering.answers([Piece(0, 1)], tick))
+
+
+def test_a_round_knows_whether_it_flew_alone() -> None:
+    line = Line()
+    tried = Round(line, 60.0, lambda: None)
+    list(tried.replies(lambda _: Future("a", 1, "finished"), 1))
+    assert not tried.shared
+    with line.flight():
+        list(tried.replies(lambda _: Future("b", 1, "finished"), 1))
+    assert tried.shared

@@ -1,0 +1,226 @@
+"""Blocks in several files, here and elsewhere: the same blocks."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from holdfast.engines.opening import open_store
+from holdfast.engines.source import Engines, EngineSource
+from holdfast.engines.sql import sql_estimator
+from holdfast.engines.store import BlockStore, Manifest, Shard
+from holdfast.engines.store.remote import CACHE, CACHE_BYTES, RemoteStore
+from holdfast.errors import Damaged, InvalidInput
+from tests.engines.store.tables import written
+from tools.shards import sharded
+
+BLOCKS = 20
+CUTS = (1, 7, 12)
+SPANS = ((0, 20), (0, 1), (1, 2), (6, 8), (3, 5), (11, 20), (19, 20))
+
+
+@pytest.fixture(scope="module", params=[None, "id"])
+def stores(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[BlockStore, BlockStore]:
+    """In one file, and in four."""
+    numbers = np.arange(4_000)
+    data = {"id": numbers // (numbers % 5 + 1), "x": numbers * 0.1, "y": numbers % 7}
+    folder = tmp_path_factory.mktemp("store")
+    whole = written(folder, data, blocks=BLOCKS, open_fraction=0.05, unit=request.param)[1]
+    return whole, sharded(whole, tmp_path_factory.mktemp("sharded") / "s", CUTS)
+
+
+@pytest.fixture
+def remote(
+    stores: tuple[BlockStore, BlockStore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> RemoteStore:
+    """The same behind a URL, with a cache of its own."""
+    monkeypatch.setenv(CACHE, str(tmp_path / "cache"))
+    manifest = replace(stores[1].manifest, location=f"file://{stores[1].folder}")
+    (tmp_path / "open.parquet").write_bytes((stores[1].folder / "open.parquet").read_bytes())
+    store = open_store(tmp_path, manifest)
+    assert isinstance(store, RemoteStore)
+    return store
+
+
+def test_the_blocks_are_the_same(stores: tuple[BlockStore, BlockStore]) -> None:
+    whole, several = stores
+    for start, stop in SPANS:
+        assert several.table(start, stop, hidden=True).equals(whole.table(start, stop, hidden=True))
+        assert several.cuts(start, stop).tolist() == whole.cuts(start, stop).tolist()
+    names = [shard.name for shard in several.overlapping(6, 8)]
+    assert names == ["shards/00001.parquet", "shards/00002.parquet"]
+    assert whole.overlapping(6, 8) == [Shard("blocks.parquet", 0, 20, whole.manifest.block_rows)]
+
+
+def test_a_manifest_says_where_its_blocks_are(stores: tuple[BlockStore, BlockStore]) -> None:
+    whole, several = (store.manifest for store in stores)
+    assert "shards" not in whole.to_dict()  # as it always was
+    for manifest in (whole, several, replace(several, location="s3://bucket/folder")):
+        assert Manifest.from_dict(json.loads(json.dumps(manifest.to_dict()))) == manifest
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"first": 2},
+        {"stop": 6},
+        {"stop": 8},
+        {"rows": 0},
+        {"rows": "7"},
+        {"name": "../blocks.parquet"},
+        {"name": "/blocks.parquet"},
+        {"more": 1},
+    ],
+    ids=str,
+)
+def test_a_manifest_whose_shards_do_not_fit(
+    stores: tuple[BlockStore, BlockStore], change: dict[str, object]
+) -> None:
+    values = stores[1].manifest.to_dict()
+    values["shards"][1] |= change
+    with pytest.raises(Damaged, match="manifest"):
+        Manifest.from_dict(values)
+
+
+def test_progress_goes_on_from_shard_to_shard(stores: tuple[BlockStore, BlockStore]) -> None:
+    several, told = stores[1], list[tuple[int, int]]()
+    engines = Engines(several)
+    try:
+        source = EngineSource(engines, 2, 18, lambda *each: told.append(each))
+        source.values(sql_estimator("avg(x)", several.schema))
+    finally:
+        engines.close()
+    assert told == sorted(told)
+    assert set(told) == {(0, 16), (5, 16), (10, 16)}  # one is told more than once
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone"])
+def test_a_shard_that_is_damaged_is_no_failure(
+    stores: tuple[BlockStore, BlockStore], tmp_path: Path, damage: str
+) -> None:
+    several = sharded(stores[0], tmp_path / "s", CUTS)
+    engines, path = Engines(several), several.place(several.shards[2])
+    estimator = sql_estimator("avg(x)", several.schema)
+    engines.verify("h")
+    path.write_bytes(path.read_bytes()[:-1]) if damage == "cut" else path.unlink()
+    try:
+        assert engines.values(estimator, 0, 7).size == 7
+        with pytest.raises(Damaged, match="00002"):
+            engines.values(estimator, 0, 20)
+        with pytest.raises(Damaged, match="00002"):
+            engines.verify("h")
+    finally:
+        engines.close()
+
+
+def test_what_is_elsewhere_is_fetched_when_it_is_needed(
+    stores: tuple[BlockStore, BlockStore], remote: RemoteStore
+) -> None:
+    estimator = sql_estimator("sum(x * y)", remote.schema)
+    here, there = Engines(stores[0]), Engines(pickle.loads(pickle.dumps(remote)))
+    try:
+        found = there.values(estimator, 1, 8)
+        assert sorted(_cached(remote)) == sorted(
+            remote.place(shard).name for shard in remote.shards[1:3]
+        )
+        assert found.tobytes() == here.values(estimator, 1, 8).tobytes()
+        assert there.values(estimator, 0, 20).tobytes() == here.values(estimator, 0, 20).tobytes()
+        there.verify("h")
+        remote.check_files()
+    finally:
+        here.close()
+        there.close()
+
+
+def _cached(store: RemoteStore) -> list[str]:
+    return [file.name for file in store.place(store.shards[0]).parent.glob("*.parquet")]
+
+
+def test_the_cache_is_bounded_but_for_what_is_held(
+    remote: RemoteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two, three, _ = remote.shards
+    sizes = {file.name: file.bytes for file in remote.manifest.files}
+    monkeypatch.setenv(CACHE_BYTES, str(sizes[two.name] + sizes[three.name]))
+    with remote.held(two):
+        with remote.held(one):
+            pass
+        with remote.held(three):  # the first goes, though the second was used before it
+            assert set(_cached(remote)) == {remote.place(each).name for each in (two, three)}
+    monkeypatch.setenv(CACHE_BYTES, "much")
+    with pytest.raises(InvalidInput, match="number of bytes"), remote.held(one):
+        pass
+
+
+def test_a_copy_that_was_changed_is_fetched_again(remote: RemoteStore) -> None:
+    shard = remote.shards[1]
+    with remote.held(shard):
+        sound = remote.place(shard).read_bytes()
+    remote.place(shard).write_bytes(sound[:-1] + b"?")
+    with remote.held(shard):
+        assert remote.place(shard).read_bytes() == sound
+    assert remote.place(shard).stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("damage", ["changed", "gone"])
+def test_what_is_not_as_it_was_written_is_never_kept(
+    stores: tuple[BlockStore, BlockStore],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    damage: str,
+) -> None:
+    monkeypatch.setenv(CACHE, str(tmp_path / "cache"))
+    several = sharded(stores[0], tmp_path / "s", CUTS)
+    location = f"file://{several.folder}"
+    store = open_store(tmp_path, replace(several.manifest, location=location))
+    assert isinstance(store, RemoteStore)
+    (tmp_path / "open.parquet").write_bytes((several.folder / "open.parquet").read_bytes())
+    path = several.place(several.shards[0])
+    path.write_bytes(path.read_bytes()[:-1] + b"?") if damage == "changed" else path.unlink()
+    with pytest.raises(Damaged, match="00000"), store.held(store.shards[0]):
+        pass
+    with pytest.raises(Damaged, match="00000"):
+        store.check_files()
+    assert _cached(store) == []
+    assert list(store.place(store.shards[0]).parent.glob("*.[0-9]*")) == []
+
+
+def test_several_that_need_a_shard_fetch_it_once(
+    remote: RemoteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: list[str] = []
+    fetch = RemoteStore._fetch
+
+    def counted(self: RemoteStore, shard: Shard, file: object) -> None:
+        fetched.append(shard.name)
+        fetch(self, shard, file)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(RemoteStore, "_fetch", counted)
+    start = threading.Barrier(6)
+
+    def use() -> None:
+        start.wait()
+        with remote.held(remote.shards[0]):
+            assert remote.place(remote.shards[0]).exists()
+
+    threads = [threading.Thread(target=use) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert fetched == ["shards/00000.parquet"]
+
+
+@pytest.mark.parametrize("location", ["nowhere://bucket", "s4://bucket/x"])
+def test_a_location_that_nothing_can_open(remote: RemoteStore, location: str) -> None:
+    store = RemoteStore(remote.folder, replace(remote.manifest, location=location))
+    with pytest.raises(InvalidInput, match="fsspec can open"), store.held(store.shards[0]):
+        pass

@@ -1,0 +1,26 @@
+"""The engine contract on one machine: SQL by DuckDB, Python by processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.engines.source import Engines, Limits
+from tests.engines.contract import EngineContract
+from tests.engines.contract_stores import Stored
+from tests.engines.questions import PYTHON, SQL
+
+
+class TestSqlHere(EngineContract):
+    language = SQL
+
+    @classmethod
+    def open(cls, given: Stored, limits: Limits, request: pytest.FixtureRequest) -> Engines:
+        return Engines(given.store, limits)
+
+
+class TestPythonHere(EngineContract):
+    language = PYTHON
+
+    @classmethod
+    def open(cls, given: Stored, limits: Limits, request: pytest.FixtureRequest) -> Engines:
+        return Engines(given.store, limits)

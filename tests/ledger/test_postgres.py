@@ -1,0 +1,244 @@
+"""The ledger in Postgres keeps the contract; and what holds for it alone."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import weakref
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from holdfast.errors import Damaged, InvalidInput
+from holdfast.ledger import Ledger, Witness, check_against
+from holdfast.ledger.postgres import PostgresLedger, statements
+from tests.ledger.contract import HOLDOUT, A, LedgerContract
+from tests.ledger.postgres_tests import connect, note
+from tools.postgres import PostgresServer, postgres_server
+
+pytestmark = pytest.mark.cluster
+
+
+class TestPostgresLedger(LedgerContract):
+    @pytest.fixture(autouse=True)
+    def _database(self, database: str) -> None:
+        self.url = database
+
+    def create(self, folder: Path) -> Ledger:
+        return PostgresLedger.create(self.url, HOLDOUT, {"plan": 1})
+
+    def reopen(self, folder: Path) -> Ledger:
+        return PostgresLedger.open(self.url, HOLDOUT)
+
+
+def damage(url: str, *commands: str) -> None:
+    """Change the tables as somebody with a shell would."""
+    with connect(url) as connection:
+        for command in commands:
+            connection.execute(command.encode())
+
+
+def test_several_holdouts_share_a_database(url: str) -> None:
+    """Writers of one do not wait for those of another, nor fail because of them."""
+    create, again = PostgresLedger.create, PostgresLedger.open
+    with create(url, "other", {"plan": 2}) as other, again(url, HOLDOUT) as ledger:
+        with ledger.begin() as one, other.begin() as two, create(url, "third", {}) as third:
+            one.append("noted", {"who": 1})
+            two.append("noted", {"who": 2})
+            note(third)
+        assert ledger.verify().number == 5
+        assert other.verify().number == 2
+        assert [row.body for row in other.rows()] == [{"plan": 2}, {"who": 2}]
+    with pytest.raises(InvalidInput, match="no ledger yet"):
+        PostgresLedger.create(url, "other", {})
+    with pytest.raises(InvalidInput, match="holdout"):
+        PostgresLedger.create(url, "'; DROP TABLE", {})
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "UPDATE holdfast.ledger SET body = '{}' WHERE number = 2",
+        "DELETE FROM holdfast.ledger WHERE number = 4",
+        "TRUNCATE holdfast.ledger",
+        "INSERT INTO holdfast.ledger SELECT holdout, 9, version, kind, at, question, request, "
+        "body, previous, digest FROM holdfast.ledger LIMIT 1",
+        "INSERT INTO holdfast.ledger SELECT 'other', number + 1, version, kind, at, question, "
+        "request, body, previous, digest FROM holdfast.ledger LIMIT 1",
+        "INSERT INTO holdfast.ledger SELECT * FROM holdfast.ledger WHERE number = 2 "
+        "ON CONFLICT (holdout, number) DO UPDATE SET body = '{}'",
+    ],
+)
+def test_postgres_itself_refuses_changes(url: str, command: str) -> None:
+    with pytest.raises(psycopg.errors.RaiseException, match="append-only"):
+        damage(url, command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "UPDATE holdfast.ledger SET body = '{}' WHERE number = 2",
+        "UPDATE holdfast.ledger SET question = 'aa' WHERE number = 2",
+        "UPDATE holdfast.ledger SET kind = 'waived' WHERE number = 2",
+        "UPDATE holdfast.ledger SET digest = previous WHERE number = 4",
+        "DELETE FROM holdfast.ledger WHERE number = 2",
+        "DELETE FROM holdfast.ledger WHERE number = 1",
+        "UPDATE holdfast.ledger SET holdout = 'another'",
+        "DELETE FROM holdfast.format",
+        "DROP TABLE holdfast.ledger",
+    ],
+)
+def test_changes_behind_the_triggers_are_noticed(url: str, command: str) -> None:
+    off, on = ("SET session_replication_role = replica", "SET session_replication_role = origin")
+    damage(url, off, command, on)
+    for use in ("verify", "rows"):
+        with pytest.raises((Damaged, InvalidInput)), PostgresLedger.open(url, HOLDOUT) as ledger:
+            getattr(ledger, use)()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "DROP TRIGGER ledger_change ON holdfast.ledger",
+        "ALTER TABLE holdfast.ledger DISABLE TRIGGER ledger_insert",
+        "DROP INDEX holdfast.answers",
+        "ALTER TABLE holdfast.ledger SET UNLOGGED",
+        "CREATE OR REPLACE FUNCTION holdfast.refuse() RETURNS trigger LANGUAGE plpgsql "
+        "AS 'BEGIN RETURN NULL; END'",
+    ],
+)
+def test_tables_that_are_not_as_they_were_made_are_noticed(url: str, command: str) -> None:
+    damage(url, command)
+    with (
+        PostgresLedger.open(url, HOLDOUT) as ledger,
+        pytest.raises(Damaged, match="tables and triggers"),
+    ):
+        ledger.verify()
+
+
+def test_an_older_backup_put_back_is_noticed(
+    postgres: PostgresServer, url: str, tmp_path: Path
+) -> None:
+    name = url.rpartition("/")[2]
+    witness, copy = Witness(tmp_path / "state"), tmp_path / "copy"
+    postgres.dump(name, copy)
+    with PostgresLedger.open(url, HOLDOUT) as ledger:
+        note(ledger)
+        witness.see(ledger.head())
+        postgres.restore(name, copy)
+        for use in ("rows", "head", "verify"):  # by the process that has seen more
+            with pytest.raises(Damaged, match="as seen before"):
+                getattr(ledger, use)()
+        with pytest.raises(Damaged, match="as seen before"):
+            note(ledger)
+    seen = witness.last(HOLDOUT)
+    assert seen is not None
+    with PostgresLedger.open(url, HOLDOUT) as ledger:  # and by one that has not
+        assert ledger.verify().number == 4  # by itself an older copy is sound
+        with pytest.raises(Damaged, match="older copy"):
+            check_against(ledger, seen)
+        note(ledger)
+        with pytest.raises(Damaged, match="another history"):
+            check_against(ledger, seen)
+
+
+def test_a_server_that_does_not_wait_for_its_disk_is_refused() -> None:
+    with postgres_server(fsync="off") as careless:
+        with pytest.raises(OSError, match=r"does not wait for its disk \(fsync off") as caught:
+            PostgresLedger.create(careless.url(), HOLDOUT, {})
+        assert caught.value.errno == errno.ENOTSUP
+        assert careless.command("SELECT to_regclass('holdfast.ledger')").strip() == ""
+
+
+def test_commits_wait_for_the_disk_whatever_the_role_says(
+    postgres: PostgresServer, url: str
+) -> None:
+    name = url.rpartition("/")[2]
+    for setting in ("synchronous_commit = off", "statement_timeout = 200"):
+        postgres.command(f"ALTER DATABASE {name} SET {setting}")
+    with PostgresLedger.open(url, HOLDOUT) as ledger, ledger._reaching() as session:
+        assert session.one("SHOW synchronous_commit") == "on"
+        session.all("SELECT pg_sleep(0.3)")
+    postgres.command(f"ALTER DATABASE {name} SET synchronous_commit = remote_apply")
+    with PostgresLedger.open(url, HOLDOUT) as ledger, ledger._reaching() as session:
+        assert session.one("SHOW synchronous_commit") == "remote_apply"
+
+
+def test_a_database_of_another_encoding_is_refused(postgres: PostgresServer) -> None:
+    postgres.command("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0")
+    with pytest.raises(OSError, match="encoding of the database is LATIN1"):
+        PostgresLedger.create(postgres.url("latin"), HOLDOUT, {})
+
+
+def test_a_writer_past_the_lock_writes_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number that follows the head is given once, whoever asks for it."""
+    whole = statements.begin(HOLDOUT)
+    begin, _, head = whole.split("; ")
+    monkeypatch.setattr(statements, "begin", lambda holdout: f"{begin}; {head}")
+    with PostgresLedger.open(url, HOLDOUT) as ledger, PostgresLedger.open(url, HOLDOUT) as other:
+
+        def late() -> None:
+            with ledger.begin() as transaction:
+                note(other)
+                transaction.append("noted", {"late": True})
+
+        with pytest.raises(OSError, match="wrote first") as caught:
+            late()
+        assert caught.value.errno == errno.EAGAIN
+        assert ledger.verify() == other.head()
+        assert ledger.verify().number == 5
+        note(ledger)  # and goes on
+
+
+def test_a_writer_waits_for_another_and_not_for_ever(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PostgresLedger, "patience", 0.2)
+    with PostgresLedger.open(url, HOLDOUT) as ledger, PostgresLedger.open(url, HOLDOUT) as other:
+        with other.begin() as transaction:
+            with pytest.raises(TimeoutError, match=r"for more than 0\.2 seconds"):
+                note(ledger)
+            assert len(ledger.rows()) == 4  # readers do not wait
+            transaction.append("noted", {})
+        note(ledger)
+        assert ledger.verify().number == 6
+
+
+def test_many_rows_in_one_transaction(url: str) -> None:
+    with PostgresLedger.open(url, HOLDOUT) as ledger:
+        for count in (1, 99, 100, 101, 250):
+            with ledger.begin() as transaction:
+                for i in range(count):
+                    row = transaction.append("noted", {"i": i, "text": "100 %s; 'quoted' \\"})
+            assert ledger.rows()[-1] == row
+        assert ledger.verify().number == 4 + 551
+        assert [row.number for row in ledger.rows(after=4, limit=3)] == [5, 6, 7]
+
+
+def test_lookups_use_their_indexes(url: str) -> None:
+    with connect(url) as connection:
+        connection.execute("SET enable_seqscan = off")  # of a few rows it would be quicker
+        for statement, values, index in (
+            (statements.SELECT_RECORDED, (HOLDOUT, [A, "bb"]), "answers"),
+            (statements.SELECT_REQUESTED, (HOLDOUT, [A, "bb"]), "requests"),
+            (statements.SELECT_HEAD, (HOLDOUT,), "ledger_pkey"),
+            (statements.SELECT_AFTER, (HOLDOUT, 3), "ledger_pkey"),
+        ):
+            plan = connection.execute(f"EXPLAIN {statement}".encode(), values).fetchall()
+            assert f"{index} " in "\n".join(line for (line,) in plan)
+
+
+def test_a_ledger_that_nobody_holds_is_freed_at_once(url: str) -> None:
+    gc.disable()
+    try:
+        ledger = PostgresLedger.open(url, HOLDOUT)
+        with ledger.lock("a"):
+            note(ledger)
+        assert len(ledger.rows()) == 5
+        assert ledger.recorded(A) is None
+        held = weakref.ref(ledger)
+        del ledger
+        assert held() is None
+    finally:
+        gc.enable()

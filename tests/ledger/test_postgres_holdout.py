@@ -1,0 +1,105 @@
+"""Holdouts whose ledger is in Postgres: the same questions, through the same door."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import holdfast as hf
+from holdfast.holdout import check_holdout
+from holdfast.ledger.postgres import PostgresLedger
+from holdfast.report import report_html
+from tests.ledger.postgres_tests import cut, together
+
+pytestmark = pytest.mark.cluster
+
+GRID = hf.grid(0, 1, points=21)
+
+
+@pytest.fixture
+def holdout(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[hf.Holdout]:
+    monkeypatch.setenv("HOLDFAST_STATE", str(tmp_path / "state"))
+    table = pd.DataFrame({"x": np.random.default_rng(5).random(4_000)})
+    plan = hf.plan(queries=20, grid=21, tail=0.25)
+    with hf.Holdout.create(tmp_path / "a.holdfast", table, plan, ledger=database) as holdout:
+        yield holdout
+
+
+def ledger_of(holdout: hf.Holdout) -> PostgresLedger:
+    ledger = holdout.door.ledger
+    assert isinstance(ledger, PostgresLedger)
+    return ledger
+
+
+def kinds(holdout: hf.Holdout) -> list[str]:
+    return [row.kind for row in ledger_of(holdout).rows()]
+
+
+def test_it_is_asked_opened_checked_and_reported_like_any_other(holdout: hf.Holdout) -> None:
+    answer = holdout.ask("avg(x)", grid=GRID)
+    with hf.Holdout.open(holdout.path) as again:
+        assert again.ask("avg(x)", grid=GRID).receipt == answer.receipt
+    assert check_holdout(holdout.path, str(answer.receipt)).passed
+    assert "avg(x)" in report_html(holdout.path)
+    assert not (holdout.path / "ledger.sqlite").exists()
+
+
+def test_lost_in_the_middle_of_a_draw_the_price_stays_and_a_retry_is_answered(
+    holdout: hf.Holdout,
+) -> None:
+    def lose(*_: Any) -> None:
+        if "reserved" in kinds(holdout):  # and not on the open blocks before
+            cut(ledger_of(holdout))
+
+    with pytest.raises(ConnectionResetError, match="same key"):
+        holdout.ask("avg(x)", grid=GRID, request="k", progress=lose)
+    assert kinds(holdout) == ["created", "reserved"]
+    answer = holdout.ask("avg(x)", grid=GRID, request="k")
+    assert not answer.cached
+    assert kinds(holdout) == ["created", "reserved", "reserved", "recorded"]
+    assert holdout.ask("avg(x)", grid=GRID, request="k").value == answer.value
+    assert check_holdout(holdout.path).passed
+
+
+def test_processes_that_ask_the_same_at_once_get_one_answer(holdout: hf.Holdout) -> None:
+    program = """
+import sys
+import holdfast as hf
+with hf.Holdout.open(sys.argv[1]) as holdout:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for i in range(6):
+        answer = holdout.ask(f"avg(x) + 0 * {i}", grid=hf.grid(0, 1, points=21))
+        print(answer.receipt, flush=True)
+"""
+    asking = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(holdout.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    told = together(*asking)
+    assert len(set(told)) == 1
+    assert kinds(holdout).count("recorded") == 6
+    assert kinds(holdout).count("reserved") == 6
+
+
+def test_a_database_that_cannot_be_reached_ends_the_creation_before_the_data_are_read(
+    tmp_path: Path,
+) -> None:
+    plan = hf.plan(queries=20, grid=21, tail=0.25)
+    nowhere = "postgresql://127.0.0.1:1/none"
+    with pytest.raises(ConnectionRefusedError):
+        hf.Holdout.create(tmp_path / "a", tmp_path / "no-such.parquet", plan, ledger=nowhere)
+    assert list(tmp_path.iterdir()) == []

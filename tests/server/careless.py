@@ -1,0 +1,42 @@
+"""`careless.py MISTAKE serve …`: a server with a mistake. The campaign must find every one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from holdfast.cli import main
+from holdfast.holdout.door import Door
+from holdfast.ledger.postgres import names, sessions
+from holdfast.ledger.rows import Row
+
+
+def hasty() -> None:
+    """Answers leave before the disk has them: Postgres writes them some time later."""
+    sessions._WAIT_FOR_THE_DISK = "SELECT set_config('synchronous_commit', 'off', false)"
+
+
+def alone() -> None:
+    """Names are held against the threads of this server only: two draw for the same question."""
+    names._take = lambda session, keys: keys
+
+
+def forgetful() -> None:
+    """What other servers have charged after the start is not counted."""
+    catch_up = Door._catch_up
+
+    def once(self: Door, rows: list[Row]) -> None:
+        if self._books.number == 0:
+            catch_up(self, rows)
+
+    Door._catch_up = once  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    mistakes: dict[str, Callable[[], None]] = {
+        "alone": alone,
+        "forgetful": forgetful,
+        "hasty": hasty,
+    }
+    mistakes[sys.argv.pop(1)]()
+    main()

@@ -1,0 +1,1 @@
+"""Growth: what creation and questions cost as the rows grow, by a model and by measurement."""
