@@ -116,7 +116,8 @@ screenshots: setup browser  ## Take the pictures of the page anew
 
 campaign-cluster: setup postgres  ## Kill servers and Postgres 100 times, create and ask up to 10⁸ rows; an hour, 20 GB of disk
 	$(BIN)/python -m tools.crash.cluster --kills 100 --requests 20000 --output docs/explanation/crash-results-postgres.md
-	$(BIN)/python -m tools.growth --sizes 1e6 1e7 1e8 --folder .cache --output docs/explanation/growth-results.md
+	mkdir -p .scratch
+	$(BIN)/python -m tools.growth --sizes 1e6 1e7 1e8 --folder .scratch --output docs/explanation/growth-results.md
 
 support: setup postgres  ## Write the table of what each engine and ledger does, from the tests they pass
 	$(BIN)/python -m tools.support_table
@@ -135,5 +136,5 @@ lock:  ## Pin the dependencies again (needs uv)
 	tools/lock.sh
 
 clean:  ## Remove everything that can be made again
-	rm -rf $(VENV) $(BENCH) $(DIST) dist docs/reference/api site .cache .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(BENCH) $(DIST) dist docs/reference/api site .cache .scratch .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -28,7 +28,7 @@ PIECE = 10**6  # rows written at once
 @functools.cache
 def scratch() -> Path:
     """A folder on the disk of the project: that of the system may be no disk at all."""
-    parent = ROOT / ".cache"
+    parent = ROOT / ".scratch"  # not .cache: `make docs` empties that
     parent.mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="benchmarks-", dir=parent))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -33,6 +33,7 @@ class Held:
         self.reached = threading.Semaphore(0)  # commits that wait
         self._go_on = threading.Semaphore(0)
         self.fails: BaseException | None = None
+        self.fails_late: BaseException | None = None  # when all is committed
         begin = door.ledger.begin
 
         @contextmanager
@@ -43,6 +44,8 @@ class Held:
                 assert self._go_on.acquire(timeout=30)
                 if self.fails is not None:
                     raise self.fails
+            if self.fails_late is not None:
+                raise self.fails_late
 
         monkeypatch.setattr(door.ledger, "begin", held)
 
@@ -180,6 +183,21 @@ def test_an_interruption_of_the_leader_leaves_the_others_to_go_on(
     held.wait()
     held.commit()
     assert [futures[i].result(30) for i in (0, 2, 3)] == [2, 3, 4]
+    assert on_disk(holdout) == ["a", "b", "c"]
+
+
+def test_what_may_be_committed_is_not_done_again(holdout: Holdout, held: Held) -> None:
+    """The leader is interrupted after the commit: nobody can know, so everybody asks again."""
+    futures = held.crowd([noting("a"), noting("b"), noting("c")])
+    held.commit()
+    futures[0].result(30)
+    held.wait()
+    held.fails_late = KeyboardInterrupt()
+    held.commit()
+    with pytest.raises(KeyboardInterrupt):
+        futures[1].result(30)
+    with pytest.raises(InterruptedError, match="with the same key"):
+        futures[2].result(30)
     assert on_disk(holdout) == ["a", "b", "c"]
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import errno
+import json
+import logging
 
 import pytest
 from fastapi.testclient import TestClient
 
+from holdfast.errors import Damaged
 from holdfast.ledger import SqliteLedger
 from tests.server.conftest import auth
 
@@ -35,3 +38,45 @@ def test_whoever_asks_meanwhile_can_ask_again(
         assert "secret" not in reply.text
     again = client.post("/api/holdouts/study/ask", json=ASK, headers=headers)
     assert again.json()["cached"]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "kind"),
+    [
+        (RuntimeError("row 17 is 4711"), 500, "internal"),
+        (OSError(errno.EACCES, "row 17 is 4711"), 500, "internal"),
+        (Damaged("row 17", "4711", "none", "restore"), 500, "damaged"),
+        (TimeoutError("row 17 is 4711"), 503, "busy"),
+        (ConnectionResetError("row 17 is 4711"), 503, "busy"),
+        (InterruptedError("row 17 is 4711"), 503, "busy"),
+    ],
+    ids=lambda each: type(each).__name__ if isinstance(each, Exception) else str(each),
+)
+def test_one_body_and_one_line_for_what_nobody_asked_for(
+    client: TestClient,
+    tokens: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    status: int,
+    kind: str,
+) -> None:
+    """On the short way and on the long one, which every other route goes too."""
+
+    def broken(_: SqliteLedger) -> None:
+        raise error
+
+    monkeypatch.setattr(logging.getLogger("holdfast.server"), "propagate", True)
+    caplog.set_level(logging.INFO, "holdfast.server")
+    monkeypatch.setattr(SqliteLedger, "_reach", broken)
+    body, headers = json.dumps(ASK), auth(tokens["analyst"])
+    for content in ("application/json", "application/json; charset=utf-8"):
+        caplog.clear()
+        typed = {**headers, "Content-Type": content}
+        reply = client.post("/api/holdouts/study/ask", content=body, headers=typed)
+        assert (reply.status_code, reply.json()["error"]["kind"]) == (status, kind)
+        assert "4711" not in reply.text
+        [line] = [record for record in caplog.records if record.getMessage() == "request"]
+        facts = line.facts  # type: ignore[attr-defined]
+        assert facts["error"].startswith(type(error).__name__)
+        assert "4711" not in json.dumps(facts)

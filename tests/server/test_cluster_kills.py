@@ -15,9 +15,9 @@ import pytest
 
 from tools.crash.cluster import shared
 from tools.crash.cluster_page import page
-from tools.crash.places import Setup, Strike
-from tools.crash.rush import rush
-from tools.crash.server import campaign
+from tools.crash.places import SHARED, Setup, Strike
+from tools.crash.rush import Rushed, rush
+from tools.crash.server import Results, campaign
 from tools.postgres import PostgresServer, postgres_server
 
 pytestmark = pytest.mark.cluster
@@ -33,20 +33,25 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
-def test_nothing_is_lost_and_nothing_given_away(postgres: PostgresServer) -> None:
-    setup = shared(postgres, BUDGET, CLIENTS)
-    rushed = rush(setup, CLIENTS, 400, BUDGET)
+def test_exactly_what_the_budget_pays_for_is_granted(postgres: PostgresServer) -> None:
+    rushed = rush(shared(postgres, BUDGET, CLIENTS), CLIENTS, 400, BUDGET)
     assert rushed.faults == []
     assert (rushed.granted, rushed.granted + rushed.free + rushed.refused) == (BUDGET, 400)
     assert rushed.refused > rushed.free > 0
-    killed = campaign(4, CLIENTS, setup)
+    text = page(rushed, Results(CLIENTS), "command", "2026-11-16", "15").replace("\n", " ")
+    assert "16 clients made 400 requests on a budget for 50 answers" in text
+
+
+def test_nothing_that_was_told_is_lost(postgres: PostgresServer) -> None:
+    killed = campaign(4, CLIENTS, shared(postgres, BUDGET, CLIENTS))
     assert killed.faults == []
-    assert set(killed.struck.values()) == {1}
+    assert killed.struck == {strike.name: 1 for strike in SHARED}
     assert killed.answers > 4 * CLIENTS
     assert sum(killed.where.values()) == 4 * CLIENTS
-    text = page(rushed, killed, "command", "2026-11-16", "15")
+    nothing = Rushed(0, 0, 0, 0, 0, 0, 0, 0.0, [])
+    text = page(nothing, killed, "command", "2026-11-16", "15").replace("\n", " ")
     assert "No fault was found." in text
-    assert "16 clients made 400 requests on a budget for 50 answers" in text.replace("\n", " ")
+    assert "4 kills on 1 holdouts" in text
 
 
 def careless(postgres: PostgresServer, mistake: str) -> Setup:

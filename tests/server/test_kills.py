@@ -6,6 +6,7 @@ The campaign of 200 kills is `python -m tools.crash.server`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +17,10 @@ from holdfast.holdout import Holdout
 from holdfast.randomness import SeededEntropy
 from tests.holdout.plans import crowd
 from tests.holdout.tables import sealed, sources
+from tools.crash import cluster
 from tools.crash.promises import faults
-from tools.crash.rush import Call, inexact, rush_calls
-from tools.crash.server import campaign, page
+from tools.crash.rush import Call, Rushed, inexact, rush_calls
+from tools.crash.server import Results, campaign, page
 from tools.crash.serving import Told
 
 
@@ -121,3 +123,22 @@ def test_many_calls_of_a_rush_are_free() -> None:
     questions, keys = {question for question, _ in calls}, {key for _, key in calls}
     assert 500 < len(questions) < len(keys) - 100 < 750
     assert len({*calls}) == len(keys)  # a key names one question
+
+
+@pytest.mark.parametrize(("found", "status"), [([], 0), (["k1 has two answers"], 4)])
+def test_a_fault_of_two_servers_is_the_exit_status(
+    found: list[str], status: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rushed = Rushed(1, 1, 1, 1, 1, 0, 0, 0.0, found)
+    monkeypatch.setenv("HOLDFAST_STATE", str(tmp_path))  # main has another one
+    monkeypatch.setattr(cluster, "postgres_server", lambda: nullcontext(_NoPostgres()))
+    monkeypatch.setattr(cluster, "rush", lambda *_: rushed)
+    monkeypatch.setattr(cluster, "campaign", lambda *_: Results(1))
+    output = tmp_path / "page.md"
+    assert cluster.main(["--output", str(output)]) == status
+    assert all(f"**{fault}**" in output.read_text("utf-8") for fault in found)
+
+
+class _NoPostgres:
+    def command(self, _: str) -> str:
+        return "15.18 (Debian)"

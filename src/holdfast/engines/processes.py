@@ -40,7 +40,7 @@ _PIECE = 2**20
 _TICK = 0.2  # seconds
 _KEPT_VARIABLES = (
     *("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV"),
-    *("HOLDFAST_CACHE", "XDG_CACHE_HOME"),  # where shards are that were fetched
+    *("HOLDFAST_SHARDS", "XDG_CACHE_HOME"),  # where shards are that were fetched
 )
 _KEPT_PREFIXES = ("LC_", "PYTHON")
 _PR_SET_PDEATHSIG = 1

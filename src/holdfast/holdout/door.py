@@ -15,6 +15,7 @@ the answer unseen. Asked again, the question is drawn anew and charged again: no
 
 from __future__ import annotations
 
+import errno
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -142,6 +143,10 @@ class Door(Renewed):
             for job in jobs:
                 job.reopen()
             if not isinstance(error, Exception):  # an interruption of the thread that leads
+                if doing is None:  # perhaps after the commit: nothing may be done again
+                    message = "It was interrupted; ask again, with the same key"
+                    for job in jobs:
+                        job.fail(InterruptedError(errno.EINTR, message))
                 raise
             for job in jobs if doing is None else [doing]:
                 job.fail(error)

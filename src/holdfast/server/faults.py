@@ -16,13 +16,13 @@ from holdfast.errors import Damaged, Exhausted, HoldfastError, Infeasible, Inval
 from holdfast.holdout.phrasing import VERBS
 
 __all__ = [
-    "FORESEEN",
     "STATUS",
     "Fault",
     "add_handlers",
     "document_errors",
     "fault_of",
     "fault_response",
+    "is_news",
 ]
 
 STATUS = {
@@ -55,8 +55,12 @@ class Fault(Exception):
         super().__init__(message)
 
 
-FORESEEN = (Fault, HoldfastError, TimeoutError)  # errors that have words of their own
-_AWAY = (BlockingIOError, ConnectionError)  # of a ledger's database, or a cluster; logged in full
+_AWAY = (BlockingIOError, ConnectionError, InterruptedError)  # of a database, or a cluster
+
+
+def is_news(error: BaseException) -> bool:
+    """Whether the log must tell of it: it is no answer to what somebody asked."""
+    return isinstance(error, Damaged) or not isinstance(error, Fault | HoldfastError)
 
 
 def fault_of(error: BaseException) -> tuple[str, dict[str, Any]]:
@@ -101,6 +105,8 @@ def add_handlers(app: FastAPI) -> None:
     """Give every error of the app its body."""
 
     async def told(request: Request, error: Exception) -> JSONResponse:
+        if is_news(error):
+            request.scope["holdfast_error"] = error
         kind, facts = fault_of(error)
         return fault_response(kind, facts, _request_id(request), getattr(error, "wait", None))
 
@@ -118,7 +124,7 @@ def add_handlers(app: FastAPI) -> None:
         message = messages.get(kind, "The request could not be read.")
         return fault_response(kind, {"message": message}, _request_id(request))
 
-    for kind in (*FORESEEN, *_AWAY):
+    for kind in (Fault, HoldfastError, Exception):
         app.add_exception_handler(kind, told)
     app.add_exception_handler(RequestValidationError, malformed)
     app.add_exception_handler(HTTPException, plain)

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast.server.faults import FORESEEN, Fault, fault_of, fault_response
+from holdfast.server.faults import Fault, fault_of, fault_response, is_news
 from holdfast.server.settings import Settings, is_loopback
 
 __all__ = ["PAGE_POLICY", "Reception"]
@@ -75,7 +75,6 @@ class _Visit:
         self._refused: Fault | None = None
         self._whole = False
         self._status = 0
-        self._error: BaseException | None = None
         scope["holdfast_start"] = self._start
 
     async def handle(self, app: ASGIApp, settings: Settings) -> None:
@@ -87,8 +86,8 @@ class _Visit:
             if self._refused is not None:
                 raise self._refused
         except Exception as error:
-            if not isinstance(error, FORESEEN):  # nothing may be shown that depends on the data
-                self._error = error
+            if self._refused is None and is_news(error):  # nothing of it may be shown
+                self._scope["holdfast_error"] = error
             await self._tell(self._refused or error)
 
     def _check(self, headers: MutableMapping[bytes, bytes], settings: Settings) -> None:
@@ -159,8 +158,8 @@ class _Visit:
             "seconds": round(time.monotonic() - self._start, 4),
             **self._scope.get("holdfast_facts", {}),
         }
-        if self._error is not None:
-            facts["error"] = _where(self._error)
+        if "holdfast_error" in self._scope:
+            facts["error"] = _where(self._scope["holdfast_error"])
         return facts
 
 

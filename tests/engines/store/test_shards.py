@@ -15,7 +15,7 @@ from holdfast.engines.opening import open_store
 from holdfast.engines.source import Engines, EngineSource
 from holdfast.engines.sql import sql_estimator
 from holdfast.engines.store import BlockStore, Manifest, Shard
-from holdfast.engines.store.remote import CACHE, CACHE_BYTES, RemoteStore
+from holdfast.engines.store.remote import SHARDS, SHARDS_BYTES, RemoteStore
 from holdfast.errors import Damaged, InvalidInput
 from tests.engines.store.tables import written
 from tools.shards import sharded
@@ -42,7 +42,7 @@ def remote(
     stores: tuple[BlockStore, BlockStore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> RemoteStore:
     """The same behind a URL, with a cache of its own."""
-    monkeypatch.setenv(CACHE, str(tmp_path / "cache"))
+    monkeypatch.setenv(SHARDS, str(tmp_path / "cache"))
     manifest = replace(stores[1].manifest, location=f"file://{stores[1].folder}")
     (tmp_path / "open.parquet").write_bytes((stores[1].folder / "open.parquet").read_bytes())
     store = open_store(tmp_path, manifest)
@@ -149,13 +149,13 @@ def test_the_cache_is_bounded_but_for_what_is_held(
 ) -> None:
     one, two, three, _ = remote.shards
     sizes = {file.name: file.bytes for file in remote.manifest.files}
-    monkeypatch.setenv(CACHE_BYTES, str(sizes[two.name] + sizes[three.name]))
+    monkeypatch.setenv(SHARDS_BYTES, str(sizes[two.name] + sizes[three.name]))
     with remote.held(two):
         with remote.held(one):
             pass
         with remote.held(three):  # the first goes, though the second was used before it
             assert set(_cached(remote)) == {remote.place(each).name for each in (two, three)}
-    monkeypatch.setenv(CACHE_BYTES, "much")
+    monkeypatch.setenv(SHARDS_BYTES, "much")
     with pytest.raises(InvalidInput, match="number of bytes"), remote.held(one):
         pass
 
@@ -177,7 +177,7 @@ def test_what_is_not_as_it_was_written_is_never_kept(
     monkeypatch: pytest.MonkeyPatch,
     damage: str,
 ) -> None:
-    monkeypatch.setenv(CACHE, str(tmp_path / "cache"))
+    monkeypatch.setenv(SHARDS, str(tmp_path / "cache"))
     several = sharded(stores[0], tmp_path / "s", CUTS)
     location = f"file://{several.folder}"
     store = open_store(tmp_path, replace(several.manifest, location=location))

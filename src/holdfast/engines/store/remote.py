@@ -1,6 +1,6 @@
 """A store whose shards are elsewhere, under any URL that fsspec knows, and are fetched when needed.
 
-    s3://…/shards/00017.parquet ──▶ CACHE/<sha256>.parquet, and beside it <sha256>.lock
+    s3://…/shards/00017.parquet ──▶ <sha256>.parquet in a folder here, and beside it <sha256>.lock
 
 A shard is named by its hash, so that it is what it was written as or is not there. Whoever reads it
 holds its lock; to make room, those go first that nobody holds and nobody has used for longest.
@@ -22,10 +22,10 @@ from holdfast.engines.store.reader import BlockStore
 from holdfast.engines.store.verified import verify_once
 from holdfast.errors import Damaged, InvalidInput
 
-__all__ = ["CACHE", "CACHE_BYTES", "RemoteStore", "file_system"]
+__all__ = ["SHARDS", "SHARDS_BYTES", "RemoteStore", "file_system"]
 
-CACHE = "HOLDFAST_CACHE"
-CACHE_BYTES = "HOLDFAST_CACHE_BYTES"
+SHARDS = "HOLDFAST_SHARDS"
+SHARDS_BYTES = "HOLDFAST_SHARDS_BYTES"
 _USUAL_BYTES = 50 * 2**30
 _PIECE = 2**22  # bytes read at once
 _RESTORE = "Put the file back as it was; answers from another one would not be certified."
@@ -136,19 +136,19 @@ def _private(file: Path) -> int:
 
 
 def _cache_folder() -> Path:
-    """`$HOLDFAST_CACHE`, else `$XDG_CACHE_HOME/holdfast`, else `~/.cache/holdfast`; mode 0700."""
-    own, shared = os.environ.get(CACHE), os.environ.get("XDG_CACHE_HOME")
+    """`$HOLDFAST_SHARDS`, else `holdfast/shards` in `$XDG_CACHE_HOME` or `~/.cache`; mode 0700."""
+    own, shared = os.environ.get(SHARDS), os.environ.get("XDG_CACHE_HOME")
     usual = Path(shared) if shared and Path(shared).is_absolute() else Path.home() / ".cache"
-    folder = Path(own).expanduser() if own else usual / "holdfast"
+    folder = Path(own).expanduser() if own else usual / "holdfast" / "shards"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder.resolve()
 
 
 def _make_room(folder: Path, needed: int) -> None:
     """Remove what was used longest ago and is not held, until so many bytes more may be kept."""
-    given = os.environ.get(CACHE_BYTES, str(_USUAL_BYTES))
+    given = os.environ.get(SHARDS_BYTES, str(_USUAL_BYTES))
     if not given.isdigit():
-        raise InvalidInput(CACHE_BYTES, given, "a number of bytes")
+        raise InvalidInput(SHARDS_BYTES, given, "a number of bytes")
     limit = int(given)
     kept = {file: file.stat().st_size for file in folder.glob("*.parquet")}
     total = sum(kept.values()) + needed
