@@ -34,6 +34,8 @@ def test_without_a_url_it_is_a_file(tmp_path: Path) -> None:
         assert ledger.rows()[0].body == {"plan": 1}
     with pytest.raises(InvalidInput, match=r"The ledger of this holdout is ledger\.sqlite"):
         open_ledger(tmp_path, "postgresql://127.0.0.1/elsewhere")
+    with pytest.raises(InvalidInput, match=r"got 'postgresql://…'\."):
+        open_ledger(tmp_path, "postgresql://me:sesame@127.0.0.1/elsewhere")
 
 
 def test_a_folder_without_a_ledger(tmp_path: Path) -> None:
@@ -48,11 +50,25 @@ def test_two_ledgers_are_two_histories(tmp_path: Path) -> None:
         open_ledger(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"ledger": "x", "holdout": "../x"}', "\x00"])
-def test_an_address_that_says_nothing(tmp_path: Path, text: str) -> None:
-    (tmp_path / ADDRESS).write_text(text)
-    with pytest.raises(Damaged, match="Put back the copy"):
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b'{"ledger": "x", "holdout": "../x"}',
+        b"\x00",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"ledger": "postgresql://me:sesame@x/y", "holdout"',
+    ],
+    ids=range(8),
+)
+def test_an_address_that_says_nothing(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / ADDRESS).write_bytes(content)
+    with pytest.raises(Damaged, match="Put back the copy") as caught:
         open_ledger(tmp_path)
+    assert "sesame" not in str(caught.value)
 
 
 @pytest.mark.parametrize("url", ["", "ledger.sqlite", "mysql://host/db", "postgres:db", 5])
@@ -71,6 +87,19 @@ def test_what_is_no_address(tmp_path: Path, url: str) -> None:
         "postgresql://127.0.0.1:1/db?sslpassword=sesame",
         "postgresql://me:ses/ame@127.0.0.1:port/db?password=sesame",
         "postgresql://me:sesame@127.0.0.1:1/db?nonsense=1",
+        "postgresql+psycopg://me:sesame@127.0.0.1:1/db",
+        "POSTGRESQL://me:sesame@127.0.0.1:1/db",
+        " postgresql://me:sesame@127.0.0.1:1/db",
+        "host=127.0.0.1 port=1 password=sesame",
+        "postgresql://127.0.0.1:1/db?password=se@same",
+        "postgresql://127.0.0.1:1/db?pass%77ord=sesame",
+        "postgresql://127.0.0.1:1/db?PASSWORD=sesame",
+        "postgresql://127.0.0.1:1/db?oauth_client_secret=sesame",
+        "postgresql://127.0.0.1:1/db?scram_client_key=sesame",
+        "postgresql://127.0.0.1:1/db?scram_server_key=sesame",
+        "postgresql://me:ses\name@127.0.0.1:1/db",
+        "postgresql://me:1/sesame@127.0.0.1:1/db",
+        "postgresql://me:se@same@127.0.0.1:1/db",
     ],
 )
 def test_a_password_is_neither_stored_nor_shown(tmp_path: Path, url: str) -> None:
@@ -80,8 +109,9 @@ def test_a_password_is_neither_stored_nor_shown(tmp_path: Path, url: str) -> Non
     assert "ame" not in shown.replace("name", "")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / ADDRESS).write_text(json.dumps({"ledger": url, "holdout": HOLDOUT}))
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput) as caught:
         open_ledger(tmp_path)
+    assert "ame" not in str(caught.value).replace("name", "")
 
 
 def test_a_database_that_cannot_be_reached(tmp_path: Path) -> None:

@@ -106,6 +106,27 @@ def test_changes_behind_the_triggers_are_noticed(url: str, command: str) -> None
         "ALTER TABLE holdfast.ledger SET UNLOGGED",
         "CREATE OR REPLACE FUNCTION holdfast.refuse() RETURNS trigger LANGUAGE plpgsql "
         "AS 'BEGIN RETURN NULL; END'",
+        "ALTER FUNCTION holdfast.follow() SECURITY DEFINER",
+        "ALTER FUNCTION holdfast.follow() SET search_path = public",
+        "CREATE RULE swallow AS ON INSERT TO holdfast.ledger DO INSTEAD NOTHING",
+        "CREATE RULE copy AS ON UPDATE TO holdfast.format DO ALSO NOTHING",
+        "ALTER TABLE holdfast.ledger ENABLE ROW LEVEL SECURITY",
+        "CREATE POLICY later ON holdfast.ledger USING (number > 2)",
+        "CREATE TABLE public.child () INHERITS (holdfast.ledger)",
+        "CREATE OR REPLACE TRIGGER ledger_insert BEFORE INSERT ON holdfast.ledger "
+        "FOR EACH ROW WHEN (NEW.number < 9) EXECUTE FUNCTION holdfast.follow()",
+        "CREATE OR REPLACE TRIGGER ledger_change BEFORE UPDATE OF kind OR DELETE OR TRUNCATE "
+        "ON holdfast.ledger FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse()",
+        "CREATE TRIGGER more BEFORE UPDATE ON holdfast.format "
+        "FOR EACH ROW EXECUTE FUNCTION holdfast.refuse()",
+        "DROP INDEX holdfast.answers; CREATE INDEX answers ON holdfast.ledger (question)",
+        "ALTER TABLE holdfast.ledger ADD CHECK (number < 9)",
+        "ALTER TABLE holdfast.ledger DROP CONSTRAINT ledger_pkey; "
+        "CREATE UNIQUE INDEX ledger_pkey ON holdfast.ledger (holdout, number)",
+        "ALTER TABLE holdfast.ledger ALTER question SET DEFAULT 'aa'",
+        "ALTER TABLE holdfast.ledger ALTER body DROP NOT NULL",
+        "ALTER TABLE holdfast.ledger ADD more int",
+        "ALTER TABLE holdfast.ledger ALTER version TYPE bigint",
     ],
 )
 def test_tables_that_are_not_as_they_were_made_are_noticed(url: str, command: str) -> None:
@@ -115,6 +136,29 @@ def test_tables_that_are_not_as_they_were_made_are_noticed(url: str, command: st
         pytest.raises(Damaged, match="tables and triggers"),
     ):
         ledger.verify()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "CREATE RULE swallow AS ON INSERT TO holdfast.ledger DO INSTEAD NOTHING",
+        "CREATE OR REPLACE FUNCTION holdfast.follow() RETURNS trigger LANGUAGE plpgsql "
+        "AS 'BEGIN RETURN NULL; END'",
+    ],
+)
+@pytest.mark.parametrize("count", [1, 150])
+def test_rows_that_are_swallowed_are_not_acknowledged(url: str, command: str, count: int) -> None:
+    damage(url, command)
+    with PostgresLedger.open(url, HOLDOUT) as ledger:
+
+        def write() -> None:
+            with ledger.begin() as transaction:
+                for _ in range(count):
+                    transaction.append("noted", {})
+
+        with pytest.raises(Damaged, match="all rows to be inserted"):
+            write()
+        assert ledger.head().number == 4
 
 
 def test_an_older_backup_put_back_is_noticed(

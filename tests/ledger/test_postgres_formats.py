@@ -15,7 +15,7 @@ from holdfast.ledger.postgres import statements as sql
 from holdfast.ledger.postgres.sessions import Session
 from holdfast.ledger.rows import genesis
 from tests.ledger.contract import HOLDOUT
-from tests.ledger.postgres_tests import connect, note
+from tests.ledger.postgres_tests import connect, cut, note
 
 pytestmark = pytest.mark.cluster
 
@@ -125,7 +125,8 @@ def test_nothing_is_migrated_under_a_process_that_is_connected(
         ledger.close()
         PostgresLedger.open(url, HOLDOUT, steps=newer).close()
         monkeypatch.setattr(sql, "FORMAT", 1)
-        with pytest.raises(InvalidInput, match="newer Holdfast"):  # as the older one would
+        # As the older one would. Whoever asks has made no mistake, and is told of no address.
+        with pytest.raises(ConnectionRefusedError, match="newer Holdfast"):
             ledger.rows()
 
 
@@ -150,6 +151,22 @@ def test_a_database_without_ledgers_and_one_without_this_ledger(database: str) -
     PostgresLedger.create(database, "another", {}).close()
     with pytest.raises(InvalidInput, match=f"the database of holdout {HOLDOUT}"):
         PostgresLedger.open(database, HOLDOUT)
+
+
+def test_tables_that_are_gone_are_no_fault_of_whoever_asks(url: str) -> None:
+    with PostgresLedger.open(url, HOLDOUT) as ledger:
+        cut(ledger)
+        with connect(url) as connection:
+            connection.execute("DROP SCHEMA holdfast CASCADE")
+        with pytest.raises(ConnectionRefusedError, match="not as it was"):
+            note(ledger)
+
+
+def test_tables_are_made_whatever_transactions_are_by_default(database: str) -> None:
+    url = f"{database}?options=-c%20default_transaction_read_only%3Don"
+    with PostgresLedger.create(url, HOLDOUT, {}) as ledger:
+        note(ledger)
+        assert ledger.verify().number == 2
 
 
 def test_several_that_create_at_once_make_the_tables_once(database: str) -> None:

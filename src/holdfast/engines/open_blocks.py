@@ -18,7 +18,8 @@ class OpenBlocks(BlockStore):
 
     @property
     def shards(self) -> tuple[Shard, ...]:
-        return (Shard(OPEN_FILE, 0, self.blocks, self.manifest.block_rows),)
+        rest = self.manifest.leftover_units > 0  # a last block that is not whole
+        return (Shard(OPEN_FILE, 0, self.blocks + rest, self.manifest.block_rows),)
 
 
 def open_blocks(store: BlockStore) -> OpenBlocks | None:

@@ -4,7 +4,8 @@
         creating.json   locked by whoever makes the holdout: where else its files are
 
 When the note is there and nobody holds its lock, its process has died. The next creation at the
-same path then removes the folder, and what the note names elsewhere.
+same path then removes the folder, and what is elsewhere: under the location that the note names, in
+a folder of this creation's own. A folder that has had no note for minutes never got one.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from pathlib import Path
 __all__ = ["folder_beside", "remove_leftovers"]
 
 _NOTE = "creating.json"
+_DRAFT = f"{_NOTE}.draft"
+_NOTE_SECONDS = 600.0  # until a folder surely has its note
 _REMOVED = "removing what an interrupted creation left"
 _TRIES, _PAUSE = 50, 0.1  # a worker that writes its last file may be in the way
 
@@ -38,7 +41,7 @@ def folder_beside(
     folder = path.with_name(f".{path.name}.creating-{identity}")
     folder.mkdir(mode=0o700)
     note = {"engine": engine, "location": location}
-    draft = folder / f"{_NOTE}.draft"
+    draft = folder / _DRAFT
     descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -49,9 +52,10 @@ def folder_beside(
         # After the rename: until then, whoever comes next has to know what to remove.
         (path / _NOTE).unlink(missing_ok=True)
     except BaseException:
-        if folder.exists():
+        if (folder / _NOTE).exists():
             with suppress(Exception):  # what remains, the next creation removes
                 _discard(folder)
+        _discard_unnoted(folder)
         raise
     finally:
         os.close(descriptor)
@@ -59,17 +63,35 @@ def folder_beside(
 
 def remove_leftovers(path: Path, progress: Callable[[str, float], None] | None) -> None:
     """Remove what creations at this path have left that were killed."""
-    for note in path.parent.glob(f".{glob.escape(path.name)}.creating-*/{_NOTE}"):
-        with suppress(FileNotFoundError), note.open("rb") as stream:
+    for folder in path.parent.glob(f".{glob.escape(path.name)}.creating-*"):
+        try:
+            # To be written, though nothing is: some network disks give no other an exclusive lock.
+            stream = (folder / _NOTE).open("r+b")
+        except PermissionError:  # somebody else's
+            continue
+        except (FileNotFoundError, NotADirectoryError):
+            with suppress(FileNotFoundError):
+                if time.time() - folder.stat().st_mtime > _NOTE_SECONDS:
+                    _discard_unnoted(folder)
+            continue
+        with stream:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:  # it is being made now
+            except BlockingIOError:  # it is being made now
                 continue
             if progress is not None:
                 progress(_REMOVED, 0.0)
-            _discard(note.parent)
+            with suppress(FileNotFoundError):  # another one has just removed it
+                _discard(folder)
             if progress is not None:
                 progress(_REMOVED, 1.0)
+
+
+def _discard_unnoted(folder: Path) -> None:
+    """Remove a folder whose process was killed before its note was there, or after."""
+    with suppress(OSError):  # gone, or there is something in it of which nothing is known
+        (folder / _DRAFT).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def _discard(folder: Path) -> None:

@@ -97,9 +97,10 @@ class Ledger(Closing):
 
     @abstractmethod
     def recorded(self, question: str) -> Row | None:
-        """As in a transaction, of all that has ended; waits for no writer of another process.
+        """As in a transaction, of all that has ended.
 
-        It stays true only for whoever holds the `lock` under which the question is answered.
+        It waits for a transaction of this process that is under way, not for those of others. It
+        stays true only for whoever holds the `lock` under which the question is answered.
         """
 
     @abstractmethod

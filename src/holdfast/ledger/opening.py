@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import Damaged, HoldfastError, InvalidInput
+from holdfast.ledger.addresses import masked
 from holdfast.ledger.interface import Ledger
 from holdfast.ledger.receipts import holdout_id
 from holdfast.ledger.sqlite import SqliteLedger
@@ -62,7 +63,7 @@ def open_ledger(folder: Path, url: str | None = None) -> Ledger:
             raise Damaged(str(folder), f"{LEDGER} or {ADDRESS}", "both", remedy)
         if url is not None:
             hint = f"The ledger of this holdout is {LEDGER}, in its folder."
-            raise InvalidInput("ledger", url, "left out", hint)
+            raise InvalidInput("ledger", masked(url), "left out", hint)
         return SqliteLedger.open(folder / LEDGER)
     stored, holdout = _read(folder / ADDRESS)
     found = stored if url is None else url
@@ -79,7 +80,7 @@ def _postgres(url: str) -> type[PostgresLedger]:
     """The ledgers that the URL stands for; their library is loaded only now."""
     if not str(url).startswith(_SCHEMES):
         hint = "Left out, the ledger is a file in the folder of the holdout."
-        raise InvalidInput("ledger", url, "a URL: postgresql://host/database", hint)
+        raise InvalidInput("ledger", masked(url), "a URL: postgresql://host/database", hint)
     if find_spec("psycopg") is None:
         raise HoldfastError("A ledger in Postgres needs psycopg: pip install 'holdfast[postgres]'.")
     from holdfast.ledger.postgres import PostgresLedger
@@ -90,17 +91,18 @@ def _postgres(url: str) -> type[PostgresLedger]:
 def _read(path: Path) -> tuple[str, str]:
     """The address of a ledger, and the id of its holdout."""
     try:
-        text = path.read_text("utf-8")
+        content = path.read_bytes()
     except FileNotFoundError:
         hint = "Is it the folder of a holdout?"
         raise InvalidInput("path", str(path.parent), "a folder with a ledger", hint) from None
     try:
-        found = json.loads(text)
+        found = json.loads(content.decode("utf-8"))
         return str(found["ledger"]), holdout_id(found["holdout"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, RecursionError, TypeError, ValueError):
         remedy = "Put back the copy that was made with the holdout."
         expected = 'a line like {"holdout": "…", "ledger": "postgresql://…"}'
-        raise Damaged(str(path), expected, f"{text[:60]!r}", remedy) from None
+        # Not what was found: it may be a URL with a password.
+        raise Damaged(str(path), expected, "something else", remedy) from None
 
 
 def _write(path: Path, address: dict[str, str]) -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,10 +19,14 @@ import pytest
 
 import holdfast as hf
 from holdfast.engines.dask import DaskEngines
+from holdfast.engines.dask.connection import Connection
+from holdfast.engines.dask.gathering import Gathering
+from holdfast.engines.dask.tasks import evaluate
 from holdfast.engines.local import local_estimator
 from holdfast.engines.source import Limits
 from holdfast.engines.sql import sql_estimator
 from holdfast.engines.store.remote import RemoteStore
+from holdfast.errors import Infeasible
 from holdfast.holdout import Holdout, check_holdout
 from tests.engines.contract_stores import BAD, BLOCKS, Stored, stored
 from tests.engines.questions import PYTHON, QUESTIONS, SQL, Language
@@ -262,10 +267,81 @@ def test_another_version_is_refused(
     cluster: Cluster, given: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from holdfast.engines.dask import gathering
-    from holdfast.errors import Infeasible
 
     monkeypatch.setattr(gathering, "versions", lambda _: (("duckdb", "duckdb 1.0"),))
     engines = DaskEngines(given.store, Limits(), cluster.url)
     with pytest.raises(Infeasible, match=r"duckdb 1\.0 on every worker, as here, but one on"):
         engines.values(sql_estimator("sum(y)", given.store.schema), 0, BLOCKS)
     engines.close()
+
+
+@pytest.fixture
+def only_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], float]:
+    """A function that imports, when it is called, a module that workers do not have."""
+    (tmp_path / "module_of_the_driver.py").write_text("def total(y): return float(y.sum())")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def total(frame: Any) -> float:
+        from module_of_the_driver import total  # type: ignore[import-not-found, unused-ignore]
+
+        return float(total(frame.y))
+
+    return total
+
+
+def test_a_function_that_only_runs_here_is_refused(
+    cluster: Cluster, given: Stored, only_here: Callable[[Any], float]
+) -> None:
+    engines = DaskEngines(given.store, Limits(), cluster.url)
+    with pytest.raises(Infeasible, match="No module named 'module_of_the_driver'"):
+        engines.admit(local_estimator(only_here))
+    assert engines.admit(local_estimator(slowly))
+    engines.close()
+
+
+def test_a_worker_that_comes_later_tries_a_function_too(
+    cluster: Cluster,
+    given: Stored,
+    only_here: Callable[[Any], float],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engines = DaskEngines(given.store, Limits(), cluster.url)
+    estimator = local_estimator(only_here)
+    with monkeypatch.context() as nobody:
+        nobody.setattr(Connection, "ask_each_worker", lambda *_, **__: [])
+        engines.admit(estimator)
+    with pytest.raises(Infeasible, match="No module named 'module_of_the_driver'"):
+        engines.values(estimator, 0, BLOCKS)
+    engines.close()
+
+
+def test_a_control_tells_workers_that_are_killed_by_others(given: Stored) -> None:
+    with dask_cluster(1, nanny=True) as cluster:
+        engines = DaskEngines(given.store, Limits(), cluster.url)
+        asked = engines._question((None,), sums=False)
+        gathering = Gathering(engines.connection, asked, evaluate)
+        gathering._control(1.0, lambda: None)
+        killer = threading.Timer(2.0, cluster.kill, [0])
+        killer.start()
+        with pytest.raises(ConnectionError, match="loses its workers"):
+            gathering._control(5.0, lambda: None)
+        killer.join()
+        engines.close()
+
+
+def test_a_scheduler_that_was_stopped_is_not_waited_for(given: Stored) -> None:
+    with dask_cluster(1) as cluster:
+        engines = DaskEngines(given.store, Limits(), f"{cluster.url}?patience=2")
+        assert engines.connection.threads() == 1
+        assert cluster.scheduler is not None
+        os.kill(cluster.scheduler.pid, signal.SIGSTOP)
+        began = time.monotonic()
+        try:
+            with pytest.raises(ConnectionError, match="does not answer"):
+                engines.values(local_estimator(slowly), 0, BLOCKS)
+            with pytest.raises(ConnectionError, match="does not answer"):
+                engines.admit(local_estimator(slowly))
+        finally:
+            os.kill(cluster.scheduler.pid, signal.SIGCONT)
+        assert time.monotonic() < began + 60
+        engines.close()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import fcntl
 import itertools
 import json
+import os
 import pickle
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +18,31 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.engines.dask import creation
 from holdfast.engines.dask.creation.cuts import open_cut, shard_bounds, shard_cuts
-from holdfast.engines.dask.creation.depot import STAGING, Depot, check_location
-from holdfast.engines.dask.creation.pieces import Footer, cut_files, found_files
+from holdfast.engines.dask.creation.depot import SHARDS, STAGING, Depot, check_location
+from holdfast.engines.dask.creation.pieces import (
+    SAMPLE,
+    Footer,
+    cut_files,
+    found_files,
+    read_footer,
+    row_bytes,
+    sampled,
+)
 from holdfast.engines.dask.creation.placing import Secret
 from holdfast.engines.dask.creation.presence import Abandoned, abandon, at_work, check_wanted
 from holdfast.engines.dask.creation.tasks import Job, attempt
 from holdfast.engines.dask.questions import versions
-from holdfast.engines.store.session import Limits
+from holdfast.engines.store.inputs import choose
+from holdfast.engines.store.session import Limits, Session
 from holdfast.engines.store.shuffle import ROW, place_key
 from holdfast.engines.store.write import split_units
 from holdfast.errors import Infeasible, InvalidInput
-from holdfast.holdout import Holdout
+from holdfast.holdout import Holdout, unfinished
 from tests.holdout import plans
 
 
@@ -60,6 +73,7 @@ def _numbers(piece: Any) -> range:
     blocks=st.integers(1, 12),
     share=st.sampled_from([0.0, 0.1, 0.5]),
 )
+@example(parts=[5, 0, 5], blocks=1, share=0.0)
 def test_shards_hold_every_block_once_near_the_ends_of_parts(
     parts: list[int], blocks: int, share: float
 ) -> None:
@@ -77,6 +91,7 @@ def test_shards_hold_every_block_once_near_the_ends_of_parts(
             split.open_units + cut.first,
             cut.start + size * (stop - first),
         )
+        assert all(parts[n] for n, _ in cut.sources)  # an empty part has no file
         held = [r for n, rank in cut.sources for r in range(rank, rank + parts[n])]
         assert set(range(cut.start, cut.stop)) <= set(held)
         assert [rank for _, rank in cut.sources] == [ranks[n] for n, _ in cut.sources]
@@ -165,9 +180,16 @@ def test_a_file_is_in_its_place_whole_or_not_at_all(tmp_path: Path) -> None:
             draft.write_text("whole")
         with depot.reading(name) as stream:
             assert stream.read() == b"whole"
+        assert depot.folder is not None
+        made = [depot.folder, *depot.folder.rglob("*")]
+        assert len(made) == 4
+        assert [each for each in made[1:] if each.stat().st_mode & 0o077] == []
+        assert not depot.remote or depot.folder.stat().st_mode & 0o077 == 0
         depot.remove(STAGING)
         depot.remove(STAGING)
-        assert not (Path(depot.root.removeprefix("file://")) / STAGING).exists()
+        assert not (depot.folder / STAGING).exists()
+        depot.remove()
+        assert not depot.folder.exists()
 
 
 def test_a_folder_that_a_worker_does_not_see_is_refused(tmp_path: Path) -> None:
@@ -189,12 +211,20 @@ def test_a_location_is_a_url_without_a_key(location: str) -> None:
     assert "secret" not in str(refused.value)
 
 
-def test_a_location_is_written_once(tmp_path: Path) -> None:
-    (tmp_path / "new").mkdir()
-    assert check_location(f"file://{tmp_path}/new/") == f"file://{tmp_path}/new"
-    (tmp_path / "new" / "a").touch()
-    with pytest.raises(InvalidInput, match="under which nothing is yet"):
-        check_location(f"file://{tmp_path}/new")
+def test_creations_at_one_location_have_nothing_in_common(tmp_path: Path) -> None:
+    location = check_location(f"file://{tmp_path}/there/")
+    assert location == f"file://{tmp_path}/there"
+    one, other = (Depot.at(tmp_path / f".a.creating-{end}", location) for end in ("0123", "4567"))
+    for depot in (one, other):
+        depot.prepare()
+        with depot.writing(f"{SHARDS}/00000.parquet", tmp_path) as draft:
+            draft.write_text(depot.root)
+    one.remove()
+    with other.reading(f"{SHARDS}/00000.parquet") as stream:
+        assert stream.read().decode() == f"{location}/4567"
+    assert [each.name for each in (tmp_path / "there").iterdir()] == ["4567"]
+    with pytest.raises(FileExistsError):
+        other.prepare()
 
 
 def test_what_a_cluster_cannot_read_is_refused(tmp_path: Path) -> None:
@@ -235,8 +265,15 @@ def test_what_a_killed_creation_left_here_is_removed_by_the_next(tmp_path: Path)
     (left / ".spill-x").mkdir(parents=True)
     (left / ".spill-x" / "rows").touch()
     (left / "creating.json").write_text('{"engine": null, "location": null}')
-    unknown = tmp_path / ".a.creating-4567"  # without a note nothing is known of it
+    unknown = tmp_path / ".a.creating-4567"  # its note may be written now
     unknown.mkdir()
+    for name in ("0", "1"):  # killed before the note had its name, and after it was removed
+        (old := tmp_path / f".a.creating-{name}").mkdir()
+        if name == "0":
+            (old / "creating.json.draft").touch()
+        an_hour_ago = time.time() - 3_600
+        os.utime(old, (an_hour_ago, an_hour_ago))
+    (tmp_path / ".a.creating-file").touch()
     other = tmp_path / ".b.creating-0123"
     other.mkdir()
     (other / "creating.json").write_text('{"engine": null, "location": null}')
@@ -246,20 +283,73 @@ def test_what_a_killed_creation_left_here_is_removed_by_the_next(tmp_path: Path)
         tmp_path / "a", data, plans.estimates(), progress=lambda stage, _: stages.append(stage)
     ).close()
     assert stages[0] == "removing what an interrupted creation left"
-    assert sorted(each.name for each in tmp_path.iterdir()) == [unknown.name, other.name, "a"]
+    names = [unknown.name, ".a.creating-file", other.name, "a"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == names
     assert not (tmp_path / "a" / "creating.json").exists()
+
+
+def test_a_lock_that_cannot_be_had_is_an_error_unless_another_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network disk takes the lock for writing: only of files that are open for that."""
+    (left := tmp_path / ".a.creating-0123").mkdir()
+    (left / "creating.json").write_text('{"engine": null, "location": null}')
+
+    def lock(stream: Any, operation: int) -> None:
+        if not stream.writable():
+            raise OSError(errno.EBADF, "not open for writing")
+        raise answers.pop(0)
+
+    answers = [BlockingIOError(errno.EAGAIN, "held"), OSError(errno.ENOLCK, "no locks")]
+    monkeypatch.setattr(fcntl, "flock", lock)
+    unfinished.remove_leftovers(tmp_path / "a", None)
+    assert left.exists()
+    with pytest.raises(OSError, match="no locks"):
+        unfinished.remove_leftovers(tmp_path / "a", None)
+    monkeypatch.undo()
+    unfinished.remove_leftovers(tmp_path / "a", None)
+    assert not left.exists()
+
+
+def test_a_folder_that_gets_no_note_does_not_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks")
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    folder = unfinished.folder_beside(tmp_path / "a", "0123", None, None)
+    with pytest.raises(OSError, match="no locks"), folder:
+        raise AssertionError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_size_of_rows_is_looked_at_in_several_places(tmp_path: Path) -> None:
+    """Long texts in the last quarter of one file, or in one of several."""
+    texts = ["short"] * 60_000 + ["long " * 100] * 20_000
+    pq.write_table(pa.table({"x": range(80_000), "t": texts}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"x": [1], "t": ["short"]}), tmp_path / "b.parquet")
+    files = [str(tmp_path / name) for name in ("b.parquet", "a.parquet", "b.parquet")]
+    with Session(Limits(), tmp_path) as session:
+        footers = [read_footer(file, session) for file in files]
+        chosen = choose(["x", "t"], footers[0].types, None, None)
+        looked = sampled(cut_files(files, footers, SAMPLE))
+        sizes = [row_bytes(piece, chosen, session) for piece in looked]
+    assert len(looked) == 10
+    assert (sizes[0], max(sizes)) == (61, 556)
 
 
 def test_what_it_left_elsewhere_goes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(creation, "_GIVE_UP_SECONDS", 0.2)  # nobody is there
     left, there = tmp_path / ".a.creating-0123", tmp_path / "there"
     left.mkdir()
-    for name in ("shards", "staging"):
+    for name in ("0123/shards", "0123/staging", "4567/shards", "shards"):
         (there / name).mkdir(parents=True)
         (there / name / "00000.parquet").touch()
-    (there / "another").touch()
     note = {"engine": "dask://127.0.0.1:9", "location": f"file://{there}"}
     (left / "creating.json").write_text(json.dumps(note))
     Holdout.create(tmp_path / "a", {"x": np.arange(0.5, 400)}, plans.estimates()).close()
-    assert [each.name for each in there.iterdir()] == ["another"]
+    kept = [each.relative_to(there).as_posix() for each in there.rglob("*.parquet")]
+    assert sorted(kept) == ["4567/shards/00000.parquet", "shards/00000.parquet"]
+    assert not (there / "0123").exists()
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a", "there"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,10 @@ from holdfast.engines.dask.connection import Connection
 from holdfast.engines.dask.gathering import longest
 from holdfast.engines.dask.questions import check_versions, pack, question, versions
 from holdfast.engines.dask.replies import error_reply, numbers_of, numbers_reply
+from holdfast.engines.dask.trials import Outcome, make_trial, public_blocks, try_out
 from holdfast.engines.local import local_estimator
-from holdfast.engines.source import Limits
+from holdfast.engines.local.jobs import packages
+from holdfast.engines.source import Engines, Limits
 from holdfast.engines.sql import sql_estimator
 from holdfast.errors import Damaged, HoldfastError, Infeasible, InvalidInput
 from tests.engines.contract_stores import BLOCKS, Stored, stored
@@ -107,7 +111,7 @@ def test_tasks_evaluate_and_verify(given: Stored) -> None:
         reply = tasks.evaluate(4, 5, versions=wanted, question=sent)
         [value] = numbers_of(reply, 1, integers=False)
         assert value == pytest.approx(given.frames[4].y.sum())
-    assert tasks.check(wanted)[0] == "numbers"
+    assert asyncio.run(tasks.check(wanted, text))[0] == "numbers"
     file = given.store.folder / given.store.shards[1].name
     good = file.read_bytes()
     file.write_bytes(good[:-1] + b"x")
@@ -123,7 +127,56 @@ def test_other_versions_are_refused() -> None:
     for wanted in (("duckdb", "duckdb 1.0"), ("no_such_package", "no_such_package 2.0")):
         with pytest.raises(Infeasible, match="on every worker, as here"):
             check_versions((wanted,))
-        assert tasks.check((wanted,))[0] == "infeasible"
+        assert asyncio.run(tasks.check((wanted,), b""))[0] == "infeasible"
+
+
+def test_packages_that_a_function_imports_when_it_is_called_are_compared() -> None:
+    named = packages([pickle.dumps(("sklearn.no_such_part", "this", "no_such_package"))])
+    assert named == ("sklearn",)
+    assert ("sklearn", f"sklearn {version('scikit-learn')}") in versions(named)
+
+
+@pytest.mark.parametrize("sums", [False, True])
+def test_a_function_must_give_on_a_worker_what_it_gives_here(
+    given: Stored, tmp_path: Path, sums: bool
+) -> None:
+    file = tmp_path / "weight.txt"
+    file.write_text("0.5")
+
+    def weighed(frame: Any) -> Any:
+        weight = float(file.read_text())
+        return weight * (frame.y > 0) if sums else weight * frame.y.sum()
+
+    estimator = local_estimator(weighed)
+    engines = Engines(given.store, Limits(workers=1))
+    blocks = public_blocks(engines.local, given.store, estimator, sums=sums)
+    tried = try_out(engines.local, estimator, blocks, sums=sums)
+    trial = make_trial(blocks, tried, b"")
+    functions, trials = ((estimator, None), (trial, None)) if sums else ((estimator,), (trial,))
+    asked = question(pack(given.store), functions, Limits(), sums=sums, trials=trials)
+
+    def told() -> Any:
+        tasks._fit.clear()  # as in another process
+        reply = tasks.evaluate(0, 1, versions=versions(), question=pack(asked))
+        return numbers_of(reply, 1, integers=sums)
+
+    [value] = told()
+    assert trial.key in tasks._fit
+    assert value > 0
+    file.write_text("0.25")
+    with pytest.raises(Infeasible, match=r"gave other values \(on public blocks\)"):
+        told()
+    file.unlink()
+    with pytest.raises(Infeasible, match="failed: FileNotFoundError"):
+        told()
+    engines.close()
+
+
+def test_a_failure_for_another_reason_is_another_outcome() -> None:
+    nothing = np.full(2, np.nan).tobytes()
+    one = Outcome(nothing, "KeyError", "KeyError: 'a'")
+    assert one == Outcome(nothing, "KeyError", "KeyError: 'b'")
+    assert one != Outcome(nothing, "ModuleNotFoundError", "ModuleNotFoundError: x")
 
 
 def test_a_worker_keeps_as_many_engines_as_it_uses_at_once(given: Stored, tmp_path: Path) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
+from distributed import KilledWorker
 
 from holdfast.engines.dask import rounds
 from holdfast.engines.dask.address import Address
@@ -16,7 +17,7 @@ from holdfast.engines.dask.gathering import Gathering, Piece
 from holdfast.engines.dask.questions import question
 from holdfast.engines.dask.replies import Numbers
 from holdfast.engines.dask.rounds import Round
-from holdfast.engines.dask.tasks import evaluate
+from holdfast.engines.dask.tasks import control, evaluate
 from holdfast.engines.source import Limits
 from holdfast.errors import Infeasible
 
@@ -70,10 +71,10 @@ def replies(line: Line, *futures: Future, seconds: float = 60.0) -> dict[int, An
     return dict(tried.replies(lambda number: futures[number], len(futures)))
 
 
-def test_a_task_that_does_not_end_counts_as_one_that_ends_its_worker() -> None:
+def test_a_task_that_does_not_end_is_no_failure_of_its_blocks() -> None:
     line = Line()
-    late, good = Future("runs"), Future("good", "reply", "finished")
-    assert replies(line, late, good, seconds=0.05) == {0: None, 1: "reply"}
+    with pytest.raises(TimeoutError, match="has not ended a task in 0 seconds"):
+        replies(line, Future("runs"), seconds=0.05)
     assert line.cancelled == ["runs"]
 
 
@@ -128,6 +129,7 @@ class Scripted(Gathering):
     def __init__(self, script: dict[Piece, list[tuple[Numbers | None, bool]]]) -> None:
         super().__init__(Line(), question(b"", (None,), Limits(), sums=False), evaluate)
         self.script = script
+        self.controls = 0
 
     def _round(self, pieces: Sequence[Piece], tick: Callable[[], None]) -> Any:
         return SimpleNamespace(shared=False)
@@ -136,6 +138,9 @@ class Scripted(Gathering):
         for piece in pieces:
             numbers, tries.shared = self.script[piece].pop(0)
             yield piece, numbers
+
+    def _control(self, seconds: float, tick: Callable[[], None]) -> None:
+        self.controls += 1
 
 
 def test_only_the_block_that_ends_workers_by_itself_has_failed() -> None:
@@ -153,7 +158,71 @@ def test_only_the_block_that_ends_workers_by_itself_has_failed() -> None:
     assert [piece for piece, numbers in found.items() if numbers is None] == [Piece(2, 3)]
     assert set(found) == {Piece(3, 5), Piece(0, 1), Piece(1, 2), Piece(2, 3)}
     assert not any(gathering.script.values())
+    assert gathering.controls == 1  # before it was laid to a block
     assert not gathering._connection.isolation.locked()
+
+
+def test_no_block_has_failed_that_was_never_asked_alone() -> None:
+    gathering = Scripted({Piece(0, 1): [(None, True)] * 4})
+    with pytest.raises(ConnectionError, match="loses its workers"):
+        list(gathering.answers([Piece(0, 1)], lambda: None))
+
+
+class Controlled(Line):
+    """Its one task, a control, ends as it is told, after so many workers have begun it."""
+
+    def __init__(self, outcome: object, begun: int) -> None:
+        super().__init__()
+        self.outcome, self.begun = outcome, begun
+        self.told: dict[str, Any] = {}
+
+    def submit(self, task: Any, start: int, stop: int, **more: Any) -> Any:
+        assert task is control
+        self.told = more
+        return Future("control", self.outcome, "finished")
+
+    def starts(self, token: str) -> int:
+        assert token == self.told["token"]
+        return self.begun
+
+
+@pytest.mark.parametrize(
+    ("outcome", "begun"), [("reply", 2), (KilledWorker("control", cast(Any, None), 1), 4)]
+)
+def test_workers_that_die_of_nothing_are_an_error(outcome: object, begun: int) -> None:
+    line = Controlled(outcome, begun)
+    asked = question(b"", (None,), Limits(), sums=False)
+    with pytest.raises(ConnectionError, match="loses its workers"):
+        Gathering(line, asked, evaluate)._control(3.0, lambda: None)
+    assert line.told["seconds"] == 3.0
+
+
+def test_a_control_that_ends_well_says_nothing() -> None:
+    asked = question(b"", (None,), Limits(), sums=False)
+    Gathering(Controlled("reply", 1), asked, evaluate)._control(3.0, lambda: None)
+
+
+class Telling(Line):
+    """Its workers say what they are told to say."""
+
+    def __init__(self, *told: Any) -> None:
+        super().__init__()
+        self.told = list(told)
+
+    def workers(self) -> dict[str, int]:
+        return {"tcp://worker:1": 1}
+
+    def _told(self, *_: object) -> list[Any]:
+        return self.told
+
+
+def test_workers_that_cannot_be_asked() -> None:
+    reply = "numbers", b""
+    assert Telling(OSError(), reply).ask_each_worker(len, seconds=1.0) == [reply]
+    with pytest.raises(Infeasible, match="Holdfast on the scheduler and on all workers"):
+        Telling(reply, ModuleNotFoundError("holdfast")).ask_each_worker(len, seconds=1.0)
+    with pytest.raises(ConnectionError, match="loses its workers"):
+        Telling(OSError(), OSError()).ask_each_worker(len, seconds=1.0)
 
 
 def test_whoever_waits_to_try_alone_can_be_told_to_stop() -> None:

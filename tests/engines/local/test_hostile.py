@@ -14,6 +14,7 @@ import math
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -496,3 +497,33 @@ def with_mark(marker: str) -> list[int]:
             except OSError:
                 continue
     return found
+
+
+def landlock() -> int:
+    """What the kernel has of it."""
+    return int(ctypes.CDLL(None).syscall(444, None, 0, 1))
+
+
+@pytest.mark.parametrize(
+    ("least", "what"), [(4, "connect"), (6, "signal")], ids=["connect", "signal"]
+)
+def test_nothing_outside_is_within_reach(store: BlockStore, least: int, what: str) -> None:
+    """A cluster's scheduler would run anything; a worker that dies would be seen."""
+    if landlock() < least:
+        pytest.skip("this kernel cannot forbid it")
+    outside = os.getpid()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        place = server.getsockname()
+
+        def reach(frame: pd.DataFrame) -> float:
+            try:
+                if what == "signal":
+                    os.kill(outside, 0)
+                else:
+                    socket.create_connection(place, 2).close()
+            except PermissionError:
+                return 1.0
+            return 0.0
+
+        with LocalEngine(store, workers=1) as engine:
+            assert engine.values(local_estimator(reach)).tolist() == [1.0] * BLOCKS

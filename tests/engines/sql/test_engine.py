@@ -17,11 +17,12 @@ import pytest
 from holdfast.engines.sql import SqlEngine, SqlEstimator, sql_estimator
 from holdfast.engines.sql.engine import _divided
 from holdfast.engines.sql.queries import values_query
-from holdfast.engines.sql.worker import LENGTH, Query
+from holdfast.engines.sql.worker import LENGTH, UNREADABLE, Query
 from holdfast.engines.store import BlockStore, Column, Schema
-from holdfast.errors import Infeasible, InvalidInput
+from holdfast.errors import Damaged, Infeasible, InvalidInput
 from tests.engines.sql.tables import SCHEMA, write
 from tests.engines.sql.values import by_pandas, same
+from tools.shards import sharded
 
 
 def weighted(d: pd.DataFrame) -> object:
@@ -227,8 +228,12 @@ def test_a_reply_that_is_not_as_announced_is_no_reply() -> None:
     sound = LENGTH.pack(16) + LENGTH.pack(0) + two
     found = _divided(sound, queries)
     assert found is not None
-    assert found[0] is not None
+    assert isinstance(found[0], np.ndarray)
     assert (found[0].tolist(), found[1]) == ([1.0, 2.0], None)
+    unreadable = _divided(LENGTH.pack(UNREADABLE) + LENGTH.pack(16) + two, queries)
+    assert unreadable is not None
+    assert isinstance(unreadable[0], Damaged)
+    assert isinstance(unreadable[1], np.ndarray)
     for reply in (b"", two, sound[:-1], sound + b"x", LENGTH.pack(8) * 2 + two, sound[:8] + two):
         assert _divided(reply, queries) is None
 
@@ -242,3 +247,20 @@ def test_an_estimator_travels_as_the_sql_that_it_is() -> None:
         assert values_query(sent) == values_query(estimator)
         assert sent.distinct == estimator.distinct == ("DISTINCT" in text)
         assert pickle.loads(pickle.dumps(sent)).distinct == sent.distinct
+
+
+def test_a_shard_that_vanishes_on_the_way_is_no_failure(tmp_path: Path) -> None:
+    columns = {"n": np.arange(5_000.0), "t": ["text"] * 5_000}  # texts are not kept in memory
+    schema = Schema((Column("n", "number"), Column("t", "text")))
+    whole = write(tmp_path, columns, schema, 2_500)
+    store = sharded(whole, tmp_path / "many", [1_200])
+    file = store.place(store.shards[0])
+
+    def vanish(done: int, _: int) -> None:
+        if done >= 1_024 and file.exists():  # before the second query of the first file
+            file.unlink()
+
+    engine = SqlEngine(store, threads=1)
+    with pytest.raises(Damaged, match="00000"):
+        engine.values(sql_estimator("count(DISTINCT n)", store.schema), progress=vanish)
+    engine.close()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import pickle
 import threading
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -160,6 +164,44 @@ def test_the_cache_is_bounded_but_for_what_is_held(
         pass
 
 
+def test_what_another_has_removed_is_no_error(
+    remote: RemoteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two, *_ = remote.shards
+    with remote.held(one):
+        pass
+    gone = remote.place(one).with_name("gone.parquet")
+    found = Path.glob
+
+    def late(folder: Path, pattern: str) -> Iterator[Path]:
+        return itertools.chain(found(folder, pattern), [gone] if pattern == "*.parquet" else [])
+
+    monkeypatch.setattr(Path, "glob", late)
+    with remote.held(two):
+        assert remote.place(two).exists()
+
+
+def test_what_a_killed_process_was_fetching_is_counted_and_in_time_removed(
+    remote: RemoteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two, three, _ = remote.shards
+    sizes = {file.name: file.bytes for file in remote.manifest.files}
+    with remote.held(one):
+        pass
+    old, young = (remote.place(one).with_name(f"{name}.draft") for name in ("old", "young"))
+    for draft in (old, young):
+        draft.write_bytes(bytes(1_000))
+    two_days_ago = time.time() - 2 * 86_400
+    os.utime(old, (two_days_ago, two_days_ago))
+    monkeypatch.setenv(SHARDS_BYTES, str(sizes[one.name] + sizes[two.name] + 1_000))
+    with remote.held(two):
+        assert (old.exists(), young.exists()) == (False, True)
+        assert len(_cached(remote)) == 2
+    monkeypatch.setenv(SHARDS_BYTES, str(sizes[two.name] + sizes[three.name] + 999))
+    with remote.held(three):
+        assert set(_cached(remote)) == {remote.place(three).name}
+
+
 def test_a_copy_that_was_changed_is_fetched_again(remote: RemoteStore) -> None:
     shard = remote.shards[1]
     with remote.held(shard):
@@ -190,7 +232,7 @@ def test_what_is_not_as_it_was_written_is_never_kept(
     with pytest.raises(Damaged, match="00000"):
         store.check_files()
     assert _cached(store) == []
-    assert list(store.place(store.shards[0]).parent.glob("*.[0-9]*")) == []
+    assert list(store.place(store.shards[0]).parent.glob("*.draft")) == []
 
 
 def test_several_that_need_a_shard_fetch_it_once(

@@ -267,6 +267,25 @@ def test_data_that_change_between_two_readings_are_refused(tmp_path: Path) -> No
     assert list(out.iterdir()) == []
 
 
+@pytest.mark.parametrize("column", ["x", "id", "name"])
+def test_data_of_the_same_size_are_not_taken_for_the_same(tmp_path: Path, column: str) -> None:
+    """The fingerprint is that of what is sealed: of the ids of rows and units too."""
+    file, out = tmp_path / "data.parquet", tmp_path / "out"
+    frame = pd.DataFrame({"x": np.arange(60.0), "id": np.arange(60) // 2, "name": np.arange(60)})
+    out.mkdir()
+    for changed in (frame, frame.assign(**{column: frame[column] + 1})):
+        frame.to_parquet(file)
+        with open_input(file, unit="id", ids="name") as rows:
+            rows.count()
+            changed.to_parquet(file)
+            if changed is frame:
+                write_store(out, rows, blocks=3, entropy=SeededEntropy(1))
+                continue
+            with pytest.raises(Infeasible, match=r"do not change.*60 rows have other values"):
+                write_store(tmp_path, rows, blocks=3, entropy=SeededEntropy(1))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["data.parquet", "out"]
+
+
 def test_the_stages_of_progress(tmp_path: Path) -> None:
     told: list[tuple[str, float]] = []
     with open_input(mixed(), unit="id") as rows:

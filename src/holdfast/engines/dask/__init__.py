@@ -6,6 +6,7 @@
     gathering    one question, asked of all pieces of a store
     rounds       tasks in flight: who waits for them, and for how long
     questions    a question as it travels, and the versions that it needs
+    trials       what a function must give on every worker: what it gives here
     tasks        what runs on a Dask worker
     replies      what comes back: numbers, or an error as data
     creation     from Parquet files to shards: pieces are read, rows shuffled and staged, shards cut

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import sys
@@ -9,20 +10,22 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, wait
 from typing import Any
 
 from holdfast.combining import Renewed
 from holdfast.engines.dask.address import Address
 from holdfast.engines.dask.questions import pack
 from holdfast.engines.dask.replies import Reply
-from holdfast.engines.dask.tasks import hold
-from holdfast.errors import HoldfastError
+from holdfast.engines.dask.tasks import CONTROLS, hold
+from holdfast.errors import HoldfastError, Infeasible
 
-__all__ = ["Connection", "Flight", "connect"]
+__all__ = ["Connection", "Flight", "broken", "connect"]
 
 _CONNECT_SECONDS = 30.0
 _PAUSE = 0.5  # seconds between two looks at the workers
+_LOOK = 2.0  # … while they are asked something
+_ASKS = 3  # of all workers, while those that were asked die
 _INLINE = 2**16  # bytes: a longer question is sent once, not with every task
 _PART = 2**22  # bytes: Dask warns of tasks from ten million on
 _AGAIN = "What was charged stays charged; ask again, with the same request key."
@@ -103,7 +106,8 @@ class Connection(Renewed):
     def workers(self) -> dict[str, int]:
         """The threads of every worker that takes tasks, by its address."""
         with self._speaking() as client:
-            found: Mapping[str, Any] = client.scheduler_info()["workers"]
+            told = self._call(client, client.scheduler.identity, n_workers=-1)
+        found: Mapping[str, Any] = told["workers"]
         running = {name: each for name, each in found.items() if each["status"] == "running"}
         return {name: int(each["nthreads"]) for name, each in running.items()}
 
@@ -119,10 +123,46 @@ class Connection(Renewed):
                 raise self.deserted()
             time.sleep(_PAUSE)
 
-    def ask_each_worker(self, function: Task, *arguments: object) -> list[Reply]:
-        """What every worker says that is there now."""
+    def ask_each_worker(
+        self, function: Callable[..., Any], *arguments: object, seconds: float
+    ) -> list[Reply]:
+        """What the workers say that are there now; one that dies meanwhile says nothing."""
+        for _ in range(_ASKS):
+            told = self._told(function, arguments, seconds)
+            errors = [each for each in told if isinstance(each, Exception)]
+            for error in errors:
+                if not isinstance(error, OSError):
+                    raise broken(error)
+            if len(errors) < len(told):
+                return [each for each in told if not isinstance(each, Exception)]
+            self.wait_for_workers()
+        raise self.unstable()
+
+    def _told(
+        self, function: Callable[..., Any], arguments: tuple[object, ...], seconds: float
+    ) -> list[Any]:
+        workers, deadline = list(self.workers()), time.monotonic() + seconds
         with self._speaking() as client:
-            return list(client.run(function, *arguments).values())
+            run = client._run(function, *arguments, workers=workers, on_error="return")
+            asked = asyncio.run_coroutine_threadsafe(run, client.loop.asyncio_loop)
+            try:
+                while not wait([asked], _LOOK).done and time.monotonic() < deadline:
+                    self.workers()  # a scheduler that answers no more ends this
+                if asked.done():
+                    return list(asked.result().values())
+            finally:
+                asked.cancel()
+        raise self.stuck(seconds)
+
+    def starts(self, token: str) -> int:
+        """How many workers have begun a control."""
+        with self._speaking() as client:
+            events = self._call(client, client.scheduler.events, topic=CONTROLS)
+        return sum(each == token for _, each in events)
+
+    def _call(self, client: Any, what: Any, **arguments: object) -> Any:
+        """What the scheduler says: one that was stopped says nothing, for ever."""
+        return client.sync(what, callback_timeout=self.address.patience, **arguments)
 
     def send(self, question: object) -> Any:
         """A question as tasks take it: a long one is kept by the cluster, not sent with each."""
@@ -152,7 +192,10 @@ class Connection(Renewed):
         """The keys of those that a worker evaluates right now."""
         keys = [future.key for future in futures]
         with contextlib.suppress(Exception):
-            stacks: Mapping[str, Mapping[Any, object]] = self.client.call_stack(keys=keys)
+            client = self.client
+            stacks: Mapping[str, Mapping[Any, object]] = self._call(
+                client, client.scheduler.call_stack, keys=keys
+            )
             return {key for each in stacks.values() for key in each}
         return set()
 
@@ -176,6 +219,30 @@ class Connection(Renewed):
             f"{self.address.patience:g} seconds. Start workers: dask worker "
             f"{self.address.scheduler}. {_AGAIN}"
         )
+
+    def unstable(self) -> ConnectionError:
+        """That workers die, and not of what they evaluate."""
+        return ConnectionError(
+            f"The Dask cluster at {self.address.scheduler} loses its workers, even those that "
+            f"evaluate nothing, so that it cannot be told which blocks fail. See what ends them: "
+            f"their logs, the memory of their machines, who else uses them. {_AGAIN}"
+        )
+
+    def stuck(self, seconds: float) -> TimeoutError:
+        """That a task runs for longer than its engine lets it."""
+        return TimeoutError(
+            f"A worker of the Dask cluster at {self.address.scheduler} has not ended a task in "
+            f"{seconds:,.0f} seconds, though each estimator is stopped long before. See what "
+            f"holds it up: its log, its machine. {_AGAIN}"
+        )
+
+
+def broken(error: Exception) -> Infeasible:
+    """That a worker, or the scheduler, cannot run what it was sent: no task raises."""
+    needed = "Holdfast on the scheduler and on all workers, as here"
+    given = f"a task could not be run ({type(error).__name__})"
+    remedy = "Install the same packages on all of them, and look at their logs."
+    return Infeasible("Evaluating on the cluster", needed, given, remedy)
 
 
 _left: list[Any] = []  # clients of the process that this one was forked from: freed, they close

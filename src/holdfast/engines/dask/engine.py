@@ -13,10 +13,18 @@ from numpy.typing import NDArray
 from holdfast.arguments import whole_number
 from holdfast.engines.dask.address import Address
 from holdfast.engines.dask.connection import Connection, connect
-from holdfast.engines.dask.gathering import Gathering, Piece
+from holdfast.engines.dask.gathering import Gathering, Piece, longest
 from holdfast.engines.dask.questions import Question, pack, question, versions
 from holdfast.engines.dask.replies import numbers_of
 from holdfast.engines.dask.tasks import check, evaluate, verify
+from holdfast.engines.dask.trials import (
+    TRIAL_BLOCKS,
+    Outcome,
+    Trial,
+    make_trial,
+    public_blocks,
+    try_out,
+)
 from holdfast.engines.local.estimators import LocalEstimator
 from holdfast.engines.local.worker import batch_blocks
 from holdfast.engines.source import Engines, Limits, Progress
@@ -44,6 +52,7 @@ class DaskEngines(Engines):
         # Workers have other folders to work in.
         self._packed = pack(type(store)(store.folder.absolute(), store.manifest))
         self._verified = False
+        self._outcomes: dict[tuple[object, bool], Outcome] = {}
 
     def values(
         self, estimator: Any, start: int, stop: int, progress: Progress | None = None
@@ -67,10 +76,18 @@ class DaskEngines(Engines):
     def admit(
         self, function: LocalEstimator, *, rows: bool = False, symmetric: bool = False
     ) -> tuple[str, ...]:
-        """Tried here, on public blocks. The cluster has what it needs, or it is refused."""
+        """Tried on public blocks, here and on every worker: all must give the same.
+
+        A worker that comes later does so before it evaluates anything.
+        """
+        self.connection.wait_for_workers()
         assumptions = super().admit(function, rows=rows, symmetric=symmetric)
-        installed = versions(self._question((function,), sums=rows).packages)
-        for reply in self.connection.ask_each_worker(check, installed):
+        if not function.built_in:
+            self._try_here(function, sums=rows)
+        asked = self._question((function, None) if rows else (function,), sums=rows)
+        seconds = self._address.patience + longest(asked.own_limits(), TRIAL_BLOCKS)
+        told = versions(asked.packages)
+        for reply in self.connection.ask_each_worker(check, told, pack(asked), seconds=seconds):
             numbers_of(reply, 0, integers=False)
         return assumptions
 
@@ -105,7 +122,27 @@ class DaskEngines(Engines):
         return last - whole_number("start", start, 0, last - 1)
 
     def _question(self, functions: tuple[Any, ...], *, sums: bool) -> Question:
-        return question(self._packed, functions, self.limits, sums=sums)
+        trials = [self._trial(each, sums=sums) for each in functions]
+        return question(self._packed, functions, self.limits, sums=sums, trials=trials)
+
+    def _try_here(self, function: LocalEstimator, *, sums: bool) -> Outcome:
+        blocks = public_blocks(self.local, self.store, function, sums=sums)
+        found = try_out(self.local, function, blocks, sums=sums)
+        self._outcomes[_known_by(function), sums] = found
+        return found
+
+    def _trial(self, function: Any, *, sums: bool) -> Trial | None:
+        """What workers compare, of a function that was admitted."""
+        if not isinstance(function, LocalEstimator):
+            return None
+        known = self._outcomes.get((_known_by(function), sums))
+        if known is None and (_known_by(function), not sums) in self._outcomes:
+            known = self._try_here(function, sums=sums)
+        if known is None:
+            return None
+        blocks = public_blocks(self.local, self.store, function, sums=sums)
+        about = pack((self._packed, self.limits.told(), sums, function.payload))
+        return make_trial(blocks, known, about)
 
     def _verify_shards(self) -> None:
         asked = self._question((None,), sums=False)
@@ -156,6 +193,10 @@ class DaskEngines(Engines):
             lows = range(max(start, shard.first), end, size)
             pieces += [Piece(low, min(low + size, end)) for low in lows]
         return pieces
+
+
+def _known_by(function: LocalEstimator) -> object:
+    return function.identity or function.payload
 
 
 def _is_python(functions: Iterable[Any]) -> bool:

@@ -2,12 +2,15 @@
 
 a worker dies             Dask runs its tasks elsewhere: the values are the same
 workers die of a task     its blocks are asked one at a time; one that still ends workers has failed
-a task does not end       it counts as one that ends its workers
+workers die without one   an error: no block has failed if a control that does nothing ends too
+a task does not end       an error: the engine on the worker would have ended it
 no worker, no scheduler   an error, after as many seconds as the user has patience
 """
 
 from __future__ import annotations
 
+import time
+import uuid
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
@@ -16,6 +19,8 @@ from holdfast.engines.dask.connection import Connection, Task
 from holdfast.engines.dask.questions import Question, versions
 from holdfast.engines.dask.replies import Numbers, numbers_of
 from holdfast.engines.dask.rounds import TICK, Round, Tick
+from holdfast.engines.dask.tasks import control
+from holdfast.engines.dask.trials import TRIAL_BLOCKS
 from holdfast.engines.source import Limits
 
 __all__ = ["Gathering", "Piece", "longest"]
@@ -68,17 +73,34 @@ class Gathering:
             tick()
         try:
             for _ in range(_TRIES):
-                tried = self._round([piece], tick)
+                tried, began = self._round([piece], tick), time.monotonic()
                 [(_, numbers)] = self._run(tried, [piece])
-                if numbers is not None or not tried.shared:
+                if numbers is not None:
                     return numbers
+                if not tried.shared:
+                    self._control(time.monotonic() - began, tick)
+                    return None
         finally:
             lock.release()
-        return None
+        raise self._connection.unstable()
+
+    def _control(self, seconds: float, tick: Tick) -> None:
+        """Raise if workers die as well while one of them does nothing for so long.
+
+        Then they are killed by others, and a block that ended with them has not failed. What
+        becomes of a control does not depend on the data.
+        """
+        line, token = self._connection, uuid.uuid4().hex
+        seconds = min(seconds, longest(self._limits, 1))
+        tries = Round(line, seconds + _SLACK, tick)
+        told = {"seconds": seconds, "token": token}
+        [(_, reply)] = tries.replies(lambda _: line.submit(control, 0, 1, **told), 1)
+        if reply is None or line.starts(token) > 1:
+            raise line.unstable()
 
     def _round(self, pieces: Sequence[Piece], tick: Tick) -> Round:
         most = max(piece.stop - piece.start for piece in pieces)
-        return Round(self._connection, longest(self._limits, most), tick)
+        return Round(self._connection, longest(self._limits, most + TRIAL_BLOCKS), tick)
 
     def _run(
         self, tries: Round, pieces: Sequence[Piece]

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from holdfast.engines.dask.trials import Trial
 from holdfast.engines.local.estimators import LocalEstimator
 from holdfast.engines.local.identity.modules import version
 from holdfast.engines.local.jobs import packages
@@ -46,6 +47,8 @@ class Question:
     limits: tuple[float, float, int]
     packages: tuple[str, ...]
     """The modules that the functions name: a worker's processes load them once."""
+    trials: tuple[Trial | None, ...] = ()
+    """Of each function that was tried, what it gave on public blocks."""
 
     def own_limits(self) -> Limits:
         """The limits, for one thread of a worker."""
@@ -59,7 +62,14 @@ class Question:
                 importlib.import_module(name)
 
 
-def question(store: bytes, functions: Iterable[Any], limits: Limits, *, sums: bool) -> Question:
+def question(
+    store: bytes,
+    functions: Iterable[Any],
+    limits: Limits,
+    *,
+    sums: bool,
+    trials: Iterable[Trial | None] = (),
+) -> Question:
     """A question, without anything that only this process could load."""
     stripped = tuple(_stripped(each) for each in functions)
     payloads = [each.payload for each in stripped if isinstance(each, LocalEstimator)]
@@ -69,6 +79,7 @@ def question(store: bytes, functions: Iterable[Any], limits: Limits, *, sums: bo
         sums=sums,
         limits=(limits.block_seconds, limits.seconds, limits.memory),
         packages=packages(payloads),
+        trials=tuple(trials),
     )
 
 

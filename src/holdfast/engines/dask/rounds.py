@@ -8,8 +8,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import CancelledError
 from typing import Any
 
-from holdfast.engines.dask.connection import Connection
-from holdfast.errors import Infeasible
+from holdfast.engines.dask.connection import Connection, broken
 
 __all__ = ["TICK", "Round", "Submit", "Tick"]
 
@@ -24,7 +23,7 @@ _LATER = object()
 
 
 class Round:
-    """Waits for tasks; `seconds` is what each may run, before it counts as one that never ends."""
+    """Waits for tasks; `seconds` is what each may run: an engine ends what takes longer."""
 
     def __init__(self, connection: Connection, seconds: float, tick: Tick) -> None:
         self._connection, self._seconds, self._tick = connection, seconds, tick
@@ -47,7 +46,8 @@ class Round:
                     while begun < count and len(self._waiting) < self._window:
                         self._wait_for(begun, submit(begun))
                         begun += 1
-                    for key, reply in [*self._some(), *self._late()]:
+                    self._watch()
+                    for key, reply in self._some():
                         number, _ = self._waiting.pop(key)
                         self.shared = flight.shared
                         yield number, reply
@@ -90,25 +90,21 @@ class Round:
             return _LATER
         except (CancelledError, OSError):
             raise self._connection.lost() from None
-        except Exception as error:  # no task raises: a worker, or the scheduler, cannot load it
-            needed = "Holdfast on the scheduler and on all workers, as here"
-            given = f"a task could not be run ({type(error).__name__})"
-            remedy = "Install the same packages on all of them, and look at their logs."
-            raise Infeasible("Evaluating on the cluster", needed, given, remedy) from None
+        except Exception as error:
+            raise broken(error) from None
 
-    def _late(self) -> list[tuple[Any, None]]:
-        """Look at the cluster, now and then; the tasks that have run for too long."""
+    def _watch(self) -> None:
+        """Look at the cluster, now and then; raise if a task has run for too long."""
         now = time.monotonic()
         if now < self._looked + _LOOK:
-            return []
+            return
         self._look()
         if now < self._began + self._seconds:
-            return []
+            return
         running = self._connection.running([future for _, future in self._waiting.values()])
         self._seen = {key: self._seen.get(key, now) for key in running & set(self._waiting)}
-        late = [key for key, since in self._seen.items() if now > since + self._seconds]
-        self._connection.cancel([self._waiting[key][1] for key in late])
-        return [(key, None) for key in late]
+        if any(now > since + self._seconds for since in self._seen.values()):
+            raise self._connection.stuck(self._seconds)  # the engine would have ended it
 
     def _look(self) -> None:
         """See which workers there are: not for long without any."""

@@ -7,20 +7,28 @@ are ended when others are needed.
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from holdfast.engines.dask.questions import Question, Versions, check_versions
 from holdfast.engines.dask.replies import Reply, error_reply, numbers_reply, other_reply
+from holdfast.engines.dask.trials import check_trial
 from holdfast.engines.source import Engines
 from holdfast.engines.store import BlockStore, Shard, verify_once
 
-__all__ = ["check", "evaluate", "hold", "verify"]
+__all__ = ["CONTROLS", "check", "control", "evaluate", "hold", "verify"]
 
 Text = bytes | list[bytes]  # a long one comes in parts
+
+CONTROLS = "holdfast-controls"
+"""The topic under which Dask notes that a control has begun."""
+_STEP = 0.5  # seconds of a control between two looks
+_MOST_FIT = 10_000  # trials that a worker remembers
 
 
 class _Abandoned(Exception):
@@ -55,10 +63,37 @@ def verify(start: int, stop: int, *, versions: Versions, question: Text) -> Repl
         return error_reply(error)
 
 
-def check(versions: Versions) -> Reply:
-    """Whether this worker has what a question needs: no numbers, or an error."""
+async def check(versions: Versions, question: Text) -> Reply:
+    """Whether this worker has what a question needs: no numbers, or an error.
+
+    Functions are tried, in a thread, so that the worker says meanwhile that it is alive.
+    """
+    return await asyncio.to_thread(_check, versions, question)
+
+
+def control(start: int, stop: int, *, seconds: float, token: str) -> Reply:
+    """A task that does nothing with the data: if its worker dies too, it was not of a block."""
+    with suppress(Exception):
+        from distributed import get_worker
+
+        get_worker().log_event(CONTROLS, token)  # once for each worker that has begun it
+    look, deadline = _abandonment(), time.monotonic() + seconds
+    try:
+        while (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(_STEP, left))
+            if look is not None:
+                look(0, 1)
+    except _Abandoned:
+        return other_reply("a question that was taken back")
+    return numbers_reply(_nothing(stop - start))
+
+
+def _check(versions: Versions, question: Text) -> Reply:
     try:
         check_versions(versions)
+        with _shelf.borrowed(_joined(question)) as desk:
+            desk.question.load_packages()
+            desk.check_trials()
     except Exception as error:
         return error_reply(error)
     return numbers_reply(_nothing(0))
@@ -68,6 +103,7 @@ def _evaluate(text: bytes, start: int, stop: int) -> Reply:
     with _shelf.borrowed(text) as desk:
         asked, engines = desk.question, desk.engines
         asked.load_packages()
+        desk.check_trials()
         for shard in desk.store.overlapping(start, stop):
             _verify(desk.store, shard)
         if asked.sums:
@@ -131,6 +167,16 @@ class _Desk:
             self.question, self._text = other, text
         return True
 
+    def check_trials(self) -> None:
+        """See that the functions give here what they gave where they are asked: once."""
+        asked = self.question
+        for function, trial in zip(asked.functions, asked.trials, strict=False):
+            if trial is not None and trial.key not in _fit:
+                check_trial(self.engines.local, function, trial, sums=asked.sums)
+                if len(_fit) >= _MOST_FIT:
+                    _fit.clear()
+                _fit.add(trial.key)
+
 
 class _Shelf:
     """The desks of a worker process."""
@@ -168,3 +214,4 @@ class _Shelf:
 
 
 _shelf = _Shelf()
+_fit: set[str] = set()  # the keys of the trials that this process has passed

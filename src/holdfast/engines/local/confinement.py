@@ -1,5 +1,5 @@
-"""What a process that runs a user's function may not do: reach the parent, outlive the worker, take
-more memory than allowed, or change a file.
+"""What a process that runs a user's function may not do: reach the parent or any other process,
+connect to anything, outlive the worker, take more memory than allowed, or change a file.
 
 This keeps accidents from doing harm. It is no wall against malice: a function runs as the user who
 asks it, and may read what that user may read.
@@ -30,6 +30,9 @@ _PATH_BENEATH = 1
 _WRITE, _TRUNCATE = 1 << 1, 1 << 14
 _CHANGES = _WRITE | sum(1 << right for right in range(4, 13))  # remove and make, of every kind
 _TRUNCATE_VERSION = 3
+_NETWORK_VERSION, _SCOPE_VERSION = 4, 6
+_BIND, _CONNECT = 1 << 0, 1 << 1  # of TCP
+_ABSTRACT_SOCKETS, _SIGNALS = 1 << 0, 1 << 1  # to processes outside
 
 
 def adopt_orphans() -> None:
@@ -46,7 +49,7 @@ def confine(memory: int) -> None:
         score = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
         os.write(score, b"1000")
         os.close(score)
-    _forbid_changes()
+    _forbid_reach()
 
 
 def _limit_memory(memory: int) -> None:
@@ -59,16 +62,20 @@ def _limit_memory(memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
-def _forbid_changes() -> None:
+def _forbid_reach() -> None:
     """No file can be written, cut, made or removed any more, where the kernel has Landlock.
 
+    From Linux 6.7 on no TCP connection can be made either, and from 6.12 on no signal be sent, to
+    a process that was not started from here: not to the worker, and not to those of a cluster.
     Elsewhere nothing can be added to a file (RLIMIT_FSIZE is 0), but one could be removed.
     """
     version = _LIBRARY.syscall(_CREATE_RULESET, None, 0, _VERSION)
     if version < 1:
         return
     cut = _TRUNCATE if version >= _TRUNCATE_VERSION else 0
-    rights = struct.pack("=Q", _CHANGES | cut)
+    rights = struct.pack("=Q", _CHANGES | cut)  # what is named here, and not allowed below
+    rights += struct.pack("=Q", _BIND | _CONNECT) if version >= _NETWORK_VERSION else b""
+    rights += struct.pack("=Q", _ABSTRACT_SOCKETS | _SIGNALS) if version >= _SCOPE_VERSION else b""
     rules = _LIBRARY.syscall(_CREATE_RULESET, rights, len(rights), 0)
     if rules < 0:
         return

@@ -65,6 +65,11 @@ class LocalEngine(Closing):
         self._pool = Pool(Setup(store, whole_number("cache", cache, 0, 2**62) // count), count)
         self._last: tuple[Any, Job] | None = None
 
+    @property
+    def pool(self) -> Pool:
+        """The workers, for whoever tries a function without a question."""
+        return self._pool
+
     def close(self) -> None:
         """End the workers; a later question starts new ones."""
         self._pool.close()

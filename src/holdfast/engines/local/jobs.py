@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import pickletools
+import pkgutil
 import sys
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from holdfast.engines.local.identity.modules import version
@@ -108,13 +110,24 @@ def pack(functions: Iterable[object], modules: Iterable[str]) -> bytes:
 
 
 def packages(payloads: Iterable[bytes | None]) -> tuple[str, ...]:
-    """The modules of installed packages that pickles name: a worker may load them once."""
+    """The modules of installed packages that pickles name: a worker may load them once.
+
+    Of those that are not loaded here, the packages: a function may import them when it is called.
+    """
     found = set()
     for payload in payloads:
         steps = itertools.islice(pickletools.genops(payload or b"N."), _MOST_STEPS)
         texts = {argument for _, argument, _ in steps if isinstance(argument, str)}
         found |= texts & set(sys.modules)
+        tops = {text.partition(".")[0] for text in texts}
+        found |= tops & _importable(tuple(sys.path)) - sys.stdlib_module_names
     return tuple(sorted(name for name in found - {"__main__"} if _versioned(name)))
+
+
+@cache
+def _importable(path: tuple[str, ...]) -> frozenset[str]:
+    """What can be imported from this path; nothing is."""
+    return frozenset(each.name for each in pkgutil.iter_modules(path))
 
 
 def _versioned(name: str) -> bool:

@@ -23,8 +23,8 @@ from holdfast.combining import Combiner, Job
 from holdfast.engines.processes import Worker, WorkerDied, WorkerTimeout
 from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm
 from holdfast.engines.sql.queries import sums_query, values_query
-from holdfast.engines.sql.worker import LENGTH, Query, Setup
-from holdfast.errors import Infeasible, InvalidInput
+from holdfast.engines.sql.worker import LENGTH, UNREADABLE, Query, Setup
+from holdfast.errors import Damaged, Infeasible, InvalidInput
 from holdfast.protocols.source import WEIGHT_SCALE
 
 if TYPE_CHECKING:
@@ -189,13 +189,16 @@ class SqlEngine:
             if found is None:
                 found = [None] if len(tasks) == 1 else [self._alone(task) for task in tasks]
         for job, each in zip(jobs, found, strict=True):
-            job.succeed(each)
+            if isinstance(each, Damaged):
+                job.fail(each)
+            else:
+                job.succeed(each)
 
-    def _alone(self, task: Task) -> Found:
+    def _alone(self, task: Task) -> Found | Damaged:
         query, seconds, _ = task  # its tick is for its own thread
         return (self._run([(query, seconds, None)]) or [None])[0]
 
-    def _run(self, tasks: list[Task]) -> list[Found] | None:
+    def _run(self, tasks: list[Task]) -> list[Found | Damaged] | None:
         """What the worker says of each query, or None if it did not say it in time."""
         worker = self._ready()
         queries = [query for query, _, _ in tasks]
@@ -229,13 +232,17 @@ def _is_small(store: BlockStore) -> bool:
     return "text" not in kinds and 8 * store.manifest.block_rows * (len(kinds) + 3) <= _SMALL
 
 
-def _divided(reply: bytes, queries: list[Query]) -> list[Found] | None:
+def _divided(reply: bytes, queries: list[Query]) -> list[Found | Damaged] | None:
     """The numbers of each query, None where it failed; None if the reply is not made so."""
     start = LENGTH.size * len(queries)
     if len(reply) < start:
         return None
-    found: list[Found] = []
+    found: list[Found | Damaged] = []
     for query, (length,) in zip(queries, LENGTH.iter_unpack(reply[:start]), strict=True):
+        if length == UNREADABLE:
+            remedy = "Restore the holdout from a copy."
+            found.append(Damaged(query.path, "a file that can be read", "another", remedy))
+            continue
         expected = LENGTH.size * (query.stop - query.start)
         if length not in (0, expected) or start + length > len(reply):
             return None

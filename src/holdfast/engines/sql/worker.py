@@ -2,7 +2,8 @@
 
 The message is a list of queries of `queries`, each with a range of blocks. The reply has one 8-byte
 number for each block of each, or nothing for a query with which anything went wrong, and in front
-how long each of them is. No word of an error leaves the process: it may carry rows.
+how long each of them is, or that its file could not be read. No word of an error leaves the
+process: it may carry rows.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from numpy.typing import NDArray
 
 from holdfast.engines.sql.queries import view
 
-__all__ = ["LENGTH", "Query", "Setup", "start"]
+__all__ = ["LENGTH", "UNREADABLE", "Query", "Setup", "start"]
 
 LENGTH = struct.Struct("<Q")  # of a query's part of the reply, in bytes
+UNREADABLE = 2**64 - 1  # in its place: the file could not be read, which is no failure
 
 _SETTINGS = {
     "allow_community_extensions": "false",
@@ -100,17 +102,23 @@ class _Session:
         # Not in one statement, though that is faster: with others beside it, DuckDB adds up a term
         # that happens to be constant in another way, and the last bit of its sum may differ.
         replies = [self.answer(query) for query in queries]
-        return b"".join([*(LENGTH.pack(len(each)) for each in replies), *replies])
+        lengths = (UNREADABLE if each is None else len(each) for each in replies)
+        return b"".join([*map(LENGTH.pack, lengths), *(each or b"" for each in replies)])
 
-    def answer(self, query: Query) -> bytes:
-        """The numbers of one query, or nothing."""
-        # What fails here says nothing of the data: the process ends.
-        connection = self.open(query.path)
+    def answer(self, query: Query) -> bytes | None:
+        """The numbers of one query, nothing if it failed, None if the file cannot be read."""
+        import duckdb
+
+        try:
+            connection = self.open(query.path)
+        except Exception:  # no question has been near it: that says nothing of the data
+            self._close()
+            return None
         try:
             return _numbers(connection, query).tobytes()
-        except Exception:
+        except Exception as error:
             self._close()
-            return b""
+            return None if isinstance(error, duckdb.IOException) else b""
 
     def _close(self) -> None:
         connection, self._connection = self._connection, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import PurePosixPath
@@ -84,6 +85,9 @@ class Manifest:
         rows = sum(each.rows for each in self.parts)
         if not whole or ends != sorted(set(ends)) or rows != self.block_rows:
             raise _damaged("shards that hold every block once", "others")
+        listed = Counter(each.name for each in self.files)
+        if any(listed[each.name] != 1 for each in self.shards):
+            raise _damaged("every shard among the files, once", "others")
 
     @property
     def parts(self) -> tuple[Shard, ...]:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import threading
-from collections.abc import Iterator
+import time
+import uuid
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -28,6 +29,8 @@ SHARDS = "HOLDFAST_SHARDS"
 SHARDS_BYTES = "HOLDFAST_SHARDS_BYTES"
 _USUAL_BYTES = 50 * 2**30
 _PIECE = 2**22  # bytes read at once
+_DRAFT = ".draft"
+_DRAFT_SECONDS = 86_400.0  # a draft that nobody has written to for so long is nobody's
 _RESTORE = "Put the file back as it was; answers from another one would not be certified."
 
 
@@ -92,7 +95,7 @@ class RemoteStore(BlockStore):
 
     def _fetch(self, shard: Shard, file: StoredFile) -> None:
         place = self.place(shard)
-        draft = place.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+        draft = place.with_suffix(f".{uuid.uuid4().hex}{_DRAFT}")
         _make_room(place.parent, file.bytes)
         try:
             with os.fdopen(_private(draft), "wb") as stream:
@@ -150,8 +153,8 @@ def _make_room(folder: Path, needed: int) -> None:
     if not given.isdigit():
         raise InvalidInput(SHARDS_BYTES, given, "a number of bytes")
     limit = int(given)
-    kept = {file: file.stat().st_size for file in folder.glob("*.parquet")}
-    total = sum(kept.values()) + needed
+    kept = _sizes(folder.glob("*.parquet"))
+    total = sum(kept.values()) + sum(_drafts(folder).values()) + needed
     for file in sorted(kept, key=_last_use):
         if total <= limit:
             return
@@ -159,6 +162,24 @@ def _make_room(folder: Path, needed: int) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             file.unlink(missing_ok=True)
             total -= kept[file]
+
+
+def _sizes(files: Iterable[Path]) -> dict[Path, int]:
+    """The bytes of each file that is still there: others make room too."""
+    found = {}
+    for file in files:
+        with suppress(FileNotFoundError):
+            found[file] = file.stat().st_size
+    return found
+
+
+def _drafts(folder: Path) -> dict[Path, int]:
+    """What is being fetched; what a killed process has left of it is removed."""
+    for file in folder.glob(f"*{_DRAFT}"):
+        with suppress(FileNotFoundError):
+            if time.time() - file.stat().st_mtime > _DRAFT_SECONDS:
+                file.unlink()
+    return _sizes(folder.glob(f"*{_DRAFT}"))
 
 
 def _last_use(file: Path) -> float:

@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.engines.store.inputs import Input
 from holdfast.engines.store.session import Progress, Session
+from holdfast.engines.store.survey import MARK, row_mark
 from holdfast.engines.store.values import quoted
 from holdfast.randomness import Entropy
 
@@ -25,7 +26,10 @@ _SORTED = 0.5  # DuckDB counts the sort as half of the query, handing out the ro
 def shuffled(
     data: Input, session: Session, entropy: Entropy, batch_rows: int, progress: Progress
 ) -> Iterator[Any]:
-    """Batches of Arrow: the stored columns, the number of the row and, with units, their id."""
+    """Batches of Arrow: the stored columns, the number and the hash of the row, and its unit's id.
+
+    The last only with units.
+    """
     relation = session.connection.sql(_query(data, data.attach(session), drawn_secret(entropy)))
 
     def sort() -> Any:
@@ -60,8 +64,11 @@ def place_key(secret: str, by_id: bool) -> str:
 
 
 def _query(data: Input, table: str, secret: str) -> str:
-    stored = [f"{each.stored} AS {quoted(each.name)}" for each in data.fields]
-    names = [quoted(each.name) for each in data.fields]
+    everything = [each for each in (*data.fields, data.unit, data.ids) if each]
+    # Of what is read now, not when it was surveyed; before names get another meaning.
+    stored = [f"{row_mark(everything)} AS {MARK}"]
+    stored += [f"{each.stored} AS {quoted(each.name)}" for each in data.fields]
+    names = [MARK, *(quoted(each.name) for each in data.fields)]
     # Numbered before anything else: in the order in which the input has its rows.
     row = f"row_number() OVER () - 1 AS {ROW}"
     key = place_key(secret, data.unit is not None)

@@ -5,23 +5,50 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from holdfast.engines.store.fingerprint import fingerprint, row_hash
 from holdfast.engines.store.session import Progress, Session
 from holdfast.engines.store.values import Field, quoted
 from holdfast.errors import InvalidInput
 
-__all__ = ["Sums", "Survey", "sums_of", "survey"]
+__all__ = ["MARK", "Sums", "Survey", "added_marks", "row_mark", "sums_of", "survey"]
 
+MARK = "__mark"
 _LOW = 2**64 - 1
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What is known of an input once all of it was read."""
+    """What is known of an input once all of it was read.
+
+    `marks` is the sum of the rows' marks, modulo 2^64: whoever reads the input again knows by it
+    that these are the rows of the fingerprint.
+    """
 
     rows: int
     units: int
     fingerprint: str
+    marks: int
+
+
+def row_mark(fields: Sequence[Field]) -> str:
+    """SQL of 52 bits, as a DOUBLE, that change with any value of a row.
+
+    DuckDB's own hash costs little beside the fingerprint's, and means nothing elsewhere. No
+    integer: before it sorts, DuckDB makes these narrower by statistics that do not know of NaN.
+    """
+    return f"CAST({_marked(fields)} AS DOUBLE)"
+
+
+def _marked(fields: Sequence[Field]) -> str:
+    return f"hash({', '.join(quoted(name) for name in sorted(each.name for each in fields))}) >> 12"
+
+
+def added_marks(marks: NDArray[np.float64]) -> int:
+    """Their sum, modulo 2^64, which is what NumPy does."""
+    return int(marks.astype(np.uint64).sum(dtype=np.uint64))
 
 
 @dataclass(frozen=True)
@@ -30,6 +57,7 @@ class Sums:
 
     rows, no_id   how many rows there are, and how many of them have no id of a unit
     low, high     sums of the halves of the rows' hashes
+    marks         as in a `Survey`
     lost          for each column that must be kept exactly, how many values cannot be
     """
 
@@ -37,12 +65,14 @@ class Sums:
     no_id: int
     low: int
     high: int
+    marks: int
     lost: tuple[int, ...]
 
     def __add__(self, other: Sums) -> Sums:
         lost = tuple(a + b for a, b in zip(self.lost, other.lost, strict=True))
         low, high = self.low + other.low, self.high + other.high
-        return Sums(self.rows + other.rows, self.no_id + other.no_id, low, high, lost)
+        marks = (self.marks + other.marks) & _LOW
+        return Sums(self.rows + other.rows, self.no_id + other.no_id, low, high, marks, lost)
 
     def fingerprint(self, fields: Sequence[Field], unit: Field | None) -> str:
         """The fingerprint of these rows; what cannot be kept is refused, by its name."""
@@ -70,7 +100,7 @@ def survey(
     sums = sums_of(session, table, fields, unit, progress)
     found = sums.fingerprint(fields, unit)
     units = _units(session, table, unit, progress) if unit else sums.rows
-    return Survey(sums.rows, units, found)
+    return Survey(sums.rows, units, found, sums.marks)
 
 
 def sums_of(
@@ -87,10 +117,11 @@ def sums_of(
     # The hash is a column of a subquery: written twice, it would be computed twice.
     hashed = f"SELECT *, {row_hash(everything)} AS __hash FROM {table}"
     sums = f"sum(CAST(__hash & {_LOW} AS UBIGINT)), sum(CAST(__hash >> 64 AS UBIGINT))"
-    select = ", ".join(["count(*)", missing, sums, *lost])
+    marks = f"sum({_marked(everything)})"
+    select = ", ".join(["count(*)", missing, sums, marks, *lost])
     row = session.row(f"SELECT {select} FROM ({hashed})", "reading", progress)
-    rows, no_id, low, high = (int(each or 0) for each in row[:4])
-    return Sums(rows, no_id, low, high, tuple(row[4:]))
+    rows, no_id, low, high, marked = (int(each or 0) for each in row[:5])
+    return Sums(rows, no_id, low, high, marked & _LOW, tuple(row[5:]))
 
 
 def _strict(fields: Sequence[Field]) -> list[Field]:

@@ -16,7 +16,7 @@ from holdfast.engines.store.inputs import Input
 from holdfast.engines.store.manifest import BLOCKS_FILE, OPEN_FILE, Manifest, StoredFile
 from holdfast.engines.store.session import Progress, Session, no_progress
 from holdfast.engines.store.shuffle import shuffled
-from holdfast.engines.store.survey import Survey
+from holdfast.engines.store.survey import MARK, Survey, added_marks
 from holdfast.engines.store.values import Field
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.randomness import Entropy
@@ -118,10 +118,15 @@ def manifest_of(
     )
 
 
-def check_unchanged(found: Survey, rows: int, units: int) -> None:
-    """Refuse data that have other rows or units when they are read for the second time."""
-    if (rows, units) != (found.rows, found.units):
+def check_unchanged(found: Survey, rows: int, units: int, marks: int) -> None:
+    """Refuse data that have other rows or units when they are read for the second time.
+
+    `marks` is the sum over the rows, as in the survey, or of such sums.
+    """
+    if (rows, units, marks % 2**64) != (found.rows, found.units, found.marks):
         given = f"it now has {rows:,} rows and {units:,} units, and had {found.rows:,} rows"
+        if rows == found.rows:
+            given = f"its {rows:,} rows have other values than before"
         remedy = "Create the holdout when nobody writes to the data."
         raise Infeasible("Reading the data twice", "data that do not change", given, remedy)
 
@@ -160,11 +165,12 @@ def _write(
             made.append(private(folder / name))
             writer = RowGroups(made[-1], row_schema(data.fields), split.block_units, rows_a_group)
             writers[name] = stack.enter_context(writer)
-        seen = last = 0
+        seen = last = marks = 0
         for batch, units in session.reading(numbered(batches)):
             for name, part in parts.items():
                 writers[name].add(*part.of(batch, units))
             seen, last = seen + batch.num_rows, int(units[-1]) + 1
+            marks += added_marks(batch.column(MARK).to_numpy())
             progress("writing", min(1.0, seen / found.rows))
-    check_unchanged(found, seen, last)
+    check_unchanged(found, seen, last, marks)
     return writers[BLOCKS_FILE].rows, writers[OPEN_FILE].rows if OPEN_FILE in writers else 0

@@ -4,6 +4,7 @@
     sessions     one connection, durable, and noticed when it is lost
     names        names that are held across machines
     formats      the tables, made and brought up to date
+    catalog      whether the tables are as they were made
     statements   the SQL
     addresses    URLs, which hold no password
     faults       what an error of Postgres means for the ledger

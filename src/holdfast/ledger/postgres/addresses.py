@@ -12,6 +12,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from holdfast.errors import InvalidInput
+from holdfast.ledger.addresses import masked
 
 __all__ = ["parameters"]
 
@@ -26,6 +27,11 @@ _DEFAULTS = {
     "target_session_attrs": "primary",  # a standby may be behind: an older copy of the ledger
     "tcp_user_timeout": "60000",
 }
+_SECRETS = frozenset(
+    {"oauth_client_secret", "password", "scram_client_key", "scram_server_key", "sslpassword"}
+)
+# One @, and no colon before it. libpq would take `me:sesame/1@host` for a port and a database.
+_PLAIN = re.compile(r"[a-z]+://([^/?:@]*@)?[^@]*")
 
 
 def parameters(url: str) -> dict[str, Any]:
@@ -35,19 +41,14 @@ def parameters(url: str) -> dict[str, Any]:
     ['dbname', 'host']
     """
     try:
-        given = conninfo_to_dict(url)
+        given = conninfo_to_dict(url)  # percent-decoded; a name in capitals is unknown to libpq
     except psycopg.Error:
         # Not with the words of libpq: they may repeat a part of the password.
-        raise InvalidInput("ledger", _masked(url), "a URL: postgresql://host/database") from None
-    if "password" in given or "sslpassword" in given:
+        raise InvalidInput("ledger", masked(url), "a URL: postgresql://host/database") from None
+    if not _SECRETS.isdisjoint(given) or not _PLAIN.fullmatch(url):
         hint = (
             "It would be stored and shown. Put it into PGPASSWORD, a file ~/.pgpass (mode 0600) or "
-            "a service file."
+            "a service file; write %40 for an @ in a name."
         )
-        raise InvalidInput("ledger", _masked(url), "a URL without a password", hint)
+        raise InvalidInput("ledger", masked(url), "a URL without a password", hint)
     return {**_DEFAULTS, **given}
-
-
-def _masked(url: str) -> str:
-    """The URL without anything that may be a password."""
-    return re.sub(r"password=[^&\s]*", "password=…", re.sub(r"//.*@", "//…@", url))

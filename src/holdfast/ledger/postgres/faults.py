@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 import psycopg
 
-from holdfast.errors import Damaged
+from holdfast.errors import Damaged, InvalidInput
 
-__all__ = ["LOST", "explained", "unreachable"]
+__all__ = ["LOST", "changed", "explained", "unconfirmed", "unreachable"]
 
 LOST = (
     "The connection to the ledger was lost. What was acknowledged is in it. Ask again with the "
@@ -68,6 +68,21 @@ def unreachable(error: psycopg.Error, address: str) -> OSError:
         "The database of the ledger cannot be reached. Check that it runs, its address, and the "
         f"password (PGPASSWORD, ~/.pgpass); then ask again ({_said(error)})"
     )
+    return OSError(errno.ECONNREFUSED, message, address)
+
+
+def unconfirmed(said: str, address: str) -> OSError:
+    """A commit of which Postgres says that it may be lost with its machine."""
+    message = (
+        "The commit was not confirmed by the replica. Nothing was told. See that the replica runs, "
+        f"then ask again with the same key ({said})"
+    )
+    return OSError(errno.EIO, message, address)
+
+
+def changed(error: InvalidInput, address: str) -> OSError:
+    """Tables that were there, and cannot be used any more: no fault of whoever asks."""
+    message = f"The database of the ledger is not as it was. {error.hint}"
     return OSError(errno.ECONNREFUSED, message, address)
 
 

@@ -14,7 +14,7 @@ from holdfast.ledger.postgres import statements as sql
 from holdfast.ledger.postgres.sessions import Session
 from holdfast.ledger.tables import STOP
 
-__all__ = ["MIGRATIONS", "Step", "check_catalog", "enter", "install"]
+__all__ = ["MIGRATIONS", "Step", "enter", "install"]
 
 Step = Callable[[Session], None]
 
@@ -45,17 +45,9 @@ def enter(session: Session, url: str, steps: Mapping[int, Step]) -> None:
         _check(session, url, {})
 
 
-def check_catalog(session: Session) -> None:
-    """Refuse tables, indexes and triggers that are not as they were made."""
-    found = {(kind, name, value) for kind, name, value in session.all(sql.CATALOG)}
-    if found != sql.EXPECTED:
-        odd = sorted(found ^ sql.EXPECTED)[0]
-        raise Damaged("The ledger", "its own tables and triggers", " ".join(odd)[:200], STOP)
-
-
 def _alone(session: Session, work: Callable[[Session], None]) -> None:
     """Do the work in one transaction, while nobody else holds the format."""
-    session.all("BEGIN")
+    session.all("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")  # whatever the role has
     try:
         session.all(f"SELECT pg_advisory_xact_lock({_KEY})")
         work(session)

@@ -19,8 +19,9 @@ from holdfast.errors import InvalidInput
 from holdfast.ledger.base import TableLedger
 from holdfast.ledger.interface import Hold
 from holdfast.ledger.postgres.addresses import parameters
-from holdfast.ledger.postgres.faults import LOST
-from holdfast.ledger.postgres.formats import MIGRATIONS, Step, check_catalog, enter, install
+from holdfast.ledger.postgres.catalog import check_catalog
+from holdfast.ledger.postgres.faults import LOST, changed
+from holdfast.ledger.postgres.formats import MIGRATIONS, Step, enter, install
 from holdfast.ledger.postgres.names import Names
 from holdfast.ledger.postgres.sessions import Session
 from holdfast.ledger.receipts import Receipt, holdout_id
@@ -129,8 +130,10 @@ class PostgresLedger(TableLedger):
             session = Session(self.url, self._holdout, self.patience)
             try:
                 enter(session, self.url, self._steps)
-            except BaseException:
+            except BaseException as error:
                 session.close()
+                if isinstance(error, InvalidInput) and self._known is not None:
+                    raise changed(error, self.url) from error
                 raise
             self._session = session
         return self._session

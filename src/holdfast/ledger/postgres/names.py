@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 
 from holdfast.combining import Combiner, Job, Renewed
@@ -32,12 +31,30 @@ Reach = Callable[[], AbstractContextManager[Session]]
 _mine = threading.local()  # the holdouts of which this thread holds names
 
 
-@dataclass(frozen=True)
 class _Wish:
-    """Keys to take; or to release, in the session that has them."""
+    """Keys to take; and once it is over, to release in the session that has them.
 
-    keys: frozenset[int]
-    held_by: Session | None = None
+    It may end, by an interruption, while another thread takes the keys for it.
+    """
+
+    def __init__(self, keys: frozenset[int]) -> None:
+        self.keys = keys
+        self.held_by: Session | None = None
+        self.is_over = False
+        self._lock = threading.Lock()
+
+    def grant(self, session: Session) -> bool:
+        """Say which session has the keys; false if nobody wants them any more."""
+        with self._lock:
+            if not self.is_over:
+                self.held_by = session
+            return not self.is_over
+
+    def end(self) -> Session | None:
+        """Want them no more; what is returned is the session that has them."""
+        with self._lock:
+            self.is_over = True
+            return self.held_by
 
 
 class Names(Renewed):
@@ -58,19 +75,20 @@ class Names(Renewed):
         with self._alone(names):
             keys = frozenset(key("name", self._holdout, name) for name in names)
             with self._claim(keys):
-                session = self._take(reach, keys)
+                wish = _Wish(keys)
                 try:
-                    yield session
+                    yield self._take(reach, wish)
                 finally:
+                    session = wish.end()
                     # Whatever goes wrong now, the names are free when the connection is closed.
                     with suppress(Exception):
-                        if not session.closed:
-                            self._wishes.do(partial(_grant, reach), _Wish(keys, session))
+                        if session is not None and not session.closed:
+                            self._wishes.do(partial(_grant, reach), wish)
 
-    def _take(self, reach: Reach, keys: frozenset[int]) -> Session:
+    def _take(self, reach: Reach, wish: _Wish) -> Session:
         pause = _SHORTEST
         while True:
-            session = self._wishes.do(partial(_grant, reach), _Wish(keys))
+            session = self._wishes.do(partial(_grant, reach), wish)
             if session is not None:
                 return session
             time.sleep(pause)
@@ -107,21 +125,24 @@ class Names(Renewed):
 
 
 def _grant(reach: Reach, jobs: list[Job[_Wish, Session | None]]) -> None:
-    """Release, take, and give back what was taken of those who cannot have all."""
+    """Release, take, and give back what was taken of those who cannot have all, or have gone."""
     with reach() as session:
         try:
-            back = [job.task.keys for job in jobs if job.task.held_by is session]
-            _release(session, frozenset().union(*back))
-            wanted = [job.task.keys for job in jobs if job.task.held_by is None]
-            taken = _take(session, frozenset().union(*wanted))
-            vain = [keys & taken for keys in wanted if not keys <= taken]
-            _release(session, frozenset().union(*vain))
+            over = [job.task for job in jobs if job.task.is_over]
+            _release(session, _keys(wish for wish in over if wish.held_by is session))
+            wanted = [job.task for job in jobs if job.task not in over]
+            taken = _take(session, _keys(wanted))
+            granted = [wish for wish in wanted if wish.keys <= taken and wish.grant(session)]
+            _release(session, taken - _keys(granted))
+            for job in jobs:
+                job.succeed(session if job.task in granted else None)
         except BaseException:
             session.close()  # what it may have taken must not stay taken
             raise
-        for job in jobs:
-            keys = job.task.keys
-            job.succeed(session if job.task.held_by is None and keys <= taken else None)
+
+
+def _keys(wishes: Iterable[_Wish]) -> frozenset[int]:
+    return frozenset().union(*(wish.keys for wish in wishes))
 
 
 def _take(session: Session, keys: frozenset[int]) -> frozenset[int]:

@@ -6,17 +6,21 @@ import errno
 import itertools
 import os
 import select
+from collections import deque
 from collections.abc import Collection
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import Any
 
 import psycopg
+from psycopg.errors import Diagnostic
 from psycopg.pq import TransactionStatus
 
+from holdfast.errors import Damaged
 from holdfast.ledger.postgres import statements as sql
 from holdfast.ledger.postgres.addresses import parameters
-from holdfast.ledger.postgres.faults import explained, unreachable
-from holdfast.ledger.tables import Record, Table
+from holdfast.ledger.postgres.faults import explained, unconfirmed, unreachable
+from holdfast.ledger.tables import STOP, Record, Table
 
 __all__ = ["Session"]
 
@@ -26,6 +30,7 @@ _OLDEST = 13  # releases before are no longer maintained
 # Nothing but ours ends a session or a statement; a client that goes away is noticed, and its locks
 # are free, within a minute. Settings that this server does not know, or has stricter, are left.
 _SETTINGS = {
+    "client_min_messages": "warning",  # or a commit that is not sure would look like any other
     "idle_in_transaction_session_timeout": "0",
     "idle_session_timeout": "0",
     "search_path": "pg_catalog",
@@ -33,6 +38,7 @@ _SETTINGS = {
     "tcp_keepalives_count": "3",
     "tcp_keepalives_idle": "30",
     "tcp_keepalives_interval": "10",
+    "tcp_user_timeout": "60000",  # also of one that dies while it is being told something
     "transaction_timeout": "0",
 }
 _SET = (
@@ -45,7 +51,7 @@ _WAIT_FOR_THE_DISK = (
 )
 _FOUND = (
     "SELECT current_setting('fsync'), current_setting('full_page_writes'), "
-    "current_setting('server_encoding'), pg_backend_pid()"
+    "current_setting('server_encoding'), pg_is_in_recovery(), pg_backend_pid()"
 )
 
 
@@ -61,6 +67,8 @@ class Session(Table):
             self._connection = psycopg.connect(autocommit=True, **parameters(url))
         except psycopg.Error as error:
             raise unreachable(error, url) from error
+        self._warnings: deque[str] = deque(maxlen=1)
+        self._connection.add_notice_handler(partial(_keep_warning, self._warnings))
         self._readable = select.poll()
         self._readable.register(self._connection.fileno(), select.POLLIN)
         try:
@@ -167,9 +175,13 @@ class Session(Table):
         with self._explained():
             for first in range(0, last, _AT_ONCE):
                 self._send(records[first : first + _AT_ONCE], "")
+            self._warnings.clear()
             status = self._send(records[last:], then)
             if then and status != "COMMIT":  # that of a transaction that had failed undoes it
                 raise psycopg.errors.SerializationFailure(f"{status} instead of COMMIT")
+            if then and self._warnings:  # committed here, but the replica may not have it
+                self.close()
+                raise unconfirmed(self._warnings[0], self._url)
 
     def _send(self, records: list[Record], then: str) -> str | None:
         rows = ((self._holdout, *record) for record in records)
@@ -177,6 +189,9 @@ class Session(Table):
         # Quoted here: several statements in one message have no parameters.
         cursor = psycopg.ClientCursor(self._connection)
         cursor.execute(text.removeprefix("; ").encode(), list(itertools.chain.from_iterable(rows)))
+        if records and cursor.rowcount != len(records):  # a rule or a trigger swallows them
+            found = f"{cursor.rowcount} of {len(records)}"
+            raise Damaged(f"The ledger in {self._url}", "all rows to be inserted", found, STOP)
         while cursor.nextset():
             pass
         return cursor.statusmessage
@@ -192,7 +207,10 @@ class Session(Table):
         settings = {**_SETTINGS, "lock_timeout": f"{self._patience * 1000:.0f}"}
         self.all(_SET, list(settings), list(settings.values()))
         self.all(_WAIT_FOR_THE_DISK)
-        ((fsync, pages, encoding, process),) = self.all(_FOUND)
+        ((fsync, pages, encoding, is_standby, process),) = self.all(_FOUND)
+        if is_standby:
+            message = "This is a standby, which may be behind. Give the URL of the primary"
+            raise OSError(errno.EROFS, message, self._url)
         if (fsync, pages) != ("on", "on"):
             message = (
                 f"This Postgres does not wait for its disk (fsync {fsync}, full_page_writes "
@@ -208,3 +226,10 @@ class Session(Table):
                 "another's. Give the URL of Postgres itself"
             )
             raise OSError(errno.ENOTSUP, message, self._url)
+
+
+def _keep_warning(kept: deque[str], notice: Diagnostic) -> None:
+    """Keep what makes a commit doubtful: any warning but the one that a vacuum is due."""
+    is_warning = notice.severity_nonlocalized == "WARNING"
+    if is_warning and notice.source_function != "GetNewTransactionId":
+        kept.append(" ".join(filter(None, (notice.message_primary, notice.message_detail))))

@@ -6,9 +6,9 @@ from functools import cache
 from hashlib import sha256
 
 __all__ = [
-    "CATALOG",
-    "EXPECTED",
+    "FOLLOW",
     "FORMAT",
+    "REFUSE",
     "SCHEMA",
     "SELECT_AFTER",
     "SELECT_HEAD",
@@ -25,8 +25,8 @@ FORMAT = 1  # of the schema `holdfast`; formats.py leads from one to the next
 
 COLUMNS = "number, version, kind, at, question, request, body, previous, digest"
 
-_REFUSE = " BEGIN RAISE EXCEPTION 'the ledger is append-only'; END "
-_FOLLOW = """
+REFUSE = " BEGIN RAISE EXCEPTION 'the ledger is append-only'; END "
+FOLLOW = """
 BEGIN
     IF NEW.number IS DISTINCT FROM (
         SELECT coalesce(max(number), 0) + 1 FROM holdfast.ledger WHERE holdout = NEW.holdout
@@ -49,40 +49,12 @@ SCHEMA = (
     "previous text NOT NULL, digest text NOT NULL, PRIMARY KEY (holdout, number))",
     "CREATE INDEX answers ON holdfast.ledger (holdout, question, number) WHERE kind = 'recorded'",
     "CREATE INDEX requests ON holdfast.ledger (holdout, request, number) WHERE request IS NOT NULL",
-    f"CREATE FUNCTION holdfast.refuse() RETURNS trigger LANGUAGE plpgsql AS $${_REFUSE}$$",
-    f"CREATE FUNCTION holdfast.follow() RETURNS trigger LANGUAGE plpgsql AS $${_FOLLOW}$$",
+    f"CREATE FUNCTION holdfast.refuse() RETURNS trigger LANGUAGE plpgsql AS $${REFUSE}$$",
+    f"CREATE FUNCTION holdfast.follow() RETURNS trigger LANGUAGE plpgsql AS $${FOLLOW}$$",
     "CREATE TRIGGER ledger_insert BEFORE INSERT ON holdfast.ledger "
     "FOR EACH ROW EXECUTE FUNCTION holdfast.follow()",
     "CREATE TRIGGER ledger_change BEFORE UPDATE OR DELETE OR TRUNCATE ON holdfast.ledger "
     "FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse()",
-)
-
-# What must be there, and no more: an index that is not valid, or a trigger that is off, is not.
-CATALOG = """
-SELECT 'trigger', tgname::text, concat(tgenabled, ' ', tgtype, ' ', tgfoid::regproc)
-    FROM pg_trigger WHERE tgrelid = 'holdfast.ledger'::regclass AND NOT tgisinternal
-UNION ALL
-SELECT 'function', proname::text, prosrc FROM pg_proc
-    WHERE pronamespace = 'holdfast'::regnamespace
-UNION ALL
-SELECT 'index', indexrelid::regclass::text, concat(indisvalid, ' ', indisunique)
-    FROM pg_index WHERE indrelid = 'holdfast.ledger'::regclass
-UNION ALL
-SELECT 'table', relname::text, relpersistence::text FROM pg_class
-    WHERE relnamespace = 'holdfast'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')
-"""
-EXPECTED = frozenset(
-    {
-        ("trigger", "ledger_insert", "O 7 holdfast.follow"),  # 7: before, insert, each row
-        ("trigger", "ledger_change", "O 58 holdfast.refuse"),  # 58: before, all other changes
-        ("function", "refuse", _REFUSE),
-        ("function", "follow", _FOLLOW),
-        ("index", "holdfast.ledger_pkey", "t t"),
-        ("index", "holdfast.answers", "t f"),
-        ("index", "holdfast.requests", "t f"),
-        ("table", "format", "p"),
-        ("table", "ledger", "p"),
-    }
 )
 
 _OWN = "FROM holdfast.ledger WHERE holdout = %s"

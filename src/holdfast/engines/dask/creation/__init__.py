@@ -23,7 +23,14 @@ from holdfast.engines.dask.address import Address
 from holdfast.engines.dask.connection import Connection, connect
 from holdfast.engines.dask.creation.cuts import Cut, cut, open_cut, shard_bounds, shard_cuts
 from holdfast.engines.dask.creation.depot import SHARDS, STAGING, Depot
-from holdfast.engines.dask.creation.pieces import NUMBER, cut_files, found_files, read_parquet
+from holdfast.engines.dask.creation.pieces import (
+    NUMBER,
+    SAMPLE,
+    cut_files,
+    found_files,
+    read_parquet,
+    sampled,
+)
 from holdfast.engines.dask.creation.placing import Placing, Secret, Staged
 from holdfast.engines.dask.creation.presence import abandon
 from holdfast.engines.dask.creation.shuffle import shuffle
@@ -87,7 +94,9 @@ class ClusterInput(Closing):
                     what = f"column {name!r}: {types[name]}, and {found.types[name]} in {file}"
                     raise InvalidInput("data", what, "files with the same types")
         self._chosen = choose(names, types, unit, ids)
-        [size] = self._in_order(self._tasks("size", [(row_size, self._files[0], self._chosen)]))
+        looked = sampled(cut_files(self._files, footers, SAMPLE))
+        sizes = self._tasks("size", ((row_size, each, self._chosen) for each in looked))
+        size = max(self._in_order(sizes), default=1)
         self._pieces = cut_files(self._files, footers, max(1, _PART_BYTES // size))
         rows = sum(each.stop - each.start for each in self._pieces)
         self._parts = max(1, -(-rows * size // _PART_BYTES))
@@ -132,7 +141,7 @@ class ClusterInput(Closing):
             for done, (_, found) in enumerate(results(self._connection, tasks), 1):
                 self._sums = found if self._sums is None else self._sums + found
                 self._tell("reading", done / len(tasks))
-        return self._sums or Sums(0, 0, 0, 0, ())
+        return self._sums or Sums(0, 0, 0, 0, 0, ())
 
     def _shuffled(self) -> list[Staged]:
         """The parts of the random order, one after the other."""
@@ -146,11 +155,12 @@ class ClusterInput(Closing):
     ) -> Manifest:
         """Write the shards, and `open.parquet` into the folder if there is an open part."""
         rows, units = self.count()
-        found = Survey(rows, units, self.fingerprint())
+        found = Survey(rows, units, self.fingerprint(), self._measured().marks)
         split = split_units(units, blocks, open_fraction, block_units)
         staged = self._shuffled()
         parts = [each.units for each in staged]
-        check_unchanged(found, sum(each.rows for each in staged), sum(parts))
+        again = (sum(each.rows for each in staged), sum(parts))
+        check_unchanged(found, *again, sum(each.marks for each in staged))
         depot = self._job.depot
         cuts = shard_cuts(split, parts)
         if split.open_units:
@@ -166,7 +176,7 @@ class ClusterInput(Closing):
         )
         files = (*self._open_files(split), *(file for file, _ in made))
         depot.remove(STAGING)
-        for folder in (self._folder, *(() if depot.remote else (self._folder / SHARDS,))):
+        for folder in (self._folder, *(() if depot.folder is None else (depot.folder / SHARDS,))):
             sync_folder(folder)
         sealed = sum(each.rows for each in shards)
         manifest = manifest_of(found, split, sealed, opened, self.schema, self.unit, files)
@@ -222,8 +232,8 @@ def open_on_cluster(
 ) -> ClusterInput:
     """Open Parquet files that are to be sealed by the cluster at an address.
 
-    Shards go into `folder`, which all workers share, or under `location`, a URL under which
-    nothing is yet. Limits are those of one task. Whoever calls removes what is written, after an
+    Shards go into `folder`, which all workers share, or under `location`, a URL, into a folder of
+    their own. Limits are those of one task. Whoever calls removes what is written, after an
     error, when `give_up` has returned.
     """
     check_columns(columns)
@@ -255,7 +265,7 @@ def give_up(engine: str, folder: Path, location: str | None) -> None:
         connection.client.run(abandon, _creation(folder), _ABANDON_SECONDS, on_error="ignore")
     connection.release(user)
     if location is not None:
-        Depot.at(folder, location).remove(STAGING, SHARDS)
+        Depot.at(folder, location).remove()
 
 
 def _creation(folder: Path) -> str:

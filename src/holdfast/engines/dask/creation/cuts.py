@@ -81,7 +81,7 @@ def _cut(name: str, start: int, stop: int, first: int, split: Split, parts: Sequ
     sources = tuple(
         (number, low)
         for number, (low, high) in enumerate(pairwise(ranks))
-        if low < stop and start < high
+        if max(low, start) < min(high, stop)  # an empty part has no file
     )
     return Cut(name, start, stop, first, split.block_units, sources)
 

@@ -22,22 +22,42 @@ SHARDS, STAGING = "shards", "staging"
 
 @dataclass(frozen=True)
 class Depot:
-    """Where a creation keeps its files. Only the driver makes and removes folders."""
+    """Where a creation keeps its files. Only the driver makes and removes folders.
+
+    Nobody else has files under its root: what is removed there was written by this creation.
+    """
 
     root: str
     remote: bool
 
     @classmethod
     def at(cls, folder: Path, location: str | None) -> Depot:
-        """Under the URL if there is one, else in the folder."""
-        remote = location is not None
-        return cls(location if location is not None else str(folder.absolute()), remote)
+        """In the folder, or under the URL if there is one, by the random end of the folder's name.
+
+        >>> Depot.at(Path(".study.creating-1a2b3c4d"), "s3://bucket/studies").root
+        's3://bucket/studies/1a2b3c4d'
+        """
+        if location is None:
+            return cls(str(folder.absolute()), remote=False)
+        return cls(f"{location}/{folder.name.rpartition('-')[2]}", remote=True)
+
+    @property
+    def folder(self) -> Path | None:
+        """The root as a folder of a disk, also behind file://; None if it is none."""
+        if not self.remote:
+            return Path(self.root)
+        system, path = file_system(self.root)
+        names = (system.protocol,) if isinstance(system.protocol, str) else system.protocol
+        return Path(path) if "file" in names else None
 
     def prepare(self) -> None:
         """Make the folders, where there are such things."""
+        folder = self.folder
+        if self.remote and folder is not None:
+            folder.mkdir(mode=0o700, parents=True)
         for name in (SHARDS, STAGING):
-            if not self.remote:
-                (Path(self.root) / name).mkdir(mode=0o700)
+            if folder is not None:
+                (folder / name).mkdir(mode=0o700)
                 continue
             system, path = file_system(f"{self.root}/{name}")
             system.makedirs(path, exist_ok=True)
@@ -45,24 +65,24 @@ class Depot:
     @contextmanager
     def writing(self, name: str, scratch: Path) -> Iterator[Path]:
         """A file on a disk, which is in its place, whole, when the block has ended well."""
-        folder = scratch if self.remote else (Path(self.root) / name).parent
-        draft = folder / f".draft-{uuid.uuid4().hex}"
+        place = None if self.folder is None else self.folder / name
+        draft = (scratch if place is None else place.parent) / f".draft-{uuid.uuid4().hex}"
         private(draft)
         try:
             yield draft
-            if self.remote:
+            if place is None:
                 system, path = file_system(f"{self.root}/{name}")
                 system.put_file(str(draft), path)
             else:
-                draft.replace(Path(self.root) / name)
+                draft.replace(place)
         finally:
             draft.unlink(missing_ok=True)
 
     @contextmanager
     def reading(self, name: str) -> Iterator[Any]:
         """A file as a stream of bytes that can be read at any place."""
-        if not self.remote:
-            with (Path(self.root) / name).open("rb") as stream:
+        if self.folder is not None:
+            with (self.folder / name).open("rb") as stream:
                 yield stream
             return
         system, path = file_system(f"{self.root}/{name}")
@@ -74,16 +94,15 @@ class Depot:
         with self.reading(name) as source, private(target).open("wb") as copy:
             shutil.copyfileobj(source, copy, 2**22)
 
-    def remove(self, *names: str) -> None:
-        """Remove folders with all that is in them."""
-        for name in names:
-            if not self.remote:
-                shutil.rmtree(Path(self.root) / name, ignore_errors=True)
-                continue
-            system, path = file_system(f"{self.root}/{name}")
-            system.invalidate_cache()
-            with suppress(FileNotFoundError):
-                system.rm(path, recursive=True)
+    def remove(self, name: str = "") -> None:
+        """Remove a folder with all that is in it; without a name, everything."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+            return
+        system, path = file_system(f"{self.root}/{name}".rstrip("/"))
+        system.invalidate_cache()
+        with suppress(FileNotFoundError):
+            system.rm(path, recursive=True)
 
     def check_seen(self, client: Any) -> None:
         """Refuse a cluster with a worker that does not reach the files that are written here."""
@@ -108,7 +127,7 @@ def _read(depot: Depot, name: str) -> str:
 
 
 def check_location(location: str) -> str:
-    """A URL under which nothing is yet."""
+    """A URL that can be kept; every creation has a folder of its own under it."""
     allowed = "a URL that fsspec can open, such as s3://bucket/folder"
     scheme, _, rest = location.partition("://")
     if not scheme or not rest.strip("/"):
@@ -117,11 +136,5 @@ def check_location(location: str) -> str:
         hint = "It is kept with the holdout: put no key into it, but into fsspec's configuration."
         raise InvalidInput("location", "a URL with a user", allowed, hint)
     location = location.rstrip("/")
-    system, path = file_system(location)
-    system.invalidate_cache()
-    with suppress(FileNotFoundError):
-        found = system.ls(path, detail=False)
-        if found:
-            hint = f"There is {found[0]}. A holdout is written once. Choose another location."
-            raise InvalidInput("location", location, "a URL under which nothing is yet", hint)
+    file_system(location)
     return location

@@ -17,6 +17,7 @@ from holdfast.errors import InvalidInput
 
 __all__ = [
     "NUMBER",
+    "SAMPLE",
     "Footer",
     "Piece",
     "cut_files",
@@ -24,10 +25,12 @@ __all__ = [
     "read_footer",
     "read_parquet",
     "row_bytes",
+    "sampled",
 ]
 
 NUMBER = "file_row_number"  # what DuckDB calls the number of a row in its file
-_SAMPLE = 10_000  # rows that tell how long texts are
+SAMPLE = 10_000  # rows that tell how long texts are, in each of several places
+_PLACES = 16
 _ALLOWED = "paths or URLs of Parquet files (.parquet, .pq), as workers see them"
 
 
@@ -124,17 +127,27 @@ def read_footer(file: str, session: Session) -> Footer:
     return Footer(schema, groups, session.described(read_parquet(session, [file])))
 
 
-def row_bytes(file: str, chosen: Chosen, session: Session) -> int:
+def sampled(pieces: Sequence[Piece]) -> list[Piece]:
+    """Some of the pieces, the first, the last and others between, at equal distances.
+
+    >>> [piece.start for piece in sampled([Piece("a", n, n + 1, n) for n in range(31)])]
+    [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30]
+    """
+    places = min(_PLACES, len(pieces))
+    return [pieces[i * (len(pieces) - 1) // max(1, places - 1)] for i in range(places)]
+
+
+def row_bytes(piece: Piece, chosen: Chosen, session: Session) -> int:
     """About how many bytes a row takes on its way: eight for a number, and the length of texts."""
     texts = [each.stored for each in chosen.stored if each.kind == "text"]
     if chosen.unit is not None:
         texts.append(chosen.unit.identity)
     names = {each.name for each in (*chosen.stored, *([chosen.unit] if chosen.unit else []))}
     columns = ", ".join(quoted(name) for name in sorted(names))
-    table = f"(SELECT {columns} FROM {read_parquet(session, [file])} LIMIT {_SAMPLE})"
+    table = f"(SELECT {columns} FROM {piece.attach(session)})"
     lengths = " + ".join(["0 * count(*)", *(f"coalesce(avg(strlen({each})), 0)" for each in texts)])
     (length,) = session.row(f"SELECT {lengths} FROM {table}", "reading", lambda *_: None)
-    return 8 * (len(chosen.stored) + len(texts) + 3) + math.ceil(float(length))
+    return 8 * (len(chosen.stored) + len(texts) + 4) + math.ceil(float(length))
 
 
 def cut_files(files: Sequence[str], footers: Sequence[Footer], rows: int) -> tuple[Piece, ...]:

@@ -17,6 +17,7 @@ from holdfast.engines.store.cut import UNIT, row_schema
 from holdfast.engines.store.inputs import Chosen
 from holdfast.engines.store.session import Session, no_progress
 from holdfast.engines.store.shuffle import ID, ROW, place_key
+from holdfast.engines.store.survey import MARK, added_marks, row_mark
 from holdfast.errors import HoldfastError
 
 __all__ = ["HIGH", "Placing", "Secret", "Staged", "empty_frame", "placed", "stage", "staged_name"]
@@ -38,11 +39,15 @@ class Secret:
 
 
 class Staged(NamedTuple):
-    """A part of the random order, sorted and stored: so many units, rows and bytes."""
+    """A part of the random order, sorted and stored: so many units, rows and bytes.
+
+    `marks` is the sum of its rows' marks, as in a `Survey`.
+    """
 
     units: int
     rows: int
     bytes: int
+    marks: int
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,10 @@ def _placed(piece: Piece, placing: Placing) -> Any:
     chosen = placing.chosen
     unit = chosen.unit
     with Session(placing.job.limits, scratch()) as session:
-        stored = [f"{each.stored} AS {name}" for each, name in _columns(chosen)]
+        everything = [each for each in (*chosen.stored, chosen.unit, chosen.ids) if each]
+        # Of what is read here, not when it was surveyed: a file may have been replaced since.
+        stored = [f"{row_mark(everything)} AS {MARK}"]
+        stored += [f"{each.stored} AS {name}" for each, name in _columns(chosen)]
         stored.append(f"{NUMBER} + {piece.first - piece.start} AS {ROW}")
         stored += [f"{unit.identity} AS {ID}"] if unit else []
         inner = f"SELECT {', '.join(stored)} FROM {piece.attach(session)}"
@@ -118,6 +126,7 @@ def _frame(table: Any, chosen: Chosen) -> Any:
     frame[ROW] = table.column(ROW).to_numpy().astype(np.int64)
     for half in (HIGH, LOW):  # signed, as Dask sorts them, in the same order
         frame[half] = (table.column(half).to_numpy() ^ _SIGN).view(np.int64)
+    frame[MARK] = table.column(MARK).to_numpy()
     return frame
 
 
@@ -126,7 +135,8 @@ def empty_frame(chosen: Chosen) -> Any:
     import pyarrow as pa
 
     halves = [pa.field(half, pa.uint64()) for half in (HIGH, LOW)]
-    return _frame(pa.schema([*_types(chosen), *halves]).empty_table(), chosen)
+    fields = [*_types(chosen), *halves, pa.field(MARK, pa.float64())]
+    return _frame(pa.schema(fields).empty_table(), chosen)
 
 
 def stage(frame: Any, number: int, placing: Placing) -> Any:
@@ -139,8 +149,9 @@ def _stage(job: Job, frame: Any, number: int, chosen: Chosen) -> Staged:
     import pyarrow.parquet as pq
 
     if not len(frame):
-        return Staged(0, 0, 0)
+        return Staged(0, 0, 0, 0)
     by_id = [ID] if chosen.unit else []
+    marks = added_marks(frame[MARK].to_numpy())
     table = pa.Table.from_pandas(frame, preserve_index=True).replace_schema_metadata(None)
     table = table.sort_by([(name, "ascending") for name in (HIGH, LOW, *by_id, ROW)])
     schema = _types(chosen)
@@ -154,7 +165,7 @@ def _stage(job: Job, frame: Any, number: int, chosen: Chosen) -> Staged:
         pq.write_table(table, draft, row_group_size=_STAGED_GROUP, compression="lz4")
         size = draft.stat().st_size
         check_wanted(job.creation)
-    return Staged(int(units[-1]) + 1, table.num_rows, size)
+    return Staged(int(units[-1]) + 1, table.num_rows, size, marks)
 
 
 def _numbered(table: Any, names: tuple[str, ...]) -> Any:

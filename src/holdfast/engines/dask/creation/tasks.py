@@ -85,10 +85,10 @@ def footer(job: Job, file: str) -> Footer:
         return read_footer(file, session)
 
 
-def row_size(job: Job, file: str, chosen: Chosen) -> int:
-    """About how many bytes a row takes, by the first rows of a file."""
+def row_size(job: Job, piece: Piece, chosen: Chosen) -> int:
+    """About how many bytes a row of a piece takes."""
     with Session(job.limits, scratch()) as session:
-        return row_bytes(file, chosen, session)
+        return row_bytes(piece, chosen, session)
 
 
 def measure(job: Job, piece: Piece, chosen: Chosen) -> Sums:
