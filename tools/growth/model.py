@@ -34,16 +34,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Rates:
-    """What one worker does in a second, and what a task and a question cost beside that."""
+    """What one worker does in a second."""
 
     scanned: float
-    """Bytes of sealed files that a question reads."""
+    """Bytes of sealed files that a question reads, with what a shard costs beside its rows."""
     shuffled: float
     """Bytes in memory that go from input to sealed files."""
-    task: float
-    """Seconds of a worker for a shard, beside the rows."""
-    question: float
-    """Seconds for a question, beside its shards."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +60,7 @@ def cost(table: Table, rates: Rates, workers: int) -> Cost:
     """What it costs on so many workers of one thread each.
 
     >>> table = Table(10**9, 3, 1, row_bytes=20.0, asked_bytes=8.0, blocks=1_000, shards=500)
-    >>> found = cost(table, Rates(2e8, 2e7, 0.01, 0.05), workers=10)
+    >>> found = cost(table, Rates(2e8, 2e7), workers=10)
     >>> found.scanned, found.tasks, found.driver < 1e7
     (8000000000.0, 500, True)
     """
@@ -72,7 +68,7 @@ def cost(table: Table, rates: Rates, workers: int) -> Cost:
     scanned = table.rows * table.asked_bytes
     # The workers share the shards: the last round of tasks may leave some of them idle.
     rounds = -(-table.shards // workers)
-    shard_seconds = rates.task + scanned / table.shards / rates.scanned
+    shard_seconds = scanned / table.shards / rates.scanned
     return Cost(
         shuffled=shuffled,
         written=table.rows * table.row_bytes,
@@ -80,5 +76,5 @@ def cost(table: Table, rates: Rates, workers: int) -> Cost:
         scanned=scanned,
         driver=float(_NUMBER * table.blocks + _TASK * table.shards),
         tasks=table.shards,
-        question_seconds=rates.question + rounds * shard_seconds,
+        question_seconds=rounds * shard_seconds,
     )

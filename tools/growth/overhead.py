@@ -24,17 +24,15 @@ _REPEATS = 7
 
 
 def overhead(folder: Path, engine: str, workers: int) -> dict[str, Any]:
-    """Seconds of a worker for a shard, and of a question beside its shards."""
+    """Seconds of a worker for a shard, beside its rows."""
     x = np.random.default_rng(1).normal(size=_ROWS)
     with open_input(pd.DataFrame({"x": x})) as data:
         manifest = write_store(folder, data, blocks=_BLOCKS, entropy=SeededEntropy(1))
     whole = BlockStore(folder, manifest)
     few, many = (_seconds(whole, folder, engine, count) for count in (_FEW, _MANY))
-    task = (many - few) / ((_MANY - _FEW) / workers)
     return {
         "rows": _ROWS,
-        "task": task,
-        "question": max(0.0, few - task * _FEW / workers),
+        "task": (many - few) / ((_MANY - _FEW) / workers),
         "seconds": {str(_FEW): few, str(_MANY): many},
     }
 

@@ -38,7 +38,7 @@ def failures(sizes: list[Found]) -> list[str]:
 
 def page(sizes: list[Found], beside: Found, workers: int) -> str:
     """All of it as Markdown."""
-    rates = _rates(sizes, beside, workers)
+    rates = _rates(sizes, workers)
     parts = [
         "# Growth, measured",
         _about(workers),
@@ -47,7 +47,7 @@ def page(sizes: list[Found], beside: Found, workers: int) -> str:
         "## Questions",
         _agreement(sizes),
         _questions(sizes),
-        _overheads(rates, beside),
+        _overheads(beside),
         "## Through the door",
         _door(sizes),
         "## The model, tried",
@@ -77,11 +77,11 @@ def _agreement(sizes: list[Found]) -> str:
     return f"Medians of five, in turns, on the same shards; {agree}."
 
 
-def _overheads(rates: Rates, beside: Found) -> str:
+def _overheads(beside: Found) -> str:
     took = (f"{1000 * each:.0f} ms in {count} shards" for count, each in beside["seconds"].items())
     return (
-        f"A shard costs {1000 * rates.task:.1f} ms of a worker beside its rows, and a question "
-        f"{1000 * rates.question:.0f} ms beside its shards: the same {beside['rows']:,} rows took "
+        f"A shard costs {1000 * beside['task']:.1f} ms of a worker beside its rows: the same "
+        f"{beside['rows']:,} rows took "
         f"{' and '.join(took)}."
     )
 
@@ -147,18 +147,12 @@ def _fitted(sizes: list[Found]) -> Found:
     return next((size for size in sizes if size["rows"] == _AT), sizes[-1])
 
 
-def _rates(sizes: list[Found], beside: Found, workers: int) -> Rates:
+def _rates(sizes: list[Found], workers: int) -> Rates:
     size = _fitted(sizes)
-    row = size["questions"][0]
-    rounds = -(-size["shards"] // workers)
-    scanning = max(row["there"] - beside["question"] - rounds * beside["task"], 1e-9)
-    each = row["scanned_bytes"] / size["shards"] * rounds
-    shuffled = cost(_of(size), Rates(1, 1, 0, 0), workers).shuffled
+    once = cost(_of(size), Rates(1.0, 1.0), workers)
     return Rates(
-        scanned=each / scanning,
-        shuffled=shuffled / (workers * size["creation_seconds"]),
-        task=beside["task"],
-        question=beside["question"],
+        scanned=once.question_seconds / size["questions"][0]["there"],
+        shuffled=once.creation_seconds / size["creation_seconds"],
     )
 
 
