@@ -42,7 +42,11 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Holdout, Ho
     limits = Limits(workers=1, block_seconds=1.0)
     made = [
         Holdout.create(
-            folder / str(number), data(bool(number), 10**9 + number), plans.crowd(), limits=limits
+            folder / str(number),
+            data(bool(number), 10**9 + number),
+            plans.crowd(),
+            limits=limits,
+            new_budget="a process may make this pair twice",
         )
         for number in range(2)
     ]
