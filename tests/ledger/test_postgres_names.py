@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -30,6 +30,14 @@ def hold(ledger: PostgresLedger, name: str) -> None:
         pass
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A shell's job in the background ignores the interrupt, and so would this process."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def is_free(url: str, name: str) -> bool:
     with connect(url) as other:
         tried = other.execute("SELECT pg_try_advisory_lock(%s)", (key("name", HOLDOUT, name),))
@@ -37,7 +45,7 @@ def is_free(url: str, name: str) -> bool:
 
 
 def test_an_interruption_while_another_thread_takes_the_names_leaves_none_taken(
-    url: str, monkeypatch: pytest.MonkeyPatch
+    url: str, monkeypatch: pytest.MonkeyPatch, interruptible: None
 ) -> None:
     """The first thread leads alone; the second one then for itself and for this thread."""
     take, main, gone = names._take, threading.get_ident(), threading.Event()
