@@ -11,28 +11,12 @@ import psycopg
 
 from holdfast.ledger import Ledger
 from holdfast.ledger.postgres import PostgresLedger
+from tests.ledger import children
 
-START = """
-import os, signal, sys, threading, time
-from holdfast.errors import HoldfastError
+START = f"""{children.START}
 from holdfast.ledger.postgres import PostgresLedger
 
 url = sys.argv[1]
-
-def note(ledger, count=1):
-    for _ in range(count):
-        with ledger.begin() as transaction:
-            transaction.append("noted", {})
-
-def child(work):
-    process = os.fork()
-    if process == 0:
-        try:
-            work()
-        finally:
-            sys.stdout.flush()
-            os._exit(0)
-    return process
 
 def opened():
     return PostgresLedger.open(url, "flights-1")

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.ledger import SqliteLedger
 from holdfast.ledger.locks import STRIPES, Stripes, exclusive
+from tests.ledger.children import BOTH_WRITE, START
 from tests.ledger.contract import HOLDOUT
 
 
@@ -18,30 +19,15 @@ def run(tmp_path: Path, program: str) -> str:
     """What a program prints, run in a folder with a ledger that has one row."""
     SqliteLedger.create(tmp_path / "ledger.sqlite", HOLDOUT, {"plan": 1}).close()
     start = """
-import os, signal, sys, threading, time
-from pathlib import Path
-from holdfast.errors import HoldfastError
 from holdfast.ledger import SqliteLedger
 
-def note(ledger, count=1):
-    for _ in range(count):
-        with ledger.begin() as transaction:
-            transaction.append("noted", {})
-
-def child(work):
-    process = os.fork()
-    if process == 0:
-        try:
-            work()
-        finally:
-            sys.stdout.flush()
-            os._exit(0)
-    return process
-
 path = Path("ledger.sqlite")
+
+def opened():
+    return SqliteLedger.open(path)
 """
     done = subprocess.run(
-        [sys.executable, "-c", start + program],
+        [sys.executable, "-c", START + start + program],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -142,25 +128,7 @@ os.close(leave)
 
 def test_parent_and_child_both_write_whoever_ends_first(tmp_path: Path) -> None:
     """With an inherited connection, the first to end deletes the log that the other writes to."""
-    run(
-        tmp_path,
-        """
-ledger = SqliteLedger.open(path)
-note(ledger, 5)
-stay, leave = os.pipe()
-def write():
-    os.close(leave)
-    note(ledger, 5)
-    os.read(stay, 1)
-    note(ledger, 5)
-process = child(write)
-note(ledger, 5)
-ledger.close()
-del ledger
-os.close(leave)
-os.waitpid(process, 0)
-""",
-    )
+    run(tmp_path, BOTH_WRITE)
     assert total(tmp_path) == 21
 
 

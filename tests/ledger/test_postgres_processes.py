@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from holdfast.ledger.postgres import PostgresLedger
+from tests.ledger.children import BOTH_WRITE
 from tests.ledger.contract import HOLDOUT
 from tests.ledger.postgres_tests import run, start, together
 
@@ -146,25 +147,7 @@ ledger.close()
 
 
 def test_parent_and_child_both_write_whoever_ends_first(url: str) -> None:
-    run(
-        url,
-        """
-ledger = opened()
-note(ledger, 5)
-stay, leave = os.pipe()
-def write():
-    os.close(leave)
-    note(ledger, 5)
-    os.read(stay, 1)
-    note(ledger, 5)
-process = child(write)
-note(ledger, 5)
-ledger.close()
-del ledger
-os.close(leave)
-os.waitpid(process, 0)
-""",
-    )
+    run(url, BOTH_WRITE)
     assert total(url) == 24
 
 

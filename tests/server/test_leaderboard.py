@@ -89,9 +89,10 @@ def test_submissions_and_who_sees_them(play: tuple[TestClient, dict[str, str]]) 
     )
     assert "asker" not in mine["entries"][0]
 
-    checked = post(client, "submissions", tokens["analyst"], other, name="n", improve="true")
-    verdict = (checked.json()["improved"], checked.json()["type"])
-    assert verdict in [(False, "verdict"), (True, "answer")]  # the second is chance, and rare
+    # By that much it is no better, whatever the coins have made of the best one's value.
+    analyst = tokens["analyst"]
+    checked = post(client, "submissions", analyst, other, name="n", improve="true", margin=0.4)
+    assert (checked.json()["improved"], checked.json()["type"]) in [(False, "verdict")]
 
 
 def test_gates(play: tuple[TestClient, dict[str, str]]) -> None:
