@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 __all__ = ["create_app"]
 
-SIZES = (600, 1_400)  # characters of the rows that a question writes
+SIZES = (510, 870)  # characters of the rows that a question writes, digests included
 _FILE = "HOLDFAST_PEER_FILE"
 
 

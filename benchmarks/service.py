@@ -43,7 +43,7 @@ def measure(quick: bool) -> Results:
     folder = scratch() / "service"
     folder.mkdir()
     holdout = folder / "h"
-    plan = _seal(holdout, queries=20_000 if quick else 100_000)
+    plan = _seal(holdout, queries=20_000 if quick else 50_000)
     runs: dict[str, list[Results]] = {OURS: [], BARE: []}
     with served(holdout, WORKERS) as (ours, token), _bare(folder / "bare.sqlite") as bare:
         for turn in range(-1, turns):

@@ -21,6 +21,7 @@ LAYER_PAGES = {
     "errors": "The exception tree.",
     "arguments": "Checks of arguments.",
     "closing": "What can be closed, and is closed by `with`.",
+    "waiting": "How a question waits, alone in its thread or with many others in one.",
     "combining": "Many writers, one write: what waits at once is done together.",
     "notebook": "How values look in a notebook.",
     "grids": "The finite sets of possible answers.",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 __all__ = ["LAYERS", "problems"]
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors",),
+    ("errors", "waiting"),
     ("arguments", "closing", "combining", "notebook"),
     ("grids", "randomness"),
     ("theory",),

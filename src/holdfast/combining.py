@@ -1,4 +1,4 @@
-"""Combining: what several threads want at once, one of them does for all.
+"""Combining: what several threads, or questions in one, want at once, one of them does for all.
 
     thread 1   do(a) ── leads: run([a]) ──────────────▶ a's result
     thread 2   do(b) ── waits ── leads: run([b, c]) ──▶ b's result
@@ -15,8 +15,11 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, TypeVar
 from weakref import WeakSet
+
+from holdfast import waiting
 
 __all__ = ["Combiner", "Job", "Renewed"]
 
@@ -52,7 +55,7 @@ os.register_at_fork(after_in_child=_renew_all)
 class Job(Generic[T, R]):
     """One thread's task, and what became of it."""
 
-    __slots__ = ("_awake", "_error", "_result", "batch", "gone", "leads", "settled", "task")
+    __slots__ = ("_bell", "_error", "_result", "batch", "gone", "leads", "settled", "task")
 
     def __init__(self, task: T) -> None:
         self.task = task
@@ -60,8 +63,7 @@ class Job(Generic[T, R]):
         self.leads = False
         self.gone = False  # its thread waits for it no more
         self.batch: list[Job[T, R]] = []  # that it leads
-        self._awake = threading.Lock()
-        self._awake.acquire()
+        self._bell = waiting.bell()
         self._error: BaseException | None = None
         self._result: R | None = None
 
@@ -91,14 +93,11 @@ class Job(Generic[T, R]):
 
     def wait(self) -> None:
         """Until it is settled, or leads."""
-        self._awake.acquire()
+        self._bell.wait()
 
     def wake(self) -> None:
         """Its thread goes on; the second time nothing happens."""
-        try:
-            self._awake.release()
-        except RuntimeError:
-            return
+        self._bell.ring()
 
 
 class Combiner(Renewed, Generic[T, R]):
@@ -134,7 +133,7 @@ class Combiner(Renewed, Generic[T, R]):
             if not job.leads:
                 job.wait()
             if job.leads:
-                self._lead(run, job)
+                waiting.elsewhere(partial(self._lead, run, job))
         except BaseException:  # an interruption of this thread, wherever it was
             self._leave(job)
             raise

@@ -54,15 +54,15 @@ def test_those_who_wait_are_written_once_with_the_newest(
 ) -> None:
     written: list[str] = []
     entered, go_on = threading.Event(), threading.Event()
-    replace = witness._replace
+    write = witness._write
 
-    def slow(path: Path, text: str) -> None:
-        written.append(text.split(":")[1])
+    def slow(path: Path, receipt: Receipt, place: int | None) -> None:
+        written.append(str(receipt.number))
         entered.set()
         assert go_on.wait(30)
-        replace(path, text)
+        write(path, receipt, place)
 
-    monkeypatch.setattr(witness, "_replace", slow)
+    monkeypatch.setattr(witness, "_write", slow)
     shared = Witness(tmp_path)
     with ThreadPoolExecutor(6) as pool:
         futures = [pool.submit(shared.see, receipt(1))]
@@ -103,6 +103,54 @@ def test_a_file_that_says_nothing_is_not_taken_for_nothing_seen(
         witness.last("one")
     with pytest.raises(Damaged):
         witness.see(receipt(2))
+
+
+def test_a_receipt_is_written_over_the_last_but_one(tmp_path: Path) -> None:
+    witness, path = Witness(tmp_path), tmp_path / "one.receipt"
+    witness.see(receipt(1))
+    inode = path.stat().st_ino
+    for number in range(2, 8):
+        before = path.read_bytes()
+        witness.see(receipt(number))
+        after = path.read_bytes()
+        kept = [place for place in (0, 512) if before[place : place + 512] == after[place:][:512]]
+        assert any(str(receipt(number - 1)).encode() in before[p : p + 512] for p in kept)
+        assert path.stat().st_ino == inode
+        assert len(after) == 1024
+
+
+@pytest.mark.parametrize("half", [0, 1, 5, 6, 40, 70, 75, 80, 87, 300])
+def test_a_receipt_that_is_half_written_leaves_the_one_before(tmp_path: Path, half: int) -> None:
+    """As a machine that stops leaves it: some bytes of the new one, the rest of the old."""
+    path = tmp_path / "one.receipt"
+    for last in (5, 6):  # in either place
+        witness = Witness(tmp_path)
+        path.unlink(missing_ok=True)
+        for number in range(1, last + 1):
+            witness.see(receipt(number, "a"))
+        before = path.read_bytes()
+        Witness(tmp_path).see(receipt(last + 1, "b"))
+        after = path.read_bytes()
+        place = 0 if before[:512] != after[:512] else 512
+        path.write_bytes(
+            before[:place]
+            + after[place : place + half]
+            + before[place + half : place + 512]
+            + before[place + 512 :]
+        )
+        found = Witness(tmp_path).last("one")
+        whole = half >= len(f"{receipt(last + 1)} ") + 16
+        assert found == (receipt(last + 1, "b") if whole else receipt(last, "a"))
+        Witness(tmp_path).see(receipt(last + 2, "c"))
+        assert Witness(tmp_path).last("one") == receipt(last + 2, "c")
+
+
+def test_one_line_of_an_earlier_version_is_read_and_kept_up(tmp_path: Path) -> None:
+    (tmp_path / "one.receipt").write_text(f"{receipt(7)}\n")
+    assert Witness(tmp_path).last("one") == receipt(7)
+    Witness(tmp_path).see(receipt(8))
+    Witness(tmp_path).see(receipt(9))
+    assert Witness(tmp_path).last("one") == receipt(9)
 
 
 def test_an_id_is_no_path(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ START_SECONDS = 120.0  # until a new process must be ready: imports on a busy ma
 
 _LENGTH = struct.Struct("<Q")
 _REPLY_MAX = 2**31  # bytes: a child cannot make the parent allocate more
-_PIECE = 2**20
+_PIECE = 2**16
 _TICK = 0.2  # seconds
 _KEPT_VARIABLES = (
     *("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV"),
@@ -191,28 +191,35 @@ def _watch(channel: socket.socket, deadline: float, tick: Callable[[], None]) ->
 
 
 def _send(channel: socket.socket, data: bytes, deadline: float | None = None) -> None:
-    for part in (_LENGTH.pack(len(data)), data):
-        _limit(channel, deadline)
-        channel.sendall(part)
+    """The length and the data in one piece, if they fit: the other side then wakes once."""
+    head = _LENGTH.pack(len(data))
+    _limit(channel, deadline)
+    sent = channel.sendmsg((head, data))
+    for part in (head, data):
+        if sent < len(part):
+            _limit(channel, deadline)
+            channel.sendall(memoryview(part)[sent:])
+        sent = max(0, sent - len(part))
 
 
 def _receive(channel: socket.socket, deadline: float | None, most: int) -> bytes:
-    (length,) = _LENGTH.unpack(_receive_exactly(channel, _LENGTH.size, deadline))
-    if length > most:
-        raise ValueError("a message longer than allowed")
-    return bytes(_receive_exactly(channel, length, deadline))
-
-
-def _receive_exactly(channel: socket.socket, length: int, deadline: float | None) -> bytearray:
-    """So many bytes; memory grows with what comes, not with what was announced."""
-    data = bytearray()
-    while len(data) < length:
+    """One message. Memory grows with what comes, not with what was announced."""
+    piece, data, end = memoryview(bytearray(_PIECE)), bytearray(), _LENGTH.size
+    while len(data) < end:
         _limit(channel, deadline)
-        piece = channel.recv(min(_PIECE, length - len(data)))
-        if not piece:
+        count = channel.recv_into(piece)
+        if not count:
             raise EOFError
-        data += piece
-    return data
+        headless = len(data) < _LENGTH.size
+        data += piece[:count]
+        if headless and len(data) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(data)
+            if length > most:
+                raise ValueError("a message longer than allowed")
+            end += length
+    if len(data) > end:  # nobody speaks twice
+        raise ValueError("more than was announced")
+    return bytes(memoryview(data)[_LENGTH.size :])
 
 
 def _limit(channel: socket.socket, deadline: float | None) -> None:

@@ -30,13 +30,11 @@ class Access:
 
     def grants(self) -> tuple[Grant, ...]:
         """All that were ever made, the oldest first."""
-        with self._door.books() as books:
-            return tuple(books.grants.all.values())
+        return self._door.read(lambda books: tuple(books.grants.all.values()))
 
     def identify(self, token: str) -> Grant | None:
         """The grant of a token, if it holds now."""
-        with self._door.books() as books:
-            grant = books.grants.find(token)
+        grant = self._door.read(lambda books: books.grants.find(token))
         return grant if grant is not None and grant.valid(datetime.now(UTC)) else None
 
     def grant(
@@ -73,8 +71,9 @@ class Access:
 
     def used(self, identity: str) -> dict[str, float]:
         """The share of every set's budget that questions of this grant have used."""
-        with self._door.books() as books:
-            return {name: float(books[name].used_by(identity)) for name in books.names}
+        return self._door.read(
+            lambda books: {name: float(books[name].used_by(identity)) for name in books.names}
+        )
 
     def _note(self, note: dict[str, Any]) -> Grant:
         with self._door.writing() as (transaction, books):

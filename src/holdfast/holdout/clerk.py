@@ -231,15 +231,14 @@ class Clerk:
         """What weights have been taught so far; only a plan with a world has any."""
         if self._world is None:
             return ()
-        with self.door.books() as books:
-            return tuple(books.learnt.get((offer.set.name, offer.name), ()))
+        place = (offer.set.name, offer.name)
+        return self.door.read(lambda books: tuple(books.learnt.get(place, ())))
 
     def _as_of_now(self, result: Result, block_set: BlockSet) -> Result:
         """A recorded answer, with what is left of the budget today."""
         if not isinstance(block_set.plan, JointPlan):
             return result
-        with self.door.books() as books:
-            left = books.account(block_set.name).left
+        left = self.door.read(lambda books: books.account(block_set.name).left)
         if isinstance(result, Corrected):
             later = result.correction
             later = None if later is None else replace(later, budget_left=left)

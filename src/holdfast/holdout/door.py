@@ -40,6 +40,7 @@ from holdfast.planning.joint import JointPlan
 __all__ = ["Door", "Learnt", "LedgerBudget", "Pace", "Session", "Work", "require_quota"]
 
 Work = Callable[[Transaction, Books], Any]
+Look = Callable[[Books], Any]
 T = TypeVar("T")
 Pace = Callable[[float], None]  # from when the draw began, by the monotonic clock
 
@@ -51,6 +52,7 @@ class Door(Renewed):
         self.ledger, self.witness = ledger, witness
         self._sets = sets
         self._works: Combiner[Work, Any] = Combiner()
+        self._looks: Combiner[Look, Any] = Combiner()
         super().__init__()
 
     def _renew(self) -> None:
@@ -97,18 +99,29 @@ class Door(Renewed):
 
     @contextmanager
     def books(self) -> Iterator[Books]:
-        """The books as of now, for whoever only reads."""
+        """The books as of now, for whoever only reads; no question waits in it, see `read`."""
         with self._lock:  # not in the middle of a transaction, which may be undone
-            if not self._books.number:  # all rows, once
-                self._catch_up(self.ledger.rows())
-            number = self._books.number
+            books, number = self._books, self._books.number
         # Without the lock, for others read at the same time; the books may have gone on since.
         rows = self.ledger.rows(number)
         with self._lock:
-            if self._books.number < number:  # begun anew
+            if self._books is not books:  # begun anew
                 rows = self.ledger.rows(self._books.number)
             self._catch_up([row for row in rows if row.number > self._books.number])
             yield self._books
+
+    def read(self, look: Callable[[Books], T]) -> T:
+        """What is seen in the books as of now; for all who look at once they are read once."""
+        found: T = self._looks.do(self._look, look)
+        return found
+
+    def _look(self, jobs: list[Job[Look, Any]]) -> None:
+        with self.books() as books:
+            for job in jobs:
+                try:
+                    job.succeed(job.task(books))
+                except Exception as error:  # this one's own
+                    job.fail(error)
 
     def write(self, work: Callable[[Transaction, Books], T]) -> T:
         """What the work returns, when its rows are durable: with those of others, in one commit.

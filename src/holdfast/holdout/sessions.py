@@ -142,10 +142,7 @@ class Session:
 
     def start(self) -> dict[str, int] | None:
         """The set's tally before this question."""
-        with self._door.books() as books:
-            book = books[self._set.name]
-            assert isinstance(book, TallyBook)
-            return book.tally
+        return self._door.read(lambda books: books.tally(self._set.name))
 
     def _within_quota(self, book: JointBook | TallyBook, body: Mapping[str, Any]) -> None:
         """Refuse what would take an asker beyond their share, before anything is written."""
@@ -183,8 +180,7 @@ class LedgerBudget(Budget):
     def _account(self) -> Account:
         """The account as of the last charge, or of the first look at it: see `_hold`."""
         if self._copy is None:
-            with self._door.books() as books:
-                self._account = books.account(self._name).copy()
+            self._account = self._door.read(lambda books: books.account(self._name).copy())
         assert self._copy is not None
         return self._copy
 

@@ -9,22 +9,25 @@ from __future__ import annotations
 
 import fcntl
 import os
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from hashlib import sha256
 from pathlib import Path
 
+from holdfast import waiting
 from holdfast.errors import InvalidInput
 
 __all__ = ["Stripes", "exclusive"]
 
-STRIPES = 256
+STRIPES = 2**12
 _SHORTEST, _LONGEST = 0.0001, 0.002  # seconds between two tries
+_RAREST = 0.02  # … of a question that may wait for another's whole evaluation
 
 _held: dict[object, int] = {}  # the descriptors of the locks that this process holds
-_mine = threading.local()  # the folders in which this thread holds locks
+# The folders in which this thread, or question of many in a thread, holds locks.
+_mine: ContextVar[frozenset[tuple[int, str]]] = ContextVar("_mine", default=frozenset())
 
 
 def _close_in_child() -> None:
@@ -52,13 +55,31 @@ def _take(path: Path | str, timeout: float | None = None) -> object:
     descriptor = _held[key] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if timeout is None:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _take_whenever(descriptor)
         else:
             _wait(descriptor, path, timeout)
     except BaseException:
         _give_back(key)
         raise
     return key
+
+
+def _take_whenever(descriptor: int) -> None:
+    if not waiting.is_shared():
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return
+    pause = _LONGEST
+    while not _try(descriptor):
+        waiting.sleep(pause)
+        pause = min(1.5 * pause, _RAREST)
+
+
+def _try(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _give_back(key: object) -> None:
@@ -75,26 +96,22 @@ def _wait(descriptor: int, path: Path | str, timeout: float) -> None:
     """
     end = time.monotonic() + timeout
     pause = _SHORTEST
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > end:
-                message = (
-                    f"Another process has held {path} for more than {timeout:g} seconds. It may be "
-                    "stopped: let it go on, or end it. Nothing was written."
-                )
-                raise TimeoutError(message) from None
+    while not _try(descriptor):
+        if time.monotonic() > end:
+            message = (
+                f"Another process has held {path} for more than {timeout:g} seconds. It may be "
+                "stopped: let it go on, or end it. Nothing was written."
+            )
+            raise TimeoutError(message)
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST)
 
 
 class Stripes:
-    """Locks by name: 256 files, a name's file chosen by its hash.
+    """Locks by name: 4,096 files, a name's file chosen by its hash.
 
     All names are taken in one call, in the order of their files, so that no two callers can wait
-    for each other. For the same reason, a thread that holds some may not take more.
+    for each other. For the same reason, a question that holds some may not take more.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -106,27 +123,27 @@ class Stripes:
         if self.held:
             hint = "Take all names in one call."
             raise InvalidInput("names", names, "taken by a thread that holds no lock yet", hint)
-        stripes = sorted({sha256(name.encode()).digest()[0] % STRIPES for name in names})
-        mine, key = self._place()
+        stripes = sorted({_stripe(name) for name in names})
         taken: list[object] = []
-        mine.add(key)
+        place = self._place()
+        _mine.set(_mine.get() | {place})
         try:
             for stripe in stripes:  # one by one: what is held if the next one fails is given back
-                taken.append(_take(f"{self._folder}{os.sep}{stripe:02x}"))  # noqa: PERF401
+                taken.append(_take(f"{self._folder}{os.sep}{stripe:03x}"))  # noqa: PERF401
             yield
         finally:
             for each in reversed(taken):
                 _give_back(each)
-            mine.discard(key)
+            _mine.set(_mine.get() - {place})
 
     @property
     def held(self) -> bool:
-        """Whether this thread holds some."""
-        mine, key = self._place()
-        return key in mine
+        """Whether this thread, or this question of many in it, holds some."""
+        return self._place() in _mine.get()
 
-    def _place(self) -> tuple[set[tuple[int, str]], tuple[int, str]]:
-        """What the thread holds, and this folder in it; a forked child holds nothing."""
-        if not hasattr(_mine, "folders"):
-            _mine.folders = set()
-        return _mine.folders, (os.getpid(), self._folder)
+    def _place(self) -> tuple[int, str]:
+        return os.getpid(), self._folder  # a forked child holds nothing
+
+
+def _stripe(name: str) -> int:
+    return int.from_bytes(sha256(name.encode()).digest()[:8], "big") % STRIPES

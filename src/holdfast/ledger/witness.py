@@ -1,20 +1,29 @@
 """The witness: the last receipt seen of every holdout, kept outside of the holdout's folder.
 
 Whoever puts back an older copy of the folder does not put back the witness, and is noticed.
+
+A receipt is written over the last but one, in place: what a crash leaves half written is never the
+newest one that was kept, and no file is made and deleted for every answer.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
+from holdfast import waiting
 from holdfast.combining import Renewed
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.ledger.locks import exclusive
 from holdfast.ledger.receipts import Receipt, holdout_id
 
 __all__ = ["Witness"]
+
+_LENGTH = 512  # bytes of a receipt with what fills its place: a disk writes them at once
+_PLACES = (0, _LENGTH)
 
 
 class Witness(Renewed):
@@ -36,26 +45,30 @@ class Witness(Renewed):
 
     def last(self, holdout: str) -> Receipt | None:
         """The last receipt seen of this holdout, or None if there is none."""
+        return self._read(holdout)[0]
+
+    def _read(self, holdout: str) -> tuple[Receipt | None, int]:
+        """The last receipt seen, and the place of the one before it; (None, 0) without a file."""
         path = self._path(holdout)
         try:
-            text = path.read_text("ascii")
+            data = path.read_bytes()
         except FileNotFoundError:
-            return None
-        except UnicodeDecodeError:
-            text = ""
-        try:
-            receipt = Receipt.parse(text)
-        except InvalidInput:
-            receipt = None
-        if receipt is None or receipt.holdout != holdout:
+            return None, 0
+        lines = [data[place : place + _LENGTH] for place in _PLACES]
+        found = [_parsed(line, holdout, checked=len(data) >= _LENGTH) for line in lines]
+        numbers = [-1 if each is None else each.number for each in found]
+        newest = numbers.index(max(numbers))
+        if found[newest] is None:
             remedy = f"Delete {path} to go on without: an older copy is then not noticed."
-            raise Damaged(
-                "The last receipt seen", "one line with a receipt", f"{text[:60]!r}", remedy
-            )
-        return receipt
+            raise Damaged("The last receipt seen", "a receipt", f"{data[:60]!r}", remedy)
+        return found[newest], _PLACES[1 - newest]
 
     def see(self, receipt: Receipt) -> None:
         """Keep the receipt, unless a later one of the holdout was seen already."""
+        if not self._later(receipt):
+            waiting.elsewhere(partial(self._see, receipt))
+
+    def _see(self, receipt: Receipt) -> None:
         holdout = receipt.holdout
         with self._lock:
             turn = self._turns.setdefault(holdout, threading.Lock())
@@ -81,9 +94,9 @@ class Witness(Renewed):
         if not lock.exists():
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with exclusive(lock):
-            seen = self.last(receipt.holdout)
+            seen, place = self._read(receipt.holdout)
             if seen is None or seen.number < receipt.number:
-                _replace(path, f"{receipt}\n")
+                _write(path, receipt, place if seen is not None else None)
                 seen = receipt
             elif seen.number == receipt.number and seen.digest != receipt.digest:
                 remedy = "Two histories of this holdout are in use: their budgets add up."
@@ -95,12 +108,36 @@ class Witness(Renewed):
         return self.folder / f"{holdout_id(holdout)}.receipt"
 
 
-def _replace(path: Path, text: str) -> None:
-    """Write the file whole or not at all."""
-    draft = path.with_suffix(".new")  # one writer at a time: the caller holds the lock
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(text)
-        file.flush()
+def _parsed(line: bytes, holdout: str, *, checked: bool) -> Receipt | None:
+    """The receipt of a line, if it is whole; earlier versions wrote one line, without a check."""
+    text, _, check = line.rstrip().partition(b" ")
+    if checked and check != _check(text):
+        return None
+    try:
+        receipt = Receipt.parse(text.decode("ascii"))
+    except (InvalidInput, UnicodeDecodeError):
+        return None
+    return receipt if receipt.holdout == holdout else None
+
+
+def _check(text: bytes) -> bytes:
+    return sha256(text).hexdigest()[:16].encode("ascii")
+
+
+def _write(path: Path, receipt: Receipt, place: int | None) -> None:
+    """Write the receipt to a place of the file, or, without one, the file whole or not at all.
+
+    There is one writer at a time: the caller holds the lock.
+    """
+    text = str(receipt).encode("ascii")
+    line = (text + b" " + _check(text)).ljust(_LENGTH - 1) + b"\n"
+    target = path if place is not None else path.with_suffix(".new")
+    made = os.O_CREAT | os.O_TRUNC if place is None else 0
+    descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC | made, 0o600)
+    try:
+        os.pwrite(descriptor, line, place or 0)
         os.fsync(descriptor)
-    draft.replace(path)
+    finally:
+        os.close(descriptor)
+    if place is None:
+        target.replace(path)

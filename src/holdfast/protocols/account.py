@@ -131,6 +131,8 @@ class Account:
 
     def settle(self, worst: Charge, actual: Charge) -> None:
         """Replace what was held by what the draw did cost."""
+        if actual == worst:  # as it is for most questions
+            return
         if not actual.within(worst):
             raise InvalidInput("settlement", float(actual.price), "within what was reserved")
         self._add(worst, -1)
@@ -153,7 +155,7 @@ class Account:
 
     def _add(self, charge: Charge, times: int) -> None:
         use = self._uses[charge.part]
-        self.charged += times * charge.price
+        self.charged += charge.price if times == 1 else times * charge.price
         use.looks += times * charge.looks
         use.refusals += times * charge.noes
 

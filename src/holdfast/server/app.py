@@ -16,6 +16,7 @@ from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from holdfast.engines.sql.parse import parse
 from holdfast.server.faults import add_handlers, document_errors
 from holdfast.server.lane import Lane
 from holdfast.server.logs import log_request
@@ -83,6 +84,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 def from_environment() -> FastAPI:
     """The app of a worker process, whose parent has left the settings in its environment."""
+    parse("1")  # loads the parser: the first question shall not
     app = create_app(Settings.from_json(os.environ[SETTINGS_VARIABLE]))
     # What is loaded now stays: the search for cycles need not go through it again and again.
     gc.collect()

@@ -10,9 +10,12 @@ from pathlib import Path
 from holdfast.closing import Closing
 from holdfast.errors import InvalidInput
 from holdfast.holdout import Holdout
+from holdfast.ledger.sqlite import SqliteLedger
+from holdfast.planning.joint import JointPlan
 
 __all__ = ["Hosted", "Hosts", "address_name"]
 
+_FEW_BLOCKS = 20_000  # whose values are counted in a moment
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -22,6 +25,8 @@ class Hosted:
 
     name: str
     holdout: Holdout
+    is_light: bool
+    """Whether a short question in SQL is little work, and waits only as `waiting` knows it."""
 
     @property
     def open_to_all(self) -> bool:
@@ -40,7 +45,8 @@ class Hosts(Closing):
                 if name in self._hosted:
                     hint = "Rename one of the folders: addresses are made of their names."
                     raise InvalidInput("DIR", str(folder), "folders with different names", hint)
-                self._hosted[name] = Hosted(name, Holdout.open(folder, engine=engine))
+                holdout = Holdout.open(folder, engine=engine)
+                self._hosted[name] = Hosted(name, holdout, engine is None and _is_light(holdout))
         except BaseException:
             self.close()
             raise
@@ -56,6 +62,19 @@ class Hosts(Closing):
         """Close them all."""
         for each in self._hosted.values():
             each.holdout.close()
+
+
+def _is_light(holdout: Holdout) -> bool:
+    """Not so where blocks must be fetched, with a ledger in a database, and beyond joint plans."""
+    charter = holdout.charter
+    return (
+        charter.manifest.location is None
+        and isinstance(holdout.door.ledger, SqliteLedger)
+        and charter.seed is None
+        and charter.cells is None
+        and all(isinstance(each.plan, JointPlan) for each in charter.sets)
+        and charter.manifest.blocks <= _FEW_BLOCKS
+    )
 
 
 def address_name(folder: Path) -> str:

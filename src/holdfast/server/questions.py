@@ -27,6 +27,8 @@ __all__ = [
 
 _LONGEST_TEXT = 10_000
 _MOST_POINTS = 10_000
+_SHORT = 500  # characters
+_FEW_POINTS = 100  # or characters, of a grid
 
 Text = Annotated[str, Field(min_length=1, max_length=_LONGEST_TEXT)]
 Part = Annotated[str, Field(min_length=1, max_length=100)]
@@ -46,6 +48,15 @@ class _Words(BaseModel):
 
     where: Text | None = Field(None, description="An SQL condition on rows.")
     by: Part | None = Field(None, description="The part of the plan to ask.")
+
+    @property
+    def short(self) -> bool:
+        """Whether it is read in a moment."""
+        texts = (getattr(self, "estimator", None), getattr(self, "term", None), self.where)
+        points = getattr(self, "grid", None)
+        parts = list(points.values()) if isinstance(points, dict) else [points]
+        few = all(len(part) <= _FEW_POINTS for part in parts if isinstance(part, list | str))
+        return few and sum(len(text) for text in texts if text is not None) <= _SHORT
 
     def spoken(self) -> tuple[str, dict[str, Any]]:
         """What is asked about, estimator or term, and the keywords that the verb takes."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import uvicorn
+from uvicorn.supervisors import Multiprocess
 
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.server.app import SETTINGS_VARIABLE
@@ -30,7 +33,7 @@ def serve(settings: Settings, *, level: str, ready: Callable[[dict[str, Any]], N
     """Serve until a signal ends it. `ready` is told the address when connections are accepted."""
     names = _checked(settings)
     listening = _listen(settings)
-    host, port = listening.getsockname()[:2]
+    host, port = listening[0].getsockname()[:2]
     scheme = "http" if settings.tls_cert is None else "https"
     shown = f"[{host}]" if ":" in host else host
     with tempfile.TemporaryDirectory(prefix="holdfast-server-") as state:
@@ -44,7 +47,7 @@ def serve(settings: Settings, *, level: str, ready: Callable[[dict[str, Any]], N
         return _run(told, listening, level)
 
 
-def _run(settings: Settings, listening: socket.socket, level: str) -> int:
+def _run(settings: Settings, listening: list[socket.socket], level: str) -> int:
     config = uvicorn.Config(
         _FACTORY,
         factory=True,
@@ -66,12 +69,35 @@ def _run(settings: Settings, listening: socket.socket, level: str) -> int:
         # uvicorn handles them, and raises them again at its end: then there is nothing more to do.
         signal.signal(each, lambda *_: None)
     if settings.workers == 1:
-        server.run(sockets=[listening])
+        server.run(sockets=listening)
         return 0 if server.started else 1
-    from uvicorn.supervisors import Multiprocess
-
-    Multiprocess(config, sockets=[listening]).run()
+    _Workers(config, listening).run()
     return 0
+
+
+class _Workers(Multiprocess):
+    """Processes that each accept connections at a socket of their own.
+
+    The kernel deals out what arrives there. At one socket for all, whoever wakes first takes every
+    connection that waits, and the other processes have nothing to do.
+    """
+
+    @property
+    def sockets(self) -> list[socket.socket]:
+        """Of the process that is started next, in the place of one that is given up, or behind all.
+
+        Where it has no place of its own, it accepts at all of them.
+        """
+        closed = [process.parent_conn.closed for process in self.processes]
+        place = closed.index(True) if True in closed else len(closed)
+        return self._sockets[place : place + 1] or self._sockets
+
+    @sockets.setter
+    def sockets(self, sockets: list[socket.socket]) -> None:
+        self._sockets = sockets
+
+    def handle_ttou(self) -> None:
+        """Not one process less: at its socket, connections would wait for ever."""
 
 
 def _checked(settings: Settings) -> list[str]:
@@ -89,19 +115,37 @@ def _checked(settings: Settings) -> list[str]:
         return [hosted.name for hosted in hosts]
 
 
-def _listen(settings: Settings) -> socket.socket:
+def _listen(settings: Settings) -> list[socket.socket]:
     for path in (settings.tls_cert, settings.tls_key):
         if path is not None and not path.is_file():
             raise InvalidInput("--tls-cert, --tls-key", str(path), "files that exist")
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((settings.host.strip("[]"), settings.port))
+        first = _bound(settings.host, settings.port)
     except OSError as wrong:
-        listening.close()
         hint = f"{wrong.strerror}. Choose another: --port 0 takes any that is free."
         raise InvalidInput("--port", settings.port, f"free on {settings.host}", hint) from None
-    listening.listen(2048)
-    listening.set_inheritable(True)
+    listening, port = [first], first.getsockname()[1]
+    if settings.workers > 1 and sys.platform == "linux":  # elsewhere they are not dealt out
+        with suppress(OSError):  # then all share the first
+            # Only now: a port that another server has must not be shared with it.
+            first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            for _ in range(1, settings.workers):
+                listening.append(_bound(settings.host, port, shared=True))  # noqa: PERF401
+    for each in listening:
+        each.listen(2048)
+        each.set_inheritable(True)
     return listening
+
+
+def _bound(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        made.bind((host.strip("[]"), port))
+    except BaseException:
+        made.close()
+        raise
+    return made

@@ -1,4 +1,4 @@
-"""The service: one request's way from its token to the holdout and back, in a thread of its own."""
+"""The service: one request's way from its token to the holdout and back."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from holdfast.closing import Closing
 from holdfast.holdout.grants import Role
 from holdfast.holdout.scorers import Scorers, read_scorers
 from holdfast.server.counts import Counts
+from holdfast.server.crowd import Crowd
 from holdfast.server.faults import Fault
 from holdfast.server.hosting import Hosts
 from holdfast.server.identity import Doorman, Seat
@@ -54,6 +55,7 @@ class Service(Closing):
         self._rates = Rates(settings.rate, settings.burst)
         self._failures = Rates(_FAILURE_RATE, _FAILURES)
         self._asking = ThreadPoolExecutor(settings.threads, "holdfast-ask")
+        self._crowd = Crowd(settings.threads)
         self._reading = ThreadPoolExecutor(_READERS, "holdfast-read")
         self._asked: set[Future[Any]] = set()  # and not answered yet
         self._most = settings.threads + settings.waiting
@@ -84,10 +86,14 @@ class Service(Closing):
         find = partial(self.doorman.seat, name, token, role)
         await self._run(self._reading, lambda: self._let_in(request, find))
 
-    async def ask(self, request: Request, work: Callable[[Seat], T]) -> T:
-        """Ask the data a question, in a thread of its own."""
-        if len(self._asked) >= self._most:
+    async def ask(self, request: Request, work: Callable[[Seat], T], *, light: bool = False) -> T:
+        """Ask the data a question, in a thread of its own; a light one with many in one thread."""
+        if len(self._asked) + self._crowd.size >= self._most:
             raise Fault("busy", "Too many questions are waiting. Ask again soon.", wait=1.0)
+        if light:
+            hosted = self.hosts.get(request.path_params["holdout"])
+            if hosted is None or hosted.is_light:
+                return await self._crowd.submit(lambda: work(self._seat(request, "analyst")))
         asked = self._asking.submit(lambda: work(self._seat(request, "analyst")))
         self._asked.add(asked)
         asked.add_done_callback(self._asked.discard)
@@ -138,10 +144,12 @@ class Service(Closing):
         One that takes too long is abandoned: its price stays paid, as after a crash.
         """
         self._closing.set()
+        self._crowd.end()
         self._asking.shutdown(wait=False, cancel_futures=True)
-        _, late = wait(tuple(self._asked), _PATIENCE)
+        _, asked = wait(tuple(self._asked), _PATIENCE)
+        late = len(asked) + self._crowd.close(_PATIENCE)
         if (late or not self.jobs.end(_PATIENCE)) and self.settings.state is not None:
-            log_event("abandoned", questions=len(late))
+            log_event("abandoned", questions=late)
             if self.settings.workers == 1:
                 shutil.rmtree(self.settings.state, ignore_errors=True)
             os._exit(0)  # a thread that waits for an evaluation cannot be stopped otherwise

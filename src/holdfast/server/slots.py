@@ -13,6 +13,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from holdfast import waiting
+
 __all__ = ["Ending", "pace_of", "slot_end"]
 
 
@@ -39,8 +41,10 @@ class Ending:
             self._held.release()
 
     def wait(self, seconds: float) -> None:
-        """Until it comes, but not longer."""
-        if self._held.acquire(timeout=seconds):
+        """Until it comes, but not longer. A crowd is told by itself that it has come."""
+        if waiting.is_shared():
+            waiting.sleep(seconds)
+        elif self._held.acquire(timeout=seconds):
             self._held.release()  # for the next one
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
 
+from holdfast.engines.sql import parse as parsing
 from holdfast.engines.sql import sql_condition, sql_estimator, sql_term
 from holdfast.engines.sql.aggregates import AGGREGATE_ALIASES, AGGREGATES, REFUSED
 from holdfast.engines.sql.calls import CALLABLE
 from holdfast.engines.sql.functions import ALIASES
-from holdfast.errors import InvalidInput
+from holdfast.errors import Infeasible, InvalidInput
 from tests.engines.sql.tables import SCHEMA
 
 GOLDEN = Path(__file__).with_name("golden.txt")
@@ -118,3 +120,29 @@ def test_the_page_names_every_function() -> None:
     page = PAGE.read_text("utf-8")
     names = [*AGGREGATES, *AGGREGATE_ALIASES, *CALLABLE, *ALIASES]
     assert [name for name in names if f"`{name}" not in page and f"{name}(" not in page] == []
+
+
+@pytest.mark.parametrize(
+    "opening",
+    ["decimal(", "timestamp(", "struct(", "row(", "json(", "array[", "CAST(x AS decimal("],
+)
+def test_types_in_types_are_refused_at_once(opening: str) -> None:
+    """Each would double the time that sqlglot takes: these would be read until the end of days."""
+    text = f"avg({opening * 50}x{')' * 50})"
+    with pytest.raises(InvalidInput, match="names types"):
+        sql_estimator(text, SCHEMA)
+
+
+def test_a_compiled_sqlglot_is_refused_in_plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sqlglot.dialects.duckdb import DuckDB
+
+    known: type = DuckDB.Parser
+
+    class Compiled(known):  # type: ignore[misc]
+        def __new__(cls, *_: object, **__: object) -> None:  # type: ignore[misc]
+            raise TypeError("interpreted classes cannot inherit from compiled")
+
+    monkeypatch.setattr(DuckDB, "Parser", Compiled)
+    monkeypatch.setattr(parsing, "_parser", functools.cache(parsing._parser.__wrapped__))
+    with pytest.raises(Infeasible, match="pip uninstall sqlglotc"):
+        parsing.parse("avg(x)")

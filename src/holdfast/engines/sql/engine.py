@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast import waiting
 from holdfast.arguments import real_number, whole_number
 from holdfast.combining import Combiner, Job
 from holdfast.engines.processes import Worker, WorkerDied, WorkerTimeout
@@ -37,6 +38,7 @@ _BATCH = 2**16  # blocks at once: DuckDB groups so many by their number
 _DISTINCT_BATCH = 2**10
 _BEYOND_DUCKDB = 2**29  # bytes that libraries and threads may take beside DuckDB's own limit
 _STARTS = 3
+_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}  # NumPy only carries numbers there
 # A store of so many bytes of numbers is kept in memory, and read in a moment: then most of the time
 # is the way to the process and back, and the questions that wait go there together.
 _SMALL = 2**22
@@ -74,7 +76,8 @@ class SqlEngine:
         self._seconds = real_number("time_limit", time_limit, 0, open_low=True)
         self._block_seconds = real_number("block_time_limit", block_time_limit, 0, open_low=True)
         self._worker: Worker | None = None
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # held while the process works
+        self._counting = threading.Lock()
         self._tasks: Combiner[Task, Found] = Combiner(_TOGETHER if small else 1)
         self.fallbacks = 0
 
@@ -164,9 +167,9 @@ class SqlEngine:
         found = self._do(query, self._seconds, tick)
         if found is not None:
             return found
-        with self._lock:
+        with self._counting:
             self.fallbacks += 1
-        return np.concatenate(list(self._one_by_one(query, tick)))
+        return waiting.elsewhere(lambda: np.concatenate(list(self._one_by_one(query, tick))))
 
     def _one_by_one(self, query: Query, tick: Tick | None) -> Iterator[NDArray[np.generic]]:
         failure: NDArray[np.generic] = np.full(1, 0 if query.integers else np.nan)
@@ -216,7 +219,12 @@ class SqlEngine:
             if self._worker is not None and self._worker.alive:
                 return self._worker
             memory = self._setup.memory_limit + _BEYOND_DUCKDB
-            self._worker = Worker("holdfast.engines.sql.worker", self._setup, memory_limit=memory)
+            self._worker = Worker(
+                "holdfast.engines.sql.worker",
+                self._setup,
+                memory_limit=memory,
+                environment=_ENVIRONMENT,
+            )
             try:
                 self._worker.ready()
             except (WorkerDied, WorkerTimeout):

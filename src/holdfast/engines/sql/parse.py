@@ -8,13 +8,16 @@ its trees change between releases; tests/engines/sql keeps a list of what is acc
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any
 
 from holdfast.engines.sql.refusals import Refusal
+from holdfast.errors import Infeasible
 
 __all__ = ["CHARACTERS_MAX", "keywords", "parse"]
 
 CHARACTERS_MAX = 10_000
+_TYPES_MAX = 6
 
 
 def parse(text: object) -> Any:
@@ -25,7 +28,9 @@ def parse(text: object) -> Any:
     checked = _characters(text)
     dialect, parser = _parser()
     try:
-        trees = parser().parse_into(exp.Condition, dialect.tokenize(checked), checked)
+        tokens = dialect.tokenize(checked)
+        _check_types(tokens)
+        trees = parser().parse_into(exp.Condition, tokens, checked)
     except sqlglot.errors.ParseError as error:
         raise Refusal(f"It cannot be read as SQL{_place(error)}.") from None
     except sqlglot.errors.SqlglotError:
@@ -57,21 +62,42 @@ def _characters(text: object) -> str:
     return text
 
 
+def _check_types(tokens: list[Any]) -> None:
+    """Refuse what sqlglot would read for hours.
+
+    A type with a bracket may be a call as well, and it tries both: twice the time for each such
+    type inside another. No function that may be called here has the name of a type.
+    """
+    from sqlglot import TokenType
+    from sqlglot.dialects.duckdb import DuckDB
+
+    types, brackets = DuckDB.Parser.TYPE_TOKENS, (TokenType.L_PAREN, TokenType.L_BRACKET)
+    pairs = itertools.pairwise(token.token_type for token in tokens)
+    if sum(first in types and second in brackets for first, second in pairs) > _TYPES_MAX:
+        raise Refusal("It names types, such as DECIMAL(…), too often.")
+
+
 @functools.cache
 def _parser() -> tuple[Any, Any]:
     from sqlglot.dialects.duckdb import DuckDB
     from sqlglot.errors import ErrorLevel
 
     known: Any = DuckDB.Parser
-
-    class Parser(known):  # type: ignore[misc]
-        FUNCTIONS: dict[str, Any] = {}  # noqa: RUF012 - so it is there
-        FUNCTION_PARSERS = {"EXTRACT": known.FUNCTION_PARSERS["EXTRACT"]}  # noqa: RUF012
-        NO_PAREN_FUNCTIONS: dict[Any, Any] = {}  # noqa: RUF012
-        NO_PAREN_FUNCTION_PARSERS = {"CASE": known.NO_PAREN_FUNCTION_PARSERS["CASE"]}  # noqa: RUF012
-
+    ours = {
+        "FUNCTIONS": {},
+        "FUNCTION_PARSERS": {"EXTRACT": known.FUNCTION_PARSERS["EXTRACT"]},
+        "NO_PAREN_FUNCTIONS": {},
+        "NO_PAREN_FUNCTION_PARSERS": {"CASE": known.NO_PAREN_FUNCTION_PARSERS["CASE"]},
+    }
     dialect = DuckDB()
-    return dialect, functools.partial(Parser, error_level=ErrorLevel.IMMEDIATE, dialect=dialect)
+    try:
+        made = type(known)("Parser", (known,), ours)
+        parser = functools.partial(made, error_level=ErrorLevel.IMMEDIATE, dialect=dialect)
+        parser()
+    except TypeError:  # of what is compiled nothing can be taken out
+        needed, given = "sqlglot in Python alone", "its compiled form"
+        raise Infeasible("SQL cannot be read", needed, given, "pip uninstall sqlglotc") from None
+    return dialect, parser
 
 
 def _place(error: Any) -> str:

@@ -8,6 +8,7 @@ process: it may carry rows.
 
 from __future__ import annotations
 
+import gc
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -77,6 +78,7 @@ def start(setup: Setup) -> Callable[[list[Query]], bytes]:
     session = _Session(setup)
     if len(setup.paths) == 1:  # of several, some may not be here yet
         session.open(setup.paths[0])
+    gc.freeze()  # what is loaded stays, and need not be searched again and again
     return session.answer_all
 
 

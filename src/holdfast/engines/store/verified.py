@@ -11,8 +11,10 @@ import json
 import os
 import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+from holdfast import waiting
 from holdfast.engines.store.manifest import StoredFile
 from holdfast.engines.store.reader import check_files
 from holdfast.engines.store.state import state_folder
@@ -29,7 +31,8 @@ def verify_once(folder: Path, files: Sequence[StoredFile], name: str) -> None:
     if quick is not None and _found.get(key) == quick:
         return
     _found.pop(key, None)
-    if _verify_noted(folder, files, name) and quick == _quick_marks(folder, files):
+    sound = waiting.elsewhere(partial(_verify_noted, folder, files, name))
+    if sound and quick == _quick_marks(folder, files):
         assert quick is not None
         _found[key] = quick
 

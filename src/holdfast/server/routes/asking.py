@@ -74,7 +74,9 @@ async def correct(request: Request, words: CorrectWords, key: Key = None) -> Tol
 async def answer(request: Request, verb: Verb, words: Words, key: str | None) -> Told:
     """What the holdout says to a question."""
     service = service_of(request)
-    return await service.ask(request, lambda seat: _told(service, seat, verb, words, key))
+    return await service.ask(
+        request, lambda seat: _told(service, seat, verb, words, key), light=words.short
+    )
 
 
 def _told(
