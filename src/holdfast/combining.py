@@ -130,10 +130,11 @@ class Combiner(Renewed, Generic[T, R]):
             with self._lock:
                 self._waiting.append(job)
                 job.leads, self._led = not self._led, True
-            if not job.leads:
+            waits = not job.leads
+            if waits:
                 job.wait()
-            if job.leads:
-                waiting.elsewhere(partial(self._lead, run, job))
+            if job.leads:  # at once if others have gathered already, behind another batch
+                waiting.elsewhere(partial(self._lead, run, job), now=waits)
         except BaseException:  # an interruption of this thread, wherever it was
             self._leave(job)
             raise

@@ -36,8 +36,8 @@ class Host(Protocol):
         """One for which this question can wait."""
         ...
 
-    def elsewhere(self, work: Callable[[], T]) -> T:
-        """What the work returns, or raises, in another thread."""
+    def elsewhere(self, work: Callable[[], T], *, now: bool) -> T:
+        """What the work returns, or raises, in another thread: `now`, or soon with others."""
         ...
 
     def sleep(self, seconds: float) -> None:
@@ -86,13 +86,15 @@ def bell() -> Bell:
     return _Lock() if _here.host is None else _here.host.bell()
 
 
-def elsewhere(work: Callable[[], T]) -> T:
+def elsewhere(work: Callable[[], T], *, now: bool = False) -> T:
     """What the work returns. It may take long: no other question waits for it.
+
+    It begins when others may want the same, for which one time is enough; or `now`.
 
     >>> elsewhere(lambda: 6 * 7)
     42
     """
-    return work() if _here.host is None else _here.host.elsewhere(work)
+    return work() if _here.host is None else _here.host.elsewhere(work, now=now)
 
 
 def sleep(seconds: float) -> None:

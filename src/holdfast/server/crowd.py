@@ -162,11 +162,13 @@ class Crowd:
     def bell(self) -> _Bell:
         return _Bell(getcurrent(), self._inbox)
 
-    def elsewhere(self, work: Callable[[], T]) -> T:
+    def elsewhere(self, work: Callable[[], T], *, now: bool) -> T:
         errand = Errand(work, self.bell())
-        if not self._errands:
-            self._wanted = time.monotonic()
-        self._errands.append(errand)
+        if now:
+            self._beside.send(errand)
+        else:
+            self._wanted = self._wanted if self._errands else time.monotonic()
+            self._errands.append(errand)
         try:
             return errand.outcome()
         finally:
