@@ -58,7 +58,7 @@ class Place:
         self.progress: list[tuple[float, int]] = []
         self.facts: list[dict[str, Any]] = []
         fake = SimpleNamespace(monotonic=clock.monotonic, time=clock.time)
-        for module in (*CLOCKED, "holdfast.holdout.door"):
+        for module in (*CLOCKED, "holdfast.holdout.sessions"):
             patch.setattr(f"{module}.time", fake)
         patch.setattr("holdfast.server.app.log_request", self.facts.append)
         original = SqlEngine.values

@@ -161,6 +161,7 @@ def _weigh(
     learnt: Sequence[Learnt],
 ) -> Drawn:
     plan, first = offer.set.plan, offer.set.first
+    session.touches()  # blocks become lists of cells before anything is paid
     source, universe = world.source(first, first + offer.set.blocks), world.universe
     weighing: Weights | ExactWeighing
     if isinstance(plan, ExactWeights):

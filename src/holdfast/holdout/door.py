@@ -17,10 +17,8 @@ from __future__ import annotations
 
 import errno
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any, TypeVar
 
 from holdfast.combining import Combiner, Job, Renewed
@@ -29,7 +27,7 @@ from holdfast.holdout.books import Books
 from holdfast.holdout.grants import Asker
 from holdfast.holdout.questions import Question
 from holdfast.holdout.records import Result, is_answer, read_result
-from holdfast.holdout.sessions import Learnt, LedgerBudget, Session, require_quota
+from holdfast.holdout.sessions import Learnt, LedgerBudget, Pace, Session, require_quota
 from holdfast.holdout.sets import BlockSet
 from holdfast.ledger.interface import Ledger, Transaction
 from holdfast.ledger.receipts import Receipt
@@ -42,7 +40,6 @@ __all__ = ["Door", "Learnt", "LedgerBudget", "Pace", "Session", "Work", "require
 Work = Callable[[Transaction, Books], Any]
 Look = Callable[[Books], Any]
 T = TypeVar("T")
-Pace = Callable[[float], None]  # from when the draw began, by the monotonic clock
 
 
 class Door(Renewed):
@@ -76,8 +73,7 @@ class Door(Renewed):
             known = self._known(question, request)
             if known is not None:
                 return known
-            pause = None if pace is None else partial(pace, time.monotonic())
-            session = Session(self, names, question, block_set, request, asker, pause)
+            session = Session(self, names, question, block_set, request, asker, pace)
             try:
                 result, learnt = draw(session)
             finally:

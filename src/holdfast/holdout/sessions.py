@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -22,9 +23,10 @@ from holdfast.protocols.budget import Budget, Reservation
 if TYPE_CHECKING:
     from holdfast.holdout.door import Door
 
-__all__ = ["Learnt", "LedgerBudget", "Session", "require_quota"]
+__all__ = ["Learnt", "LedgerBudget", "Pace", "Session", "require_quota"]
 
 Learnt = dict[str, Any]
+Pace = Callable[[float], None]  # since when the data were touched, by the monotonic clock
 
 _SLACK = Fraction(1, 10**9)  # a tenth of the budget pays for a tenth of its questions
 
@@ -52,11 +54,12 @@ class Session:
         block_set: BlockSet,
         request: str | None,
         asker: Asker | None = None,
-        pause: Callable[[], None] | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self._door, self._names = door, names
         self._question, self._set = question, block_set
-        self._request, self._asker, self._pause = request, asker, pause
+        self._request, self._asker, self._pace = request, asker, pace
+        self._touched: float | None = None  # since when time may depend on the data
         self._reserves: list[int] = []
         self._actual: dict[int, Charge] = {}
         self._worst: dict[int, Charge] = {}
@@ -72,8 +75,9 @@ class Session:
 
         A question of two steps reserves twice, and whoever watches the ledger sees the second.
         """
-        if self.charged and self._pause is not None:
-            self._pause()
+        if self.charged and self._pace is not None:
+            assert self._touched is not None  # by its reservation, at the latest
+            self._pace(self._touched)
 
     def hold(self, worst: Charge) -> tuple[int, Account]:
         """Charge the worst case durably, or raise `Exhausted` and write nothing.
@@ -92,7 +96,7 @@ class Session:
             return number, book.account.copy()
 
         number, account = self._door.write(work)
-        self._reserves.append(number)
+        self._pays(number)
         self._worst[number] = worst
         return number, account
 
@@ -114,7 +118,16 @@ class Session:
             self._within_quota(books[self._set.name], body)
             return self._append_read(transaction, books, "reserved", body)
 
-        self._reserves.append(self._door.write(work).number)
+        self._pays(self._door.write(work).number)
+
+    def touches(self) -> None:
+        """The data are touched from here on, if they were not before."""
+        if self._touched is None:
+            self._touched = time.monotonic()
+
+    def _pays(self, number: int) -> None:
+        self.touches()
+        self._reserves.append(number)
 
     def finish(self, tally: Mapping[str, int]) -> None:
         """The tally after the answer; durable with it."""

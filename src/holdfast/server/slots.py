@@ -2,8 +2,9 @@
 
 How long an evaluation takes can depend on the data. What anyone but the custodian sees of it is the
 slot that it ended in: after a draw, whatever became of it, the server waits until s, 2s, 4s, 8s, …
-since the draw began, and only then records the answer. Whoever asked, whoever watches the
-transcript and whoever waits for a job then all see the same: which power of two.
+since the data were first touched, which is when its price is paid, and only then records the
+answer. Whoever asked, whoever watches the transcript and whoever waits for a job then all see the
+same: which power of two.
 """
 
 from __future__ import annotations
