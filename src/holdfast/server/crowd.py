@@ -134,12 +134,13 @@ class Crowd:
         asked = _Asked(work, asyncio.get_running_loop())
         if self._ending:
             raise RuntimeError("the crowd has ended")
+        if self._thread is None:
+            thread = threading.Thread(target=self._run, name="holdfast-crowd", daemon=True)
+            thread.start()
+            self._thread = thread
         self._submitted += 1
         asked.future.add_done_callback(self._count)
         self._inbox.put(asked)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="holdfast-crowd", daemon=True)
-            self._thread.start()
         return asked.future
 
     def _count(self, _: object) -> None:
