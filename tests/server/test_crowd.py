@@ -258,6 +258,23 @@ def test_answers_go_to_the_loop_that_asked() -> None:
     assert sorted(found) == sorted([0, 1, 2] * 4)
 
 
+@pytest.mark.parametrize("_", range(20))
+def test_loops_that_come_first_at_once_find_one_crowd(_: int) -> None:
+    start, threads = threading.Barrier(4), set[int]()
+
+    def asked() -> None:
+        start.wait(SECONDS)
+        threads.update(ask(here, *[threading.get_ident] * 3))
+
+    with crowd() as here:
+        loops = [threading.Thread(target=asked) for _ in range(4)]
+        for each in loops:
+            each.start()
+        for each in loops:
+            each.join(SECONDS)
+    assert len(threads) == 1
+
+
 def test_at_the_end_nobody_waits_for_a_slot() -> None:
     ending = Ending()
     pace = pace_of(600.0, ending)

@@ -117,7 +117,8 @@ class Crowd:
         self._answered: list[_Asked[Any]] = []  # in this turn
         self._asleep: list[tuple[float, int, greenlet]] = []  # a heap
         self._numbers = itertools.count()  # two may wake at the same moment
-        self._submitted = self._delivered = 0  # both changed in the loop's thread
+        self._counting = threading.Lock()  # there may be several loops
+        self._submitted = self._delivered = 0
         self._ending = self._closing = False  # as others have said, and as the thread has heard
         self._beside = Beside()
         self._errands: list[Errand[Any]] = []  # that have not begun
@@ -134,17 +135,19 @@ class Crowd:
         asked = _Asked(work, asyncio.get_running_loop())
         if self._ending:
             raise RuntimeError("the crowd has ended")
-        if self._thread is None:
-            thread = threading.Thread(target=self._run, name="holdfast-crowd", daemon=True)
-            thread.start()
-            self._thread = thread
-        self._submitted += 1
+        with self._counting:
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="holdfast-crowd", daemon=True)
+                thread.start()
+                self._thread = thread
+            self._submitted += 1
         asked.future.add_done_callback(self._count)
         self._inbox.put(asked)
         return asked.future
 
     def _count(self, _: object) -> None:
-        self._delivered += 1
+        with self._counting:
+            self._delivered += 1
 
     def end(self) -> None:
         """Take no more questions, begin none that waits, and let nobody sleep for long."""
