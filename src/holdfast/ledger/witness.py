@@ -47,13 +47,13 @@ class Witness(Renewed):
         """The last receipt seen of this holdout, or None if there is none."""
         return self._read(holdout)[0]
 
-    def _read(self, holdout: str) -> tuple[Receipt | None, int]:
-        """The last receipt seen, and the place of the one before it; (None, 0) without a file."""
+    def _read(self, holdout: str) -> tuple[Receipt | None, int | None]:
+        """The last receipt seen, and the place of the one before it; neither without a file."""
         path = self._path(holdout)
         try:
             data = path.read_bytes()
         except FileNotFoundError:
-            return None, 0
+            return None, None
         lines = [data[place : place + _LENGTH] for place in _PLACES]
         found = [_parsed(line, holdout, checked=len(data) >= _LENGTH) for line in lines]
         numbers = [-1 if each is None else each.number for each in found]
@@ -96,7 +96,7 @@ class Witness(Renewed):
         with exclusive(lock):
             seen, place = self._read(receipt.holdout)
             if seen is None or seen.number < receipt.number:
-                _write(path, receipt, place if seen is not None else None)
+                _write(path, receipt, place)
                 seen = receipt
             elif seen.number == receipt.number and seen.digest != receipt.digest:
                 remedy = "Two histories of this holdout are in use: their budgets add up."
