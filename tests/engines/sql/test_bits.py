@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.engines.sql import SqlEngine, sql_estimator
 from holdfast.engines.sql.generate import to_text
-from holdfast.engines.sql.queries import values_query
+from holdfast.engines.sql.queries import Number, statement, value_of
 from holdfast.engines.sql.worker import Query, Setup, start
 from holdfast.engines.store import BlockStore, Column, Schema, open_input, write_store
 from holdfast.randomness import SeededEntropy
@@ -116,9 +116,10 @@ def test_groups_are_formed_by_number(skewed: BlockStore) -> None:
     columns = tuple((each.name, each.kind) for each in skewed.schema.columns)
     path = str(skewed.place(skewed.shards[0]))
     answer: Any = start(Setup((path,), columns, threads=8, memory_limit=2**28))
-    query = values_query(sql_estimator("sum(x)", skewed.schema, "y > 0"))
+    number = value_of(sql_estimator("sum(x)", skewed.schema, "y > 0"))
     for where in ("", "WHERE __block BETWEEN 5 AND 5", "WHERE __block BETWEEN 100 AND 2000"):
-        rows = answer.__self__.open(path).execute("EXPLAIN " + query.format(where=where)).fetchall()
+        sql = "EXPLAIN " + statement([number], where)
+        rows = answer.__self__.open(path).execute(sql).fetchall()
         assert "Perfect Hash Group By" in rows[0][1]
 
 
@@ -148,9 +149,9 @@ def test_a_table_in_memory_has_the_bits_of_the_file(tmp_path: Path, blocks: int)
         for in_memory, threads in ((True, 1), (False, 2))
     )
     questions = [f"{name}({term})" for name in ("sum", "avg", "stddev_samp") for term in CONSTANT]
-    sqls = [values_query(sql_estimator(each, store.schema)) for each in questions]
-    whole = [Query(sql, path, 0, blocks, whole=True) for sql in sqls]
-    some = [Query(sql, path, 1, 4, whole=False) for sql in sqls]
+    numbers = [value_of(sql_estimator(each, store.schema)) for each in questions]
+    whole = [Query(number, path, 0, blocks, whole=True) for number in numbers]
+    some = [Query(number, path, 1, 4, whole=False) for number in numbers]
     together = kept([*whole, *some])
     assert together == read([*whole, *some])
     assert (
@@ -162,3 +163,55 @@ def test_a_table_in_memory_has_the_bits_of_the_file(tmp_path: Path, blocks: int)
             ]
         )
     )
+
+
+# What DuckDB would make of each other, and what it may find to be constant.
+FAMILIAR = (
+    *("avg(0.1)", "sum(0.1)", "sum(0.1) / count(*)", "stddev_samp(0.3)", "sum(w)", "avg(w)"),
+    *("sum(CASE WHEN x > -1 THEN 0.1 ELSE 0.2 END)", "sum(CASE WHEN w < 5 THEN 0.7 END)"),
+    *("avg(x)", "sum(x)", "count(x)", "count(*)", "var_pop(x)", "regr_slope(x, w)", "count(w)"),
+)
+
+
+@pytest.mark.parametrize(("blocks", "rows"), [(2_000, 3), (3, 3_000), (40, 70)])
+def test_bits_do_not_depend_on_the_company(tmp_path: Path, blocks: int, rows: int) -> None:
+    random, size = np.random.default_rng(rows), blocks * rows
+    columns = {
+        "x": random.lognormal(0, 5, size),
+        "y": random.normal(size=size),
+        "w": np.full(size, 0.1),
+        "n": random.integers(0, 9, size).astype(float),
+        "flag": random.random(size) < 0.5,
+        "arm": np.array(["a", "b", "cc"])[random.integers(0, 3, size)],
+        "born": random.integers(0, 20_000, size).astype("datetime64[D]"),
+        "seen": random.integers(0, 2**50, size).astype("datetime64[us]"),
+    }
+    schema = Schema(SCHEMA.columns[:8])
+    store = write(tmp_path, columns, schema, blocks, group_blocks=max(1, blocks // 3))
+    path = str(store.place(store.shards[0]))
+    kinds = tuple((each.name, each.kind) for each in schema.columns)
+    answer = start(Setup((path,), kinds, 1, 2**28, in_memory=True))
+    asked = Questions(schema, 11)
+    texts = [*FAMILIAR, *(to_text(asked.aggregate_question()) for _ in range(60))]
+    wheres = (None, "y < 1.5")
+    numbers = [value_of(sql_estimator(each, schema, where)) for each in texts for where in wheres]
+    queries = [Query(number, path, 0, blocks, whole=True) for number in numbers]
+    alone = [answer([query])[8:] for query in queries]
+    assert all(len(each) == 8 * blocks for each in alone)
+    for count in (2, 16, 16, 16, 16, len(queries)):
+        chosen = random.permutation(len(queries))[:count].tolist()
+        together = answer([queries[k] for k in chosen])[8 * count :]
+        assert together == b"".join(alone[k] for k in chosen)
+
+
+def test_the_company_of_a_question_that_fails(tmp_path: Path) -> None:
+    """It fails alone; those beside it are asked again, each by itself."""
+    store = write(tmp_path, {"x": np.arange(40.0)}, Schema((Column("x", "number"),)), 4)
+    path = str(store.place(store.shards[0]))
+    answer = start(Setup((path,), (("x", "number"),), 1, 2**28, in_memory=True))
+    good = [Query(Number(f"sum(x + {k})"), path, 0, 4, whole=True) for k in range(3)]
+    bad = Query(Number("error('no')"), path, 0, 4, whole=True)
+    lengths = [32, 0, 32, 32]
+    reply = answer([good[0], bad, *good[1:]])
+    assert np.frombuffer(reply[:32], np.int64).tolist() == lengths
+    assert reply[32:] == b"".join(answer([each])[8:] for each in good)

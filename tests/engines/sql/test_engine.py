@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from holdfast.engines.processes import Worker
 from holdfast.engines.sql import SqlEngine, SqlEstimator, sql_estimator
-from holdfast.engines.sql.engine import _divided
-from holdfast.engines.sql.queries import values_query
+from holdfast.engines.sql.engine import _divided, _Failed
+from holdfast.engines.sql.queries import Number, value_of
 from holdfast.engines.sql.worker import LENGTH, UNREADABLE, Query
 from holdfast.engines.store import BlockStore, Column, Schema
 from holdfast.errors import Damaged, Infeasible, InvalidInput
@@ -145,6 +146,26 @@ def test_blocks_that_take_too_long_are_failures(plain: BlockStore) -> None:
     engine.close()
 
 
+def test_a_machine_that_stalls_is_no_failure_of_a_block(
+    plain: BlockStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = SqlEngine(plain, threads=1, time_limit=0.5, block_time_limit=0.5)
+    estimator = sql_estimator("avg(x)", SCHEMA)
+    good, ready = engine.values(estimator), engine._ready
+
+    def stalled() -> Worker:
+        worker = ready()
+        os.kill(worker.pid, signal.SIGSTOP)  # as one that waits for a disk
+        return worker
+
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "_ready", stalled)
+        with pytest.raises(Infeasible, match=r"rows are counted within 0\.5 seconds"):
+            engine.values(estimator)
+    assert same(engine.values(estimator), good)
+    engine.close()
+
+
 def test_progress_that_raises_ends_an_evaluation(plain: BlockStore) -> None:
     class Enough(Exception):
         pass
@@ -223,13 +244,13 @@ def test_threads_ask_together_and_failures_stay_their_own(tmp_path: Path) -> Non
 
 
 def test_a_reply_that_is_not_as_announced_is_no_reply() -> None:
-    queries = [Query("", "", 0, 2, whole=True)] * 2
+    queries = [Query(Number(""), "", 0, 2, whole=True)] * 2
     two = np.array([1.0, 2.0]).tobytes()
     sound = LENGTH.pack(16) + LENGTH.pack(0) + two
     found = _divided(sound, queries)
     assert found is not None
     assert isinstance(found[0], np.ndarray)
-    assert (found[0].tolist(), found[1]) == ([1.0, 2.0], None)
+    assert (found[0].tolist(), found[1]) == ([1.0, 2.0], _Failed.ERROR)
     unreadable = _divided(LENGTH.pack(UNREADABLE) + LENGTH.pack(16) + two, queries)
     assert unreadable is not None
     assert isinstance(unreadable[0], Damaged)
@@ -244,7 +265,7 @@ def test_an_estimator_travels_as_the_sql_that_it_is() -> None:
         estimator = sql_estimator(text, SCHEMA, "y > 0")
         sent = pickle.loads(pickle.dumps(estimator))
         assert sent == estimator
-        assert values_query(sent) == values_query(estimator)
+        assert value_of(sent) == value_of(estimator)
         assert sent.distinct == estimator.distinct == ("DISTINCT" in text)
         assert pickle.loads(pickle.dumps(sent)).distinct == sent.distinct
 

@@ -2,7 +2,9 @@
 
 If the evaluation of all blocks fails, takes too long or kills the process, every block is evaluated
 again by itself, and only those that fail again are failures: that some other block failed, or that
-anything failed at all, is seen by nobody.
+anything failed at all, is seen by nobody. A block of which no word came in time may have failed by
+the machine, by a disk that does not answer: it is a failure only if its rows can be counted after
+it within the same time, and else an error, which does not depend on what is in them.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,7 +26,7 @@ from holdfast.arguments import real_number, whole_number
 from holdfast.combining import Combiner, Job
 from holdfast.engines.processes import Worker, WorkerDied, WorkerTimeout
 from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm
-from holdfast.engines.sql.queries import sums_query, values_query
+from holdfast.engines.sql.queries import Number, sum_of, value_of
 from holdfast.engines.sql.worker import LENGTH, UNREADABLE, Query, Setup
 from holdfast.errors import Damaged, Infeasible, InvalidInput
 from holdfast.protocols.source import WEIGHT_SCALE
@@ -47,7 +50,15 @@ _TOGETHER = 16
 Progress = Callable[[int, int], None]
 Tick = Callable[[], None]
 Task = tuple[Query, float, Tick | None]  # within how many seconds, and what to call meanwhile
-Found = NDArray[np.generic] | None  # None: it failed
+
+
+class _Failed(Enum):
+    ERROR = "DuckDB has said so"
+    SILENCE = "the process was late, or died"
+
+
+Found = NDArray[np.generic] | _Failed
+_CONTROL = Number("count(*)", integer=True)
 
 
 class SqlEngine:
@@ -95,8 +106,8 @@ class SqlEngine:
         the exception is the caller's.
         """
         batch = _DISTINCT_BATCH if estimator.distinct else _BATCH
-        sql = values_query(estimator)
-        return self._all(sql, start, stop, batch, progress=progress).astype(np.float64)
+        number = value_of(estimator)
+        return self._all(number, start, stop, batch, progress=progress).astype(np.float64)
 
     def sums(
         self,
@@ -116,8 +127,8 @@ class SqlEngine:
             first, last = self._bounds(start, stop)
             return np.full(last - first, self._store.units * WEIGHT_SCALE, np.int64)
         single = self._store.manifest.one_row_units
-        sql = sums_query(term, where, one_row_units=single)
-        return self._all(sql, start, stop, _BATCH, integers=True).astype(np.int64)
+        number = sum_of(term, where, one_row_units=single)
+        return self._all(number, start, stop, _BATCH).astype(np.int64)
 
     def close(self) -> None:
         """End the process; the next question starts another."""
@@ -133,25 +144,22 @@ class SqlEngine:
 
     def _all(
         self,
-        sql: str,
+        number: Number,
         start: int,
         stop: int | None,
         batch: int,
         *,
-        integers: bool = False,
         progress: Progress | None = None,
     ) -> NDArray[np.generic]:
         first, last = self._bounds(start, stop)
         parts = []
-        for query in self._queries(sql, first, last, batch, integers=integers):
+        for query in self._queries(number, first, last, batch):
             done = query.start - first
             tick = None if progress is None else partial(progress, done, last - first)
             parts.append(self._together(query, tick))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _queries(
-        self, sql: str, first: int, last: int, batch: int, *, integers: bool
-    ) -> Iterator[Query]:
+    def _queries(self, number: Number, first: int, last: int, batch: int) -> Iterator[Query]:
         """Each about blocks of one file: so it is the same wherever that file is asked."""
         for shard in self._store.overlapping(first, last):
             self._store.check_there(shard)  # without it every value would be a failure
@@ -160,24 +168,33 @@ class SqlEngine:
             for low in range(max(first, shard.first), end, batch):
                 high = min(low + batch, end)
                 whole = (low, high) == (shard.first, shard.stop)
-                yield Query(sql, path, low, high, whole, integers)
+                yield Query(number, path, low, high, whole)
 
     def _together(self, query: Query, tick: Tick | None) -> NDArray[np.generic]:
         """All blocks of a query at once, or else each by itself."""
         found = self._do(query, self._seconds, tick)
-        if found is not None:
+        if not isinstance(found, _Failed):
             return found
         with self._counting:
             self.fallbacks += 1
         return waiting.elsewhere(lambda: np.concatenate(list(self._one_by_one(query, tick))))
 
     def _one_by_one(self, query: Query, tick: Tick | None) -> Iterator[NDArray[np.generic]]:
-        failure: NDArray[np.generic] = np.full(1, 0 if query.integers else np.nan)
+        failure: NDArray[np.generic] = np.full(1, 0 if query.number.integer else np.nan)
         for block in range(query.start, query.stop):
             whole = query.whole and query.stop == query.start + 1
             alone = replace(query, start=block, stop=block + 1, whole=whole)
             found = self._do(alone, self._block_seconds, tick)
-            yield failure if found is None else found
+            if found is _Failed.SILENCE:
+                self._require_readable(alone, tick)
+            yield failure if isinstance(found, _Failed) else found
+
+    def _require_readable(self, query: Query, tick: Tick | None) -> None:
+        control = replace(query, number=_CONTROL)
+        if isinstance(self._do(control, self._block_seconds, tick), _Failed):
+            needed = f"blocks whose rows are counted within {self._block_seconds:g} seconds"
+            remedy = "Look at the machine and at the disk of the blocks, and ask again."
+            raise Infeasible("Evaluating SQL", needed, "one that took longer", remedy)
 
     def _do(self, query: Query, seconds: float, tick: Tick | None) -> Found:
         if tick is not None:
@@ -190,7 +207,8 @@ class SqlEngine:
         with self._lock:
             found = self._run(tasks)
             if found is None:
-                found = [None] if len(tasks) == 1 else [self._alone(task) for task in tasks]
+                silent: list[Found | Damaged] = [_Failed.SILENCE]
+                found = silent if len(tasks) == 1 else [self._alone(task) for task in tasks]
         for job, each in zip(jobs, found, strict=True):
             if isinstance(each, Damaged):
                 job.fail(each)
@@ -199,7 +217,7 @@ class SqlEngine:
 
     def _alone(self, task: Task) -> Found | Damaged:
         query, seconds, _ = task  # its tick is for its own thread
-        return (self._run([(query, seconds, None)]) or [None])[0]
+        return (self._run([(query, seconds, None)]) or [_Failed.SILENCE])[0]
 
     def _run(self, tasks: list[Task]) -> list[Found | Damaged] | None:
         """What the worker says of each query, or None if it did not say it in time."""
@@ -241,7 +259,7 @@ def _is_small(store: BlockStore) -> bool:
 
 
 def _divided(reply: bytes, queries: list[Query]) -> list[Found | Damaged] | None:
-    """The numbers of each query, None where it failed; None if the reply is not made so."""
+    """The numbers of each query, if it has not failed; None if the reply is not made so."""
     start = LENGTH.size * len(queries)
     if len(reply) < start:
         return None
@@ -254,8 +272,8 @@ def _divided(reply: bytes, queries: list[Query]) -> list[Found | Damaged] | None
         expected = LENGTH.size * (query.stop - query.start)
         if length not in (0, expected) or start + length > len(reply):
             return None
-        kind = np.int64 if query.integers else np.float64
+        kind = np.int64 if query.number.integer else np.float64
         numbers = np.frombuffer(reply, kind, length // LENGTH.size, start)
-        found.append(numbers if length else None)
+        found.append(numbers if length else _Failed.ERROR)
         start += length
     return found if start == len(reply) else None

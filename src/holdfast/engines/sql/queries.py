@@ -2,19 +2,27 @@
 
 A filter is never a WHERE of the query, for a block of which it leaves nothing would vanish: it is a
 column that the aggregates look at. So every block has its row in the result.
+
+Several numbers of the same rows can be asked in one statement, and each has the bits that it has
+alone. What DuckDB would do otherwise by the company is switched off, see `COMPANY`, or outwitted:
+it adds up constants in a way of its own, but only if all that it adds up are constants. Which they
+never are: the block's own number, taken as a smallest one, is among them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm
 from holdfast.engines.sql.generate import KEPT, quoted
 from holdfast.protocols.source import WEIGHT_SCALE
 
-__all__ = ["BLOCKS_VIEW", "sums_query", "values_query", "view"]
+__all__ = ["BLOCKS_VIEW", "COMPANY", "Number", "statement", "sum_of", "value_of", "view"]
 
 BLOCKS_VIEW = "blocks"
+COMPANY = ("aggregate_function_rewriter", "aggregate_reuse")
+"""DuckDB's optimizers that make an aggregate of others, as avg of sum and count beside it."""
 
 # Dates outside these years would make some functions fail, on some values.
 _VIEWS = {
@@ -29,6 +37,17 @@ _VIEWS = {
 }
 
 
+@dataclass(frozen=True)
+class Number:
+    """What is asked of every block: an aggregate, as SQL, and the rows that it is of."""
+
+    aggregate: str
+    rows: str = BLOCKS_VIEW
+    integer: bool = False
+    sociable: bool = True
+    """Whether others may be asked in the same statement: what is distinct is grouped apart."""
+
+
 def view(path: str, columns: Sequence[tuple[str, str]], *, kept: bool = False) -> str:
     """The statement that makes the file's columns a view, each of the type that it has here.
 
@@ -41,17 +60,24 @@ def view(path: str, columns: Sequence[tuple[str, str]], *, kept: bool = False) -
     return f"CREATE OR REPLACE {what} {BLOCKS_VIEW} AS SELECT {every} FROM read_parquet({source})"
 
 
-def values_query(estimator: SqlEstimator) -> str:
-    """Of every block `id` the `value`; the range of blocks is put for {where}."""
-    source = BLOCKS_VIEW
+def statement(numbers: Sequence[Number], where: str) -> str:
+    """Of every block `id` the numbers `value0`, `value1`, …, which are all of the same rows."""
+    rows = numbers[0].rows
+    values = ", ".join(f"{each.aggregate} AS value{k}" for k, each in enumerate(numbers))
+    return f"SELECT min(__block) AS id, {values} FROM {rows} {where} GROUP BY __block"
+
+
+def value_of(estimator: SqlEstimator) -> Number:
+    """The value of every block."""
+    rows = BLOCKS_VIEW
     if estimator.filter is not None:
-        source = f"(SELECT *, {estimator.filter} AS {KEPT} FROM {BLOCKS_VIEW})"
+        rows = f"(SELECT *, {estimator.filter} AS {KEPT} FROM {BLOCKS_VIEW})"
     value = f"TRY_CAST({estimator.aggregate} AS DOUBLE)"
-    return _ready(f"SELECT __block AS id, {value} AS value FROM {source}", "GROUP BY __block")
+    return Number(value, rows, sociable=not estimator.distinct)
 
 
-def sums_query(term: SqlTerm, where: SqlTerm | None, *, one_row_units: bool) -> str:
-    """Of every block `id` the sum `value` of its units' terms, in parts of 2⁻¹⁶.
+def sum_of(term: SqlTerm, where: SqlTerm | None, *, one_row_units: bool) -> Number:
+    """The sum of every block's units' terms, in parts of 2⁻¹⁶.
 
     A unit of several rows has the average of its rows' terms; NULL and NaN count as 0.
     """
@@ -67,7 +93,7 @@ def sums_query(term: SqlTerm, where: SqlTerm | None, *, one_row_units: bool) -> 
         )
     parts = f"CAST(floor(__term * {WEIGHT_SCALE}e0 + 0.5e0) AS BIGINT)"
     total = f"coalesce(CAST(sum({parts}) FILTER (WHERE {KEPT}) AS BIGINT), 0)"
-    return _ready(f"SELECT __block AS id, {total} AS value FROM ({rows})", "GROUP BY __block")
+    return Number(total, f"({rows})", integer=True)
 
 
 def _clipped(term: SqlTerm) -> str:
@@ -78,8 +104,3 @@ def _clipped(term: SqlTerm) -> str:
         return f"(CASE WHEN {term.sql} THEN 1e0 ELSE 0e0 END)"
     number = f"nullif({term.sql}, CAST('nan' AS DOUBLE))"  # in DuckDB NaN equals NaN
     return f"least(greatest(coalesce({number}, 0e0), 0e0), 1e0)"
-
-
-def _ready(select: str, group: str) -> str:
-    """With braces doubled that are not ours: names and texts may contain some."""
-    return select.replace("{", "{{").replace("}", "}}") + " {where} " + group

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import gc
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.engines.sql.queries import view
+from holdfast.engines.sql.queries import COMPANY, Number, statement, view
 
 __all__ = ["LENGTH", "UNREADABLE", "Query", "Setup", "start"]
 
@@ -42,7 +42,7 @@ _SETTINGS = {
 }
 
 # There are no joins to put in order, and few groups to make smaller: neither changes a value.
-_IDLE = "compressed_materialization,join_order"
+_IDLE = ("compressed_materialization", "join_order")
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,13 @@ class Setup:
 
 @dataclass(frozen=True)
 class Query:
-    """A query for the blocks start, …, stop − 1 of a file: `whole` if it has no others."""
+    """A number for each of the blocks start, …, stop − 1 of a file: `whole` if it has no others."""
 
-    sql: str
+    number: Number
     path: str
     start: int
     stop: int
     whole: bool
-    integers: bool = False
 
     @property
     def where(self) -> str:
@@ -100,27 +99,37 @@ class _Session:
         return self._connection
 
     def answer_all(self, queries: list[Query]) -> bytes:
-        """The numbers of every query, one after the other: none sees another's errors."""
-        # Not in one statement, though that is faster: with others beside it, DuckDB adds up a term
-        # that happens to be constant in another way, and the last bit of its sum may differ.
-        replies = [self.answer(query) for query in queries]
-        lengths = (UNREADABLE if each is None else len(each) for each in replies)
-        return b"".join([*map(LENGTH.pack, lengths), *(each or b"" for each in replies)])
+        """The numbers of every query: none sees another's errors."""
+        companies: dict[object, list[Query]] = {}
+        for query in dict.fromkeys(queries):
+            companies.setdefault(_company(query), []).append(query)
+        replies: dict[Query, bytes | None] = {}
+        for company in companies.values():
+            replies.update(zip(company, self.answer(company), strict=True))
+        found = [replies[query] for query in queries]
+        lengths = (UNREADABLE if each is None else len(each) for each in found)
+        return b"".join([*map(LENGTH.pack, lengths), *(each or b"" for each in found)])
 
-    def answer(self, query: Query) -> bytes | None:
-        """The numbers of one query, nothing if it failed, None if the file cannot be read."""
+    def answer(self, company: list[Query]) -> Sequence[bytes | None]:
+        """The numbers of each query, nothing if it failed, None if the file cannot be read.
+
+        They go in one statement, which DuckDB plans for longer than it runs. If that fails, each
+        is asked by itself.
+        """
         import duckdb
 
         try:
-            connection = self.open(query.path)
+            connection = self.open(company[0].path)
         except Exception:  # no question has been near it: that says nothing of the data
             self._close()
-            return None
+            return [None] * len(company)
         try:
-            return _numbers(connection, query).tobytes()
+            return [each.tobytes() for each in _numbers(connection, company)]
         except Exception as error:
             self._close()
-            return None if isinstance(error, duckdb.IOException) else b""
+            if len(company) > 1:
+                return [reply for query in company for reply in self.answer([query])]
+            return [None if isinstance(error, duckdb.IOException) else b""]
 
     def _close(self) -> None:
         connection, self._connection = self._connection, None
@@ -138,8 +147,8 @@ def _connect(setup: Setup) -> Any:
     for name, value in _SETTINGS.items():
         connection.execute(f"SET {name} = '{value}'")
     connection.execute(f"SET memory_limit = '{setup.memory_limit // 2**10}KiB'")
-    if setup.in_memory:  # a query is planned for longer than it runs
-        connection.execute(f"SET disabled_optimizers = '{_IDLE}'")
+    idle = (*COMPANY, *_IDLE) if setup.in_memory else COMPANY
+    connection.execute(f"SET disabled_optimizers = '{','.join(idle)}'")
     paths = ", ".join("'" + path.replace("'", "''") + "'" for path in setup.paths)
     connection.execute(f"SET allowed_paths = [{paths}]")
     connection.execute("SET enable_external_access = false")
@@ -147,10 +156,21 @@ def _connect(setup: Setup) -> Any:
     return connection
 
 
-def _numbers(connection: Any, query: Query) -> NDArray[np.generic]:
-    """One number for each block: NaN, or 0 for integers, where there is none."""
-    found = connection.execute(query.sql.format(where=query.where)).fetchnumpy()
-    kind, missing = (np.int64, 0) if query.integers else (np.float64, np.nan)
-    numbers: NDArray[np.generic] = np.full(query.stop - query.start, missing, kind)
-    numbers[found["id"] - query.start] = np.ma.filled(found["value"], missing)
-    return numbers
+def _company(query: Query) -> object:
+    """What queries have in common that go in one statement; nothing with any other, if alone."""
+    number = query.number
+    blocks = (query.path, query.start, query.stop)
+    return (*blocks, number.rows) if number.sociable else (*blocks, number)
+
+
+def _numbers(connection: Any, company: list[Query]) -> Iterator[NDArray[np.generic]]:
+    """One number for each block and query: NaN, or 0 for integers, where there is none."""
+    first = company[0]
+    sql = statement([query.number for query in company], first.where)
+    found = connection.execute(sql).fetchnumpy()
+    places = found["id"] - first.start
+    for k, query in enumerate(company):
+        kind, missing = (np.int64, 0) if query.number.integer else (np.float64, np.nan)
+        numbers: NDArray[np.generic] = np.full(query.stop - query.start, missing, kind)
+        numbers[places] = np.ma.filled(found[f"value{k}"], missing)
+        yield numbers
