@@ -75,11 +75,6 @@ def _kill_process(frame: Any) -> Any:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _kill_parent(frame: Any) -> Any:
-    os.kill(os.getppid(), signal.SIGKILL)
-    time.sleep(20)
-
-
 def _never_end(frame: Any) -> Any:
     time.sleep(1000)
 
@@ -89,6 +84,7 @@ def _take_memory(frame: Any) -> Any:
 
 
 def _kill_dask_worker(frame: Any) -> Any:
+    """Where signals are forbidden, this is but an error: see `unscoped`."""
     pid = os.getppid()
     while pid > 1:
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -109,7 +105,6 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "python": _end_process,
     },
     "kill": {"python": _kill_process},
-    "kill parent": {"python": _kill_parent},
     "time": {
         "sql": f"len(list_filter(range({_MANY.format(900_000_000)}), lambda v: sin(v) > 2))",
         "python": _never_end,

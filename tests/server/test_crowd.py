@@ -19,7 +19,6 @@ from holdfast import waiting
 from holdfast.combining import Combiner, Job
 from holdfast.ledger.locks import Stripes
 from holdfast.server import crowd as crowds
-from holdfast.server.beside import Beside
 from holdfast.server.crowd import Crowd
 from holdfast.server.identity import Doorman
 from holdfast.server.questions import AskWords
@@ -372,12 +371,12 @@ def test_without_threads_a_question_fails_and_later_ones_do_not(
     def wants() -> int:
         return waiting.elsewhere(lambda: 7)
 
-    def none(_: Beside) -> None:
+    def none(_: object) -> None:
         raise RuntimeError("can't start new thread")
 
     with crowd() as here:
         with monkeypatch.context() as patch:
-            patch.setattr(Beside, "_hire", none)
+            patch.setattr("holdfast.server.beside._Hand", none)
             found = ask(here, wants, wants)
         assert all(isinstance(each, RuntimeError) for each in found)
         assert ask(here, wants, wants) == [7, 7]

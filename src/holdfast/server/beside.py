@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from holdfast.waiting import Bell
@@ -28,6 +27,9 @@ class Errand(Generic[T]):
             self._result = self._work()
         except BaseException as error:
             self._error = error
+
+    def ring(self) -> None:
+        """It is over."""
         self._bell.ring()
 
     def give_up(self, error: BaseException) -> None:
@@ -46,37 +48,46 @@ class Errand(Generic[T]):
 class Beside:
     """As many threads as there ever were errands at once: no commit waits for a slow query.
 
-    All methods are called in the thread of the crowd.
+    Both methods are called in the thread of the crowd.
     """
 
     def __init__(self) -> None:
-        self._errands: SimpleQueue[Errand[Any] | None] = SimpleQueue()
-        self._out = self._threads = 0
+        self._idle: list[_Hand] = []  # the last one has worked last, and is the quickest to begin
 
     def send(self, errand: Errand[Any]) -> None:
-        """Have it run. `came_back` must follow, once its outcome is there."""
-        self._out += 1
+        """Have it run."""
         try:
-            if self._out > self._threads:
-                self._hire()
+            hand = self._idle.pop() if self._idle else _Hand(self._idle)
         except RuntimeError as error:  # the machine has no more threads; later it may have
             errand.give_up(error)
         else:
-            self._errands.put(errand)
-
-    def came_back(self) -> None:
-        """One errand is over."""
-        self._out -= 1
+            hand.take(errand)
 
     def close(self) -> None:
-        """End the threads, each after what it is at."""
-        for _ in range(self._threads):
-            self._errands.put(None)
+        """End the threads. No errand is under way."""
+        while self._idle:
+            self._idle.pop().take(None)
 
-    def _hire(self) -> None:
+
+class _Hand:
+    """A thread that does one errand after another, and is among the idle in between."""
+
+    def __init__(self, idle: list[_Hand]) -> None:
+        self._idle = idle
+        self._errand: Errand[Any] | None = None
+        self._wanted = threading.Lock()
+        self._wanted.acquire()
         threading.Thread(target=self._work, name="holdfast-beside", daemon=True).start()
-        self._threads += 1
+
+    def take(self, errand: Errand[Any] | None) -> None:
+        """Do this next, or end; it does nothing else now."""
+        self._errand = errand
+        self._wanted.release()
 
     def _work(self) -> None:
-        while (errand := self._errands.get()) is not None:
+        while self._wanted.acquire() and (errand := self._errand) is not None:
             errand.run()
+            self._errand = None  # nobody needs what it holds
+            self._idle.append(self)  # before the bell: whoever goes on then finds it there
+            errand.ring()
+            del errand

@@ -114,6 +114,7 @@ class Crowd:
         self._inbox: SimpleQueue[_Bell | _Asked[Any] | None] = SimpleQueue()
         self._backlog: deque[_Asked[Any]] = deque()
         self._inside = 0  # questions that have begun, and not ended
+        self._idle: list[greenlet] = []  # that have ended theirs
         self._answered: list[_Asked[Any]] = []  # in this turn
         self._asleep: list[tuple[float, int, greenlet]] = []  # a heap
         self._numbers = itertools.count()  # two may wake at the same moment
@@ -173,10 +174,7 @@ class Crowd:
         else:
             self._wanted = self._wanted if self._errands else time.monotonic()
             self._errands.append(errand)
-        try:
-            return errand.outcome()
-        finally:
-            self._beside.came_back()
+        return errand.outcome()
 
     def sleep(self, seconds: float) -> None:
         moment = time.monotonic() + min(seconds, _LAST if self._closing else seconds)
@@ -189,6 +187,7 @@ class Crowd:
         waiting.host(self)
         while self._inside or not self._closing:
             self._turn()
+        self._idle.clear()  # here, in the thread that they are of
         self._beside.close()
 
     def _turn(self) -> None:
@@ -207,7 +206,7 @@ class Crowd:
             asked = self._backlog.popleft()
             if not asked.future.done():  # else whoever asked has left, and it has cost nothing
                 self._inside += 1
-                greenlet(self._answer).switch(asked)
+                (self._idle.pop() if self._idle else greenlet(self._answer)).switch(asked)
         if self._errands and time.monotonic() >= self._due:
             self._begin()
         if self._answered:
@@ -236,9 +235,14 @@ class Crowd:
             question.switch()
 
     def _answer(self, asked: _Asked[Any]) -> None:
-        asked.run()
-        self._inside -= 1
-        self._answered.append(asked)
+        """What a greenlet does: one question after another, for each has to map its own memory."""
+        while True:
+            asked.run()
+            self._inside -= 1
+            self._answered.append(asked)
+            self._idle.append(getcurrent())
+            del asked  # nobody needs what it holds
+            asked = _step_aside()
 
     @property
     def _due(self) -> float:
@@ -261,11 +265,11 @@ class Crowd:
                 loop.call_soon_threadsafe(_deliver, theirs)
 
 
-def _step_aside() -> None:
-    """Back to the thread's own loop; it comes back here by `switch`."""
+def _step_aside() -> Any:
+    """Back to the thread's own loop; it comes back here by `switch`, with what that is given."""
     parent = getcurrent().parent
     assert parent is not None  # questions are greenlets of the crowd
-    parent.switch()
+    return parent.switch()
 
 
 def _deliver(answered: list[_Asked[Any]]) -> None:

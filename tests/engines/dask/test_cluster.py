@@ -29,6 +29,7 @@ from holdfast.engines.store.remote import RemoteStore
 from holdfast.errors import Infeasible
 from holdfast.holdout import Holdout, check_holdout
 from tests.engines.contract_stores import BAD, BLOCKS, Stored, stored
+from tests.engines.local.loading import FAILURES, IsGone, Loaded, holds_blocks
 from tests.engines.questions import PYTHON, QUESTIONS, SQL, Language
 from tests.holdout import plans
 from tests.holdout.tables import sealed
@@ -312,6 +313,24 @@ def test_a_worker_that_comes_later_tries_a_function_too(
         engines.admit(estimator)
     with pytest.raises(Infeasible, match="No module named 'module_of_the_driver'"):
         engines.values(estimator, 0, BLOCKS)
+    engines.close()
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_function_that_can_no_longer_be_loaded_there_is_an_error(
+    failure: str, cluster: Cluster, given: Stored, tmp_path: Path
+) -> None:
+    gone = IsGone(tmp_path / "model")
+    engines = DaskEngines(given.store, Limits(), cluster.url)
+    estimator = local_estimator(Loaded(gone, failure))
+    engines.admit(estimator)
+    by_pandas = [frame.x.mean() for frame in given.frames]
+    np.testing.assert_allclose(engines.values(estimator, 0, BLOCKS), by_pandas, rtol=1e-12)
+    gone.file.unlink()
+    with pytest.raises(Infeasible, match=r"can no longer be loaded.*stays charged"):
+        engines.values(estimator, 0, BLOCKS)
+    holding = local_estimator(Loaded(holds_blocks, failure))
+    assert np.isnan(engines.values(holding, 0, BLOCKS)).all()
     engines.close()
 
 

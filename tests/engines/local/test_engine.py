@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow.compute as pc
 import pytest
 
-from holdfast.engines.local import LocalEngine, LocalEstimator, local_estimator, pool
+from holdfast.engines.local import LocalEngine, LocalEstimator, local_estimator, seats
 from holdfast.engines.local.estimators import make_estimator
 from holdfast.engines.store import BlockStore
 from holdfast.errors import Damaged, Infeasible, InvalidInput
@@ -431,6 +431,6 @@ def test_blocks_that_cannot_be_read_are_no_failures(tmp_path: Path) -> None:
 def test_a_worker_that_cannot_start_is_no_failure(
     store: BlockStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "_WORKER", "tests.engines.local.no_such_module")
+    monkeypatch.setattr(seats, "_WORKER", "tests.engines.local.no_such_module")
     with LocalEngine(store, workers=1) as engine, pytest.raises(Infeasible, match="starts"):
         engine.values(local_estimator(len))

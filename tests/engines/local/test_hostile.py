@@ -28,9 +28,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.engines.local import LocalEngine, local_estimator
+from holdfast.engines.local import LocalEngine, local_estimator, seats
 from holdfast.engines.store import BlockStore
 from tests.engines.local.stores import make_store
+from tests.engines.unscoped import UNSCOPED
 
 BLOCKS, UNITS = 8, 20
 NAN = math.nan
@@ -395,15 +396,23 @@ def test_a_block_that_takes_too_long_has_failed(
     np.testing.assert_array_equal(values, wanted)
 
 
+@pytest.mark.parametrize("worker", [seats._WORKER, UNSCOPED])
 @pytest.mark.parametrize("action", [kill_the_worker, kill_the_group])
 def test_a_function_that_kills_its_worker_has_failed_on_its_block_only(
-    action: Callable[[Any], Any], store: BlockStore, engine: LocalEngine, plain: Any
+    action: Callable[[Any], Any],
+    worker: str,
+    store: BlockStore,
+    plain: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    values = engine.values(local_estimator(on_bad_blocks(action, marked(store, [1]))))
-    wanted = plain.copy()
-    wanted[1] = NAN
-    np.testing.assert_array_equal(values, wanted)
-    np.testing.assert_array_equal(honest(engine), plain)
+    """Whether it can or, where the kernel has signal scopes, may not."""
+    monkeypatch.setattr(seats, "_WORKER", worker)
+    with LocalEngine(store, workers=1) as engine:
+        values = engine.values(local_estimator(on_bad_blocks(action, marked(store, [1]))))
+        wanted = plain.copy()
+        wanted[1] = NAN
+        np.testing.assert_array_equal(values, wanted)
+        np.testing.assert_array_equal(honest(engine), plain)
 
 
 @pytest.mark.parametrize("name", ["os._exit", "memory at once", "sys.exit", "a segmentation fault"])

@@ -10,6 +10,7 @@
     trials       those blocks, open or made up
     jobs         a question as it travels to a worker
     pool         workers that are started once and replaced when they die
+    seats        one of them: whether a failure is a block's or the machine's
     worker       what runs in a worker: blocks are read and kept, functions never called
     supervisor   forks, watches and begins again
     runner       what runs in a fork: the function, one item after another

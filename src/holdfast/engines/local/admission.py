@@ -106,6 +106,7 @@ def _single(job: Job, blocks: TrialBlocks, attempts: Attempts) -> int:
     attempt, name = attempts.of(job), attempts.name
     few = blocks.ordered(range(min(_SINGLE_BLOCKS, blocks.blocks)))
     alone = attempt(few, isolated=True)
+    _refuse_unloadable(alone, name)
     _refuse_mistakes(alone, few, name)
     given = int(np.count_nonzero(~np.isnan(alone.values)))
     if not given and not alone.told:
@@ -130,6 +131,7 @@ def _vectorised(job: Job, blocks: TrialBlocks, attempts: Attempts) -> int:
     attempt, name = attempts.of(job), attempts.name
     count = blocks.blocks
     alone = attempt(blocks)
+    _refuse_unloadable(alone, name)
     _refuse_mistakes(alone, blocks, name)
     whole = attempt(blocks, [(0, count)])
     if not _identical(whole.values, attempt(blocks, [(0, count)]).values):
@@ -159,6 +161,14 @@ def _identical(one: NDArray[np.float64], two: NDArray[np.float64]) -> bool:
 
 def _close(one: NDArray[np.float64], two: NDArray[np.float64]) -> bool:
     return np.allclose(one, two, rtol=_CLOSE, atol=_CLOSE * 1e-6, equal_nan=True)
+
+
+def _refuse_unloadable(tried: Tried, name: str) -> None:
+    """So that later, when loading fails, it is known to have been possible: see seats."""
+    if not tried.loaded:
+        why = tried.told[:_SHOWN] or "it ended the process, or took too long"
+        hint = f"It cannot be loaded in another process: {why}. Nothing was charged."
+        raise InvalidInput("estimator", name, "a function that can be loaded elsewhere", hint)
 
 
 def _refuse_mistakes(tried: Tried, blocks: TrialBlocks, name: str) -> None:

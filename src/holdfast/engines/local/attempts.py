@@ -13,7 +13,7 @@ from holdfast.engines.local.jobs import Job
 from holdfast.engines.local.pool import Pool
 from holdfast.engines.local.runner import Item
 from holdfast.engines.local.trials import TrialBlocks
-from holdfast.engines.local.worker import Trial
+from holdfast.engines.local.worker import LOADED, Trial
 from holdfast.engines.processes import WorkerDied, WorkerTimeout
 from holdfast.errors import InvalidInput
 
@@ -30,6 +30,8 @@ class Tried:
     """Why the first failure happened."""
     changed: bool
     """Whether a block asked again gave another value."""
+    loaded: bool
+    """Whether the function could be loaded each time."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,6 @@ class Attempts:
         except (WorkerDied, WorkerTimeout):
             hint = "It ended the process that evaluates it, or stopped it."
             raise InvalidInput("estimator", self.name, "a function that returns", hint) from None
-        end = 1 + 8 * blocks.blocks
-        values = np.frombuffer(reply[1:end], np.float64)
-        return Tried(values, reply[end:].decode("utf-8", "replace"), bool(reply[0]))
+        end = 2 + 8 * blocks.blocks
+        values, told = np.frombuffer(reply[2:end], np.float64), reply[end:]
+        return Tried(values, told.decode("utf-8", "replace"), bool(reply[1]), reply[:1] == LOADED)

@@ -8,7 +8,8 @@
                                   asked again; every item anew, each in a process of its own
 
 Only what happens to the first item of a process is laid to its charge, so that no block's value
-depends on those before it.
+depends on those before it. A function that cannot be loaded is laid to no block's charge here:
+what is to be made of it, the parent decides by a control (see seats).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from holdfast.engines.local.board import Board, Status
 from holdfast.engines.local.jobs import Job
 from holdfast.engines.local.runner import READY, Chunks, Item, run
 
-__all__ = ["Result", "evaluate", "single_items"]
+__all__ = ["Result", "evaluate", "loads", "single_items"]
 
 _PATIENCE = 1.0  # seconds between two looks at the board
 _TRIES = 2  # of loading a function in a process that dies
@@ -44,6 +45,8 @@ class Result:
     """Why the first failure happened, if that may be told."""
     changed: bool = False
     """Whether a block gave another value after others than before them."""
+    loaded: bool = True
+    """Whether the function could be loaded each time; else the blocks that were left have NaN."""
 
 
 def single_items(blocks: int) -> list[Item]:
@@ -60,6 +63,15 @@ def evaluate(
     return result
 
 
+def loads(job: Job) -> bool:
+    """Whether the function can be loaded in a process that is to ask it of nothing."""
+    for _ in range(_TRIES):
+        status = _process(job, {}, [], 0).status
+        if status != Status.STARTED:
+            return status != Status.UNLOADABLE
+    return False
+
+
 def _evaluate(
     job: Job, chunks: Chunks, items: list[Item], result: Result, *, isolated: bool
 ) -> None:
@@ -73,9 +85,10 @@ def _evaluate(
             result.changed = True
             _evaluate(job, chunks, group, result, isolated=True)
             return
-        if status == Status.UNLOADABLE or (status == Status.STARTED and deaths + 1 == _TRIES):
+        deaths = deaths + 1 if status == Status.STARTED else 0
+        if status == Status.UNLOADABLE or deaths == _TRIES:
+            result.loaded = False
             return
-        deaths += status == Status.STARTED
         if status == Status.LOADED and done == 0:  # it died, or was killed, at its first item
             board.failed[0], done = True, 1
         for number in range(done):

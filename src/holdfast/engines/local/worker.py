@@ -23,11 +23,26 @@ from holdfast.engines.local.confinement import adopt_orphans
 from holdfast.engines.local.frames import Chunk, make_chunk
 from holdfast.engines.local.jobs import Job
 from holdfast.engines.local.runner import ROWS, Item
-from holdfast.engines.local.supervisor import evaluate, single_items
+from holdfast.engines.local.supervisor import evaluate, loads, single_items
 
-__all__ = ["UNREADABLE", "Question", "Range", "Setup", "Trial", "batch_blocks", "start"]
+__all__ = [
+    "LOADED",
+    "NO_MEMORY",
+    "UNREADABLE",
+    "Control",
+    "Question",
+    "Range",
+    "Reading",
+    "Setup",
+    "Trial",
+    "batch_blocks",
+    "start",
+]
 
+LOADED = b"+"  # before values: the function could be loaded each time; anything else: it could not
 UNREADABLE = b"?"  # in place of values: the blocks could not be read
+NO_MEMORY = b"!"  # … for want of memory
+_UNLOADED = b"-"
 _BATCH_CELLS = 2**15  # of one column: what a function makes of them stays in memory that it has
 
 
@@ -54,6 +69,21 @@ class Range:
     start: int
     stop: int
     isolated: bool
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The same blocks, to be read alone: no function comes near them."""
+
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Control:
+    """A job to be loaded and asked of nothing, in a worker that has held no block."""
+
+    job: Job
 
 
 @dataclass(frozen=True)
@@ -88,26 +118,34 @@ class _Desk:
         self._job: Job | None = None
         self._kept = _Kept(setup.cache)
 
-    def handle(self, message: Question | Range | Trial) -> bytes:
+    def handle(self, message: Question | Range | Reading | Control | Trial) -> bytes:
         if isinstance(message, Question):
             self._job = message.job
             _preload(self._job)
             return b""
-        if isinstance(message, Range):
+        if isinstance(message, Range | Reading):
             return self._range(message)
+        if isinstance(message, Control):
+            _preload(message.job)
+            return LOADED if loads(message.job) else _UNLOADED
         return _trial(message)
 
-    def _range(self, asked: Range) -> bytes:
+    def _range(self, asked: Range | Reading) -> bytes:
         job, blocks = self._job, asked.stop - asked.start
         assert job is not None
         try:
             chunks = self._chunks(job, asked.start, asked.stop)
+        except MemoryError:
+            return NO_MEMORY
         except Exception:  # that a file cannot be read is no failure of the function
             return UNREADABLE
+        if isinstance(asked, Reading):
+            return b""
         gc.collect()
         gc.freeze()  # a fork that collects garbage would copy every page
         items = _batches(blocks, job.units) if job.vectorised else single_items(blocks)
-        return evaluate(job, chunks, items, blocks, isolated=asked.isolated).values.tobytes()
+        result = evaluate(job, chunks, items, blocks, isolated=asked.isolated)
+        return (LOADED if result.loaded else _UNLOADED) + result.values.tobytes()
 
     def _chunks(self, job: Job, start: int, stop: int) -> dict[str, Chunk]:
         chunks = {
@@ -180,7 +218,9 @@ def _preload(job: Job) -> None:
 
 
 def _trial(trial: Trial) -> bytes:
-    """Whether a value changed, the values, and why the first failure happened: all is public."""
+    """Whether it could be loaded and whether a value changed, the values, and why the first
+    failure happened: all is public.
+    """
     import pyarrow as pa
 
     job = trial.job
@@ -196,4 +236,5 @@ def _trial(trial: Trial) -> bytes:
     chunks[ROWS] = make_chunk(table.select(list(unit)), "numpy", rows, job.units)
     items = single_items(blocks) if trial.items is None else trial.items
     result = evaluate(job, chunks, items, blocks, isolated=trial.isolated)
-    return bytes([result.changed]) + result.values.tobytes() + result.told.encode("utf-8")
+    flags = (LOADED if result.loaded else _UNLOADED) + bytes([result.changed])
+    return flags + result.values.tobytes() + result.told.encode("utf-8")

@@ -80,8 +80,8 @@ class SqlEngine:
         memory = whole_number("memory_limit", memory_limit, 2**26, 2**50)
         threads = whole_number("threads", threads or os.cpu_count() or 1, 1, 1024)
         columns = tuple((each.name, each.kind) for each in store.schema.columns)
-        paths = tuple(str(store.place(each).absolute()) for each in store.shards)
-        small = _is_small(store)
+        self._paths = {each: str(store.place(each).absolute()) for each in store.shards}
+        small, paths = _is_small(store), tuple(self._paths.values())
         self._setup = Setup(paths, columns, 1 if small else threads, memory, in_memory=small)
         self._store = store
         self._seconds = real_number("time_limit", time_limit, 0, open_low=True)
@@ -162,9 +162,9 @@ class SqlEngine:
     def _queries(self, number: Number, first: int, last: int, batch: int) -> Iterator[Query]:
         """Each about blocks of one file: so it is the same wherever that file is asked."""
         for shard in self._store.overlapping(first, last):
-            self._store.check_there(shard)  # without it every value would be a failure
-            path = str(self._store.place(shard).absolute())
-            end = min(last, shard.stop)
+            if not self._setup.in_memory:  # without it every value would be a failure
+                self._store.check_there(shard)
+            path, end = self._paths[shard], min(last, shard.stop)
             for low in range(max(first, shard.first), end, batch):
                 high = min(low + batch, end)
                 whole = (low, high) == (shard.first, shard.stop)

@@ -1,0 +1,331 @@
+"""What fails with a block is a failure of the block; what fails without one is an error."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from holdfast.engines.local import LocalEngine, local_estimator, seats, supervisor
+from holdfast.engines.local import engine as engine_module
+from holdfast.engines.local.board import Board, Status
+from holdfast.engines.local.seats import Seat
+from holdfast.engines.local.worker import Control, Question, Reading
+from holdfast.engines.processes import WorkerDied, WorkerTimeout
+from holdfast.engines.store import BlockStore
+from holdfast.errors import Infeasible, InvalidInput
+from tests.engines.local.loading import FAILURES, Holds, IsGone, Loaded, holds_blocks, never
+from tests.engines.local.stores import make_store
+from tests.engines.unscoped import UNSCOPED
+
+BLOCKS, UNITS = 20, 10
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> BlockStore:
+    rows = pd.DataFrame({"x": np.random.default_rng(3).normal(size=BLOCKS * UNITS)})
+    return make_store(tmp_path_factory.mktemp("machine"), rows, BLOCKS)
+
+
+@pytest.fixture
+def engine(store: BlockStore) -> Iterator[LocalEngine]:
+    with LocalEngine(store, workers=1, block_time_limit=5) as engine:
+        yield engine
+
+
+@pytest.fixture
+def controls(monkeypatch: pytest.MonkeyPatch) -> list[Control]:
+    """The controls that were made."""
+    made: list[Control] = []
+    call = Seat.call
+
+    def counted(self: Seat, message: object, seconds: float) -> bytes:
+        if isinstance(message, Control):
+            made.append(message)
+        return call(self, message, seconds)
+
+    monkeypatch.setattr(Seat, "call", counted)
+    return made
+
+
+def means(store: BlockStore) -> Any:
+    return store.table().to_pandas().x.to_numpy().reshape(BLOCKS, UNITS).mean(axis=1)
+
+
+def first_numbers(store: BlockStore, *blocks: int) -> set[float]:
+    x = store.table().to_pandas().x.to_numpy().reshape(BLOCKS, UNITS)
+    return {float(x[block, 0]) for block in blocks}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_function_that_can_no_longer_be_loaded_is_an_error(
+    failure: str, engine: LocalEngine, store: BlockStore, tmp_path: Path, controls: list[Control]
+) -> None:
+    gone = IsGone(tmp_path / "model")
+    estimator = local_estimator(Loaded(gone, failure))
+    assert engine.admit(estimator).blocks
+    np.testing.assert_allclose(engine.values(estimator), means(store), rtol=1e-12)
+    assert not controls
+    gone.file.unlink()
+    with pytest.raises(Infeasible, match=r"can no longer be loaded.*stays charged"):
+        engine.values(estimator)
+    with pytest.raises(Infeasible, match="can no longer be loaded"):
+        engine.sums(estimator)
+    gone.file.touch()
+    np.testing.assert_allclose(engine.values(estimator), means(store), rtol=1e-12)
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_what_could_not_be_loaded_for_a_moment_is_asked_again(
+    failure: str,
+    engine: LocalEngine,
+    store: BlockStore,
+    tmp_path: Path,
+    controls: list[Control],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gone = IsGone(tmp_path / "model")
+    estimator = local_estimator(Loaded(gone, failure))
+    gone.file.unlink()
+    control = Seat._control
+
+    def later(self: Seat, job: Any) -> None:
+        gone.file.touch()
+        control(self, job)
+
+    monkeypatch.setattr(Seat, "_control", later)
+    np.testing.assert_allclose(engine.values(estimator), means(store), rtol=1e-12)
+    assert len(controls) == 1
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_loading_that_fails_for_the_blocks_is_their_failure(
+    failure: str, engine: LocalEngine, controls: list[Control]
+) -> None:
+    """An error would say what the data are."""
+    values = engine.values(local_estimator(Loaded(holds_blocks, failure)))
+    assert np.isnan(values).all()
+    assert len(controls) == 1  # for several ranges
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_loading_that_fails_for_some_blocks_leaves_the_others(
+    failure: str, engine: LocalEngine, store: BlockStore, controls: list[Control]
+) -> None:
+    (number,) = first_numbers(store, BLOCKS - 1)
+    values = engine.values(local_estimator(Loaded(Holds(number), failure)))
+    failed = np.isnan(values)
+    assert failed[-1]
+    np.testing.assert_allclose(values[~failed], means(store)[~failed], rtol=1e-12)
+    assert not failed[: BLOCKS // 2].any()
+    assert len(controls) == 1
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_function_that_never_could_be_loaded_is_not_admitted(
+    failure: str, engine: LocalEngine, tmp_path: Path
+) -> None:
+    gone = IsGone(tmp_path / "model")
+    gone.file.unlink()
+    with pytest.raises(InvalidInput, match=r"cannot be loaded.*Nothing was charged"):
+        engine.admit(local_estimator(Loaded(gone, failure)))
+
+
+PACKAGE = """
+import os, sys
+from pathlib import Path
+
+frame = sys._getframe()
+held = False
+while frame is not None:
+    desk = frame.f_locals.get("self")
+    held = held or bool(getattr(getattr(desk, "_kept", None), "_chunks", None))
+    frame = frame.f_back
+if {when}:
+    os._exit(1)
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """A package that every function needs, and that ends the process that imports it."""
+
+    def write(when: str) -> None:
+        (tmp_path / "ends_its_process.py").write_text(PACKAGE.format(when=when))
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(engine_module, "packages", lambda _: ("ends_its_process",))
+    return write
+
+
+def test_a_question_that_cannot_be_given_is_an_error(
+    engine: LocalEngine, store: BlockStore, package: Callable[[str], None]
+) -> None:
+    package("False")
+    np.testing.assert_allclose(engine.values(mean_of_x()), means(store), rtol=1e-12)
+    engine.close()
+    package("True")
+    with pytest.raises(Infeasible, match=r"end while they load the packages.*stays charged"):
+        engine.values(mean_of_x())
+
+
+def test_a_question_that_ends_only_who_holds_blocks_is_given_to_another(
+    engine: LocalEngine,
+    store: BlockStore,
+    package: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(engine_module, "packages", lambda _: ())
+        engine.values(mean_of_x())  # the worker keeps its blocks
+    package("held")
+    ended = count_ended(monkeypatch)
+    np.testing.assert_allclose(engine.values(mean_of_x()), means(store), rtol=1e-12)
+    assert len(ended) == 1
+
+
+def mean_of_x() -> Any:
+    return local_estimator(lambda frame: frame.x.mean())
+
+
+class EndsWhoReads(BlockStore):
+    """As where the operating system ends a process for want of memory."""
+
+    def table(self, *_: Any, **__: Any) -> Any:
+        os._exit(1)
+
+
+class TooLarge(BlockStore):
+    def table(self, *_: Any, **__: Any) -> Any:
+        raise MemoryError
+
+
+@pytest.mark.parametrize("kind", [EndsWhoReads, TooLarge])
+def test_blocks_that_are_too_large_to_be_read_are_an_error(
+    kind: type[BlockStore], store: BlockStore
+) -> None:
+    large = kind(store.folder, store.manifest)
+    with (
+        LocalEngine(large, workers=1) as engine,
+        pytest.raises(Infeasible, match="this needs memory for the blocks"),
+    ):
+        engine.values(mean_of_x())
+
+
+class KillsItsWorker:
+    """On some blocks, by their first numbers."""
+
+    def __init__(self, marks: set[float]) -> None:
+        self.marks = marks
+
+    def __call__(self, frame: Any) -> None:
+        if float(frame.x[0]) in self.marks:
+            os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(20)
+
+
+@pytest.mark.parametrize("bad", [(1,), (0, 7, 8, 19)], ids=len)
+def test_a_block_that_really_ends_its_worker_has_failed(
+    bad: tuple[int, ...],
+    engine: LocalEngine,
+    store: BlockStore,
+    controls: list[Control],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(seats, "_WORKER", UNSCOPED)
+    ended = count_ended(monkeypatch)
+    kill = KillsItsWorker(first_numbers(store, *bad))
+    values = engine.values(local_estimator(Loaded(never, "raises", kill)))
+    wanted = means(store)
+    wanted[list(bad)] = np.nan
+    np.testing.assert_allclose(values, wanted, rtol=1e-12)
+    assert len(ended) > len(bad)  # with others once, and alone
+    assert len(controls) == 1
+
+
+def test_a_worker_that_ends_where_nothing_can_be_loaded_is_an_error(
+    engine: LocalEngine, store: BlockStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine may have ended it: no value of such a machine is taken for a block's."""
+    monkeypatch.setattr(seats, "_WORKER", UNSCOPED)
+    gone = IsGone(tmp_path / "model")
+    kill = KillsItsWorker(first_numbers(store, 3))
+    control = Seat._control
+
+    def later(self: Seat, job: Any) -> None:
+        gone.file.unlink()
+        control(self, job)
+
+    monkeypatch.setattr(Seat, "_control", later)
+    with pytest.raises(Infeasible, match="can no longer be loaded"):
+        engine.values(local_estimator(Loaded(gone, "raises", kill)))
+
+
+def count_ended(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The messages at which workers ended."""
+    ended: list[object] = []
+    call = Seat.call
+
+    def watched(self: Seat, message: object, seconds: float) -> bytes:
+        try:
+            return call(self, message, seconds)
+        except (WorkerDied, WorkerTimeout):
+            ended.append(message)
+            raise
+
+    monkeypatch.setattr(Seat, "call", watched)
+    return ended
+
+
+@pytest.mark.parametrize("message", [Control, Question, Reading])
+def test_an_engine_that_is_closed_says_so(
+    message: type, store: BlockStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not that the machine is at fault."""
+    gone = IsGone(tmp_path / "model")
+    gone.file.unlink()
+    call = Seat.call
+
+    def closing(self: Seat, asked: object, seconds: float) -> bytes:
+        if not isinstance(asked, message):
+            return call(self, asked, seconds)
+        self.kill()
+        raise WorkerDied
+
+    monkeypatch.setattr(Seat, "call", closing)
+    kind = EndsWhoReads if message is Reading else BlockStore
+    estimator = local_estimator(Loaded(gone, "raises"))
+    with (
+        LocalEngine(kind(store.folder, store.manifest), workers=1) as engine,
+        pytest.raises(Infeasible, match="closed meanwhile"),
+    ):
+        engine.values(estimator)
+
+
+def test_processes_that_end_now_and_then_before_the_function_is_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only one after another are laid to the function."""
+    begun: list[int] = []
+
+    def process(job: Any, chunks: Any, items: Any, blocks: int) -> Board:
+        board = Board(blocks, len(items))
+        begun.append(len(begun))
+        if begun[-1] % 2:
+            (board.status, board.done), ((start, stop),) = (Status.FINISHED, 1), items
+            board.values[start:stop] = 1.0
+        return board
+
+    monkeypatch.setattr(supervisor, "_process", process)
+    items = supervisor.single_items(4)
+    result = supervisor.evaluate(cast(Any, None), {}, items, 4, isolated=True)
+    assert result.loaded
+    assert result.values.tolist() == [1.0] * 4
+    assert len(begun) == 8
