@@ -102,8 +102,8 @@ crash: setup  ## Kill writers 2,000 times, cut the power 2,000 times, and look f
 crash-server: setup  ## Kill a server 200 times under load, and look for answers that were lost, unpaid or changed
 	$(BIN)/python -m tools.crash.server --kills 200 --output docs/explanation/crash-results-server.md
 
-fuzz: setup  ## Send a server 20,000 requests that nobody would send
-	$(BIN)/python -m tools.fuzz --cases 20000 --output docs/explanation/fuzz-results.md
+fuzz: setup  ## Send a server 20,000 cases that nobody would send, three times each
+	$(BIN)/python -m tools.fuzz --cases 20000 --jobs 2 --output docs/explanation/fuzz-results.md
 
 neighbours: setup  ## Ask two servers whose tables differ in one unit the same 1,000 questions
 	$(BIN)/python -m tools.neighbours --questions 1000 --timed 400 --slot 0.4

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -495,3 +496,18 @@ def test_a_light_question_runs_in_the_crowd_and_others_do_not(
         told = client.post("/api/holdouts/study/ask", json=words, headers=auth(tokens["analyst"]))
         assert told.status_code == 200
     assert shared == [True, False]
+
+
+def test_what_a_question_sets_is_its_own() -> None:
+    """Though a greenlet has one after another."""
+    mine: ContextVar[int] = ContextVar("mine", default=0)
+
+    def sets() -> int:
+        before = mine.get()
+        mine.set(7)
+        waiting.sleep(0.001)
+        assert mine.get() == 7
+        return before
+
+    with crowd() as here:
+        assert [ask(here, sets, sets) for _ in range(3)] == [[0, 0]] * 3

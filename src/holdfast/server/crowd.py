@@ -24,6 +24,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import Context
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -237,7 +238,7 @@ class Crowd:
     def _answer(self, asked: _Asked[Any]) -> None:
         """What a greenlet does: one question after another, for each has to map its own memory."""
         while True:
-            asked.run()
+            Context().run(asked.run)  # of what it sets there, the next one sees nothing
             self._inside -= 1
             self._answered.append(asked)
             self._idle.append(getcurrent())

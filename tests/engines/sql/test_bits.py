@@ -13,7 +13,7 @@ import pytest
 from holdfast.engines.sql import SqlEngine, sql_estimator
 from holdfast.engines.sql.generate import to_text
 from holdfast.engines.sql.queries import Number, statement, value_of
-from holdfast.engines.sql.worker import Query, Setup, start
+from holdfast.engines.sql.worker import Query, Setup, _portions, start
 from holdfast.engines.store import BlockStore, Column, Schema, open_input, write_store
 from holdfast.randomness import SeededEntropy
 from tests.engines.sql.expressions import Questions
@@ -215,3 +215,18 @@ def test_the_company_of_a_question_that_fails(tmp_path: Path) -> None:
     reply = answer([good[0], bad, *good[1:]])
     assert np.frombuffer(reply[:32], np.int64).tolist() == lengths
     assert reply[32:] == b"".join(answer([each])[8:] for each in good)
+
+
+def test_companies_ask_for_no_more_than_one_may() -> None:
+    """Else the memory of many questions would be taken at once."""
+    short, long = "s" * 300, "l" * 2_000
+    for texts, wanted in (
+        ([short] * 3, [3]),
+        ([short] * 7, [3, 3, 1]),
+        ([long, short, short, long], [1, 2, 1]),
+        ([short, long, long], [1, 1, 1]),
+    ):
+        company = [Query(Number(text), "", k, k + 1, whole=True) for k, text in enumerate(texts)]
+        portions = list(_portions(company))
+        assert [len(each) for each in portions] == wanted
+        assert [each for portion in portions for each in portion] == company

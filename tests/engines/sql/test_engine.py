@@ -149,6 +149,7 @@ def test_blocks_that_take_too_long_are_failures(plain: BlockStore) -> None:
 def test_a_machine_that_stalls_is_no_failure_of_a_block(
     plain: BlockStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("holdfast.engines.sql.engine._CONTROL_SECONDS", 0.5)
     engine = SqlEngine(plain, threads=1, time_limit=0.5, block_time_limit=0.5)
     estimator = sql_estimator("avg(x)", SCHEMA)
     good, ready = engine.values(estimator), engine._ready
@@ -160,9 +161,40 @@ def test_a_machine_that_stalls_is_no_failure_of_a_block(
 
     with monkeypatch.context() as patched:
         patched.setattr(engine, "_ready", stalled)
-        with pytest.raises(Infeasible, match=r"rows are counted within 0\.5 seconds"):
+        with pytest.raises(Infeasible, match=r"rows can be counted within 0\.5 seconds"):
             engine.values(estimator)
     assert same(engine.values(estimator), good)
+    engine.close()
+
+
+def test_no_limit_makes_an_error_of_blocks_that_are_late(plain: BlockStore) -> None:
+    """Who asks chooses the limits; an error would tell them whether some data are slow."""
+    engine = SqlEngine(plain, threads=1, time_limit=1e-6, block_time_limit=1e-6)
+    found = engine.values(sql_estimator("avg(x)", SCHEMA), 0, 2)
+    assert np.isnan(found).all()
+    engine.close()
+
+
+def test_a_process_that_is_ended_twice_and_no_more(
+    plain: BlockStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for want of memory: of all blocks, and of the first one alone, but not again."""
+    engine = SqlEngine(plain, threads=1)
+    estimator = sql_estimator("avg(x)", SCHEMA)
+    good, ready = engine.values(estimator), engine._ready
+    left = [True, True]
+
+    def ended() -> Worker:
+        worker = ready()
+        if left:
+            left.pop()
+            os.kill(worker.pid, signal.SIGKILL)
+        return worker
+
+    monkeypatch.setattr(engine, "_ready", ended)
+    assert same(engine.values(estimator), good)
+    assert not left
+    assert engine.fallbacks == 1
     engine.close()
 
 

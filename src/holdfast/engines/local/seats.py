@@ -6,14 +6,16 @@ machine's, and an error. Where it could be either, a control tells them apart:
     a worker ends with a range      each of its blocks is asked alone, in a new worker
     … while it reads a block        an error: no function was near it
     … with a block, alone again     NaN, if a control can load the function
-    a function cannot be loaded     if a control can load it, the range is asked again; then NaN
+    a function cannot be loaded     if a control can load it, the range is asked again; if that
+                                    fails too, each of its blocks alone; then NaN
     a question ends its workers     an error: the last of them was new, and held no block
 
 A control is a new worker that reads nothing, loads the function and asks it of nothing. That it is
-made may depend on the data; what becomes of it does not, as long as functions leave nothing behind
-and end nobody else (see confinement: the kernel must have Landlock, with scopes for signals), and
-the machine is not broken on purpose. The function is not called: one that ends its worker on public
-blocks too would turn each such end on sealed ones into an error that tells of them.
+made may depend on the data; what becomes of it does not, unless the function is malicious: it can
+write no file and end nobody else where the kernel has Landlock (see confinement), but it can leave
+marks that no Landlock forbids, as the times and modes of its files, and fail to load on them. The
+function is not called: one that ends its worker on public blocks too would turn each such end on
+sealed ones into an error that tells of them.
 """
 
 from __future__ import annotations
@@ -113,7 +115,7 @@ class Seat:
         if found is not None and not found.loaded:
             self._control(job)
             found = self._range(job, start, stop, isolated=isolated)
-        if found is None:
+        if found is None or not found.loaded:
             return np.concatenate([self._alone(job, block) for block in range(start, stop)])
         return found.values
 

@@ -2,9 +2,10 @@
 
 If the evaluation of all blocks fails, takes too long or kills the process, every block is evaluated
 again by itself, and only those that fail again are failures: that some other block failed, or that
-anything failed at all, is seen by nobody. A block of which no word came in time may have failed by
-the machine, by a disk that does not answer: it is a failure only if its rows can be counted after
-it within the same time, and else an error, which does not depend on what is in them.
+anything failed at all, is seen by nobody. A block of which no word came may have failed by the
+machine, by a disk that does not answer or for want of memory. So a control counts its rows, in a
+time that depends on nobody's limits: if it cannot, that is an error; if it can, the block is
+evaluated once more.
 """
 
 from __future__ import annotations
@@ -59,6 +60,9 @@ class _Failed(Enum):
 
 Found = NDArray[np.generic] | _Failed
 _CONTROL = Number("count(*)", integer=True)
+# Much longer than it takes: who asks can choose limits at which some data are late, but none at
+# which they would be an error.
+_CONTROL_SECONDS = 120.0
 
 
 class SqlEngine:
@@ -162,8 +166,8 @@ class SqlEngine:
     def _queries(self, number: Number, first: int, last: int, batch: int) -> Iterator[Query]:
         """Each about blocks of one file: so it is the same wherever that file is asked."""
         for shard in self._store.overlapping(first, last):
-            if not self._setup.in_memory:  # without it every value would be a failure
-                self._store.check_there(shard)
+            if not self._setup.in_memory:  # there the process has read it, or cannot start
+                self._store.check_there(shard)  # without it every value would be a failure
             path, end = self._paths[shard], min(last, shard.stop)
             for low in range(max(first, shard.first), end, batch):
                 high = min(low + batch, end)
@@ -187,14 +191,18 @@ class SqlEngine:
             found = self._do(alone, self._block_seconds, tick)
             if found is _Failed.SILENCE:
                 self._require_readable(alone, tick)
+                found = self._do(alone, self._block_seconds, tick)
             yield failure if isinstance(found, _Failed) else found
 
     def _require_readable(self, query: Query, tick: Tick | None) -> None:
         control = replace(query, number=_CONTROL)
-        if isinstance(self._do(control, self._block_seconds, tick), _Failed):
-            needed = f"blocks whose rows are counted within {self._block_seconds:g} seconds"
-            remedy = "Look at the machine and at the disk of the blocks, and ask again."
-            raise Infeasible("Evaluating SQL", needed, "one that took longer", remedy)
+        if isinstance(self._do(control, _CONTROL_SECONDS, tick), _Failed):
+            needed = f"blocks whose rows can be counted within {_CONTROL_SECONDS:g} seconds"
+            remedy = (
+                "Look at the machine, its memory and the disk of the blocks, and ask again. "
+                "What was charged for the question stays charged."
+            )
+            raise Infeasible("Evaluating SQL", needed, "one with which that failed", remedy)
 
     def _do(self, query: Query, seconds: float, tick: Tick | None) -> Found:
         if tick is not None:

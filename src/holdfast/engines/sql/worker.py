@@ -9,6 +9,7 @@ process: it may carry rows.
 from __future__ import annotations
 
 import gc
+import itertools
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ _SETTINGS = {
 
 # There are no joins to put in order, and few groups to make smaller: neither changes a value.
 _IDLE = ("compressed_materialization", "join_order")
+_STATEMENT = 1_000  # characters: planning is shared by short questions, memory by all
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class _Session:
         for query in dict.fromkeys(queries):
             companies.setdefault(_company(query), []).append(query)
         replies: dict[Query, bytes | None] = {}
-        for company in companies.values():
+        for company in itertools.chain.from_iterable(map(_portions, companies.values())):
             replies.update(zip(company, self.answer(company), strict=True))
         found = [replies[query] for query in queries]
         lengths = (UNREADABLE if each is None else len(each) for each in found)
@@ -161,6 +163,19 @@ def _company(query: Query) -> object:
     number = query.number
     blocks = (query.path, query.start, query.stop)
     return (*blocks, number.rows) if number.sociable else (*blocks, number)
+
+
+def _portions(company: list[Query]) -> Iterator[list[Query]]:
+    """The same queries, in statements none of which asks for more than a single one may."""
+    portion: list[Query] = []
+    length = 0
+    for query in company:
+        length += len(query.number.aggregate)
+        if portion and length > _STATEMENT:
+            yield portion
+            portion, length = [], len(query.number.aggregate)
+        portion.append(query)
+    yield portion
 
 
 def _numbers(connection: Any, company: list[Query]) -> Iterator[NDArray[np.generic]]:
