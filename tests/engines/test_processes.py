@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import textwrap
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.engines import processes
 from holdfast.engines.processes import START_SECONDS, Worker, WorkerDied, WorkerTimeout
 
 CHILD = "tests.engines.process_child"
@@ -146,6 +148,23 @@ def test_a_kill_reaches_what_the_worker_started(worker: Worker) -> None:
     worker.kill()
     assert gone(worker.pid)
     assert eventually(lambda: gone(grandchild))
+
+
+def test_a_process_that_no_signal_ends_is_left_behind(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that waits for a disk: whoever asked it shall not wait as well."""
+    worker.ready()
+    os.kill(worker.pid, signal.SIGSTOP)
+    with monkeypatch.context() as patched:
+        patched.setattr(processes, "_END_SECONDS", 0.1)
+        patched.setattr(os, "kill", lambda *_: None)
+        patched.setattr(os, "killpg", lambda *_: None)
+        worker.kill()
+    assert not worker.alive
+    assert not gone(worker.pid)
+    os.kill(worker.pid, signal.SIGKILL)
+    assert worker._process.wait(10) == -signal.SIGKILL
 
 
 def test_a_worker_that_is_forgotten_ends() -> None:

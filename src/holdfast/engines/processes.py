@@ -38,6 +38,7 @@ _LENGTH = struct.Struct("<Q")
 _REPLY_MAX = 2**31  # bytes: a child cannot make the parent allocate more
 _PIECE = 2**16
 _TICK = 0.2  # seconds
+_END_SECONDS = 10.0  # until a killed process is gone
 _KEPT_VARIABLES = (
     *("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV"),
     *("HOLDFAST_SHARDS", "XDG_CACHE_HOME"),  # where shards are that were fetched
@@ -179,7 +180,8 @@ def _end(process: subprocess.Popen[bytes], channel: socket.socket, owner: int) -
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(process.pid, signal.SIGKILL)  # it may not have come to its own session yet
-    process.wait()
+    with contextlib.suppress(subprocess.TimeoutExpired):  # it waits for a disk: leave it to that
+        process.wait(_END_SECONDS)
 
 
 def _watch(channel: socket.socket, deadline: float, tick: Callable[[], None]) -> None:
