@@ -21,6 +21,7 @@ import itertools
 import json
 import math
 import os
+import platform
 import sys
 import tempfile
 import time
@@ -28,6 +29,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -308,6 +310,50 @@ def campaign(questions: int) -> Compared:
     return compared
 
 
+_PAGE = """# Neighbours, compared
+
+Made by the command below on {date} (Python {python}), in {minutes:.0f} minutes. What it means is on
+[its own page](service-security.md); the code is in `tools/neighbours.py`.
+
+```{{.console .skip}}
+$ python -m tools.neighbours {words}
+```
+
+{questions:,} questions were asked of two servers whose tables differ in one unit: every verb, jobs,
+filters that select that unit alone, overflow, division by zero, what is refused and what is
+exhausted. Status, headers, body, what is left, counts and log were compared. **{differences}
+differed.**
+
+| status and kind | responses |
+|---|---:|
+{statuses}
+{timed}"""
+_TIMED = """
+By a real clock, {pairs} questions were asked of both in turn, with slots of {slot:g} seconds:
+{same_slot} pairs ended in the same slot. A fair coin is as uneven as the others are with
+probability {by_chance:.2g} (two-sided), so that {verdict}.
+"""
+
+
+def written(told: dict[str, Any], statuses: dict[str, int], words: list[str], start: float) -> str:
+    """The page about a run."""
+    timed = told.get("timed")
+    if timed is not None:
+        fair = timed["by_chance"] >= 0.01
+        verdict = "neither side is seen to be slower" if fair else "**one side is slower**"
+        timed = _TIMED.format(**timed, verdict=verdict)
+    return _PAGE.format(
+        date=f"{datetime.now(UTC):%Y-%m-%d}",
+        python=platform.python_version(),
+        minutes=(time.monotonic() - start) / 60,
+        words=" ".join(words),
+        questions=told["questions"],
+        differences=len(told["differences"]) or "None",
+        statuses="\n".join(f"| {kind} | {count:,} |" for kind, count in sorted(statuses.items())),
+        timed=timed or "",
+    )
+
+
 def main(words: list[str]) -> int:
     """Compare, tell, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.neighbours", description=__doc__)
@@ -315,7 +361,9 @@ def main(words: list[str]) -> int:
     parser.add_argument("--timed", type=int, default=0, help="at most 490")
     parser.add_argument("--slot", type=float, default=0.05)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--output", type=Path, default=None, help="the page to write")
     wanted = parser.parse_args(words)
+    start = time.monotonic()
     compared = campaign(wanted.questions)
     told: dict[str, Any] = {
         "questions": compared.questions,
@@ -326,6 +374,8 @@ def main(words: list[str]) -> int:
     if pairs:
         facts = {"pairs": len(pairs), "same_slot": same, "slot": wanted.slot}
         told["timed"] = {**facts, "by_chance": by_chance(pairs)}
+    if wanted.output is not None:
+        wanted.output.write_text(written(told, compared.statuses, words, start), "utf-8")
     if wanted.json:
         print(json.dumps({**told, "statuses": compared.statuses, "seconds": compared.seconds}))
     else:

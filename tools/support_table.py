@@ -37,7 +37,8 @@ _TEXT = """# Support
 What each engine and each ledger does. The tables are made by `python -m tools.support_table` from
 the contract suites in `tests/engines/contract.py` and `tests/ledger/contract.py`, which each of
 them must pass: a row is a check, in the words of its name, and *yes* means that all its variants
-passed when the page was made.
+passed when the page was made, but for those that were left out: what SQL cannot say, and slow ones
+in some of the layouts.
 
 ## Engines
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import Damaged, Exhausted, HoldfastError, Infeasible, InvalidInput
+from holdfast.errors import (
+    Damaged,
+    Exhausted,
+    HoldfastError,
+    Infeasible,
+    InvalidInput,
+    Unavailable,
+)
 from holdfast.grids import Grid, grid
 
 if TYPE_CHECKING:
@@ -28,6 +35,7 @@ __all__ = [
     "JointPlan",
     "Limits",
     "Plan",
+    "Unavailable",
     "__version__",
     "grid",
     "joint_plan",

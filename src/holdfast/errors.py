@@ -4,7 +4,8 @@
     ├── InvalidInput     one argument is wrong (also a ValueError)
     ├── Infeasible       each argument is fine, together they cannot be met
     ├── Exhausted        what is left of the budget does not pay for the question
-    └── Damaged          what is on disk is not what was written there
+    ├── Damaged          what is on disk is not what was written there
+    └── Unavailable      the machine did not do its part; what was charged stays charged
 
 An error carries its facts as attributes; the message is built from them and says
 what was wrong, what is allowed, what was received and what to do.
@@ -12,7 +13,14 @@ what was wrong, what is allowed, what was received and what to do.
 
 from __future__ import annotations
 
-__all__ = ["Damaged", "Exhausted", "HoldfastError", "Infeasible", "InvalidInput"]
+__all__ = [
+    "Damaged",
+    "Exhausted",
+    "HoldfastError",
+    "Infeasible",
+    "InvalidInput",
+    "Unavailable",
+]
 
 _SHOWN = 80  # characters of a received value worth repeating
 
@@ -75,3 +83,18 @@ class Damaged(HoldfastError):
         self.found = found
         self.remedy = remedy
         super().__init__(f"{what} is damaged: expected {expected}, found {found}. {remedy}")
+
+
+class Unavailable(HoldfastError):
+    """The machine, or a cluster, did not do its part: it is neither the question nor the data.
+
+    Prices are paid before anything is evaluated: asked again, the question is charged again.
+    """
+
+    def __init__(self, what: str, needed: str, given: str, remedy: str) -> None:
+        self.what = what
+        self.needed = needed
+        self.given = given
+        self.remedy = remedy
+        charged = "Whatever was charged stays charged."
+        super().__init__(f"{what} failed: this needs {needed}, but {given}. {remedy} {charged}")

@@ -36,6 +36,32 @@ def predictions(tmp_path: Path) -> Path:
     return path
 
 
+def test_a_pass_is_free_where_gates_have_blocks_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels, right, wrong = (tmp_path / name for name in ("labels.csv", "right.csv", "wrong.csv"))
+    rows = range(300)
+    labels.write_text("row,y\n" + "".join(f"{k},{k % 2}\n" for k in rows))
+    right.write_text("row,prediction\n" + "".join(f"{k},{k % 2}\n" for k in rows))
+    wrong.write_text("row,prediction\n" + "".join(f"{k},{1 - k % 2}\n" for k in rows))
+    path = str(tmp_path / "own.holdfast")
+    made = ("--protocols", "gate=20", "--refusals", "2", "--ids", "row", "--target", "y")
+    assert run(["create", path, "--data", str(labels), *made]) == 0
+    capsys.readouterr()
+
+    def told(predictions: Path, threshold: str, status: int) -> tuple[float, int, bool]:
+        assert gate(Path(path), predictions, "--at-least", threshold, "--json") == status
+        said = json.loads(capsys.readouterr().out)
+        return said["price"], said["refusals_left"], said["certified"]
+
+    for number in range(5):
+        assert told(right, f"0.9{number}", 0) == (0, 2, True)
+    assert told(wrong, "0.9", 4) == (1, 1, True)
+    assert told(right, "0.99", 0) == (0, 1, True)
+    assert told(wrong, "0.91", 4) == (1, 0, True)
+    assert told(right, "0.999", 3) == (0, 0, True)
+
+
 def gate(where: Path | str, predictions: Path, *words: str) -> int:
     return run(["gate", str(where), "--predictions", str(predictions), *words])
 
@@ -43,7 +69,7 @@ def gate(where: Path | str, predictions: Path, *words: str) -> int:
 def test_pass_fail_exhausted(
     folder: Path, predictions: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert gate(folder, predictions, "--at-least", "-0.5", "--json") == 0
+    assert gate(folder, predictions, "--at-least", "0", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["passed"], told["verdict"], told["metric"]) == (True, "yes", "accuracy")
     for number in range(3):
@@ -53,14 +79,17 @@ def test_pass_fail_exhausted(
     assert "0 refusals left" in said
     assert gate(folder, predictions, "--at-least", "0.5", "--json") == 3
     assert json.loads(capsys.readouterr().out)["verdict"] == "exhausted"
-    assert gate(folder, predictions, "--at-least", "-0.5") == 0  # it was asked before
+    assert gate(folder, predictions, "--at-least", "0") == 0  # it was asked before
+    assert "free: asked before" in capsys.readouterr().out
 
 
 WRONG: list[tuple[tuple[str, ...], str]] = [
     ((), "one of them"),
     (("--at-least", "0.5", "--at-most", "0.6"), "one of them"),
     (("--at-least", "0.5", "--metric", "rmse", "--metrics", "none.py"), "exists"),
-    (("--at-least", "nan"), "guess"),
+    (("--at-least", "nan"), "at_least"),
+    (("--at-least", "85"), "at_least must be from 0 to 1, where every accuracy lies; got 85"),
+    (("--at-most", "-0.1"), "at_most must be from 0 to 1"),
     (("--at-least", "0.5", "--holdout", "other"), "--holdout must be left out here"),
     (("--at-least", "0.5", "--token", "hf_secret"), "--token must be left out here; got '(given)'"),
 ]
@@ -117,8 +146,8 @@ def test_a_gate_on_a_server(
     try:
         url = "http://127.0.0.1:8000"
         words = ("--holdout", "gated", "--token", token)
-        assert gate(url, predictions, "--at-least", "-0.5", *words) == 0
-        assert "pass: accuracy at least -0.5?" in capsys.readouterr().out
+        assert gate(url, predictions, "--at-least", "0", *words) == 0
+        assert "pass: accuracy at least 0?" in capsys.readouterr().out
         assert gate(url, predictions, "--at-least", "0.99", *words) == 4
         assert gate(url, predictions, "--at-least", "0.99") != 0
     finally:

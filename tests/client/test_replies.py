@@ -18,7 +18,14 @@ from holdfast.client.results import read_result
 from holdfast.client.retries import Patience
 from holdfast.client.steps import Call, Pause, Reply
 from holdfast.client.talk import Talk
-from holdfast.errors import Damaged, Exhausted, HoldfastError, Infeasible, InvalidInput
+from holdfast.errors import (
+    Damaged,
+    Exhausted,
+    HoldfastError,
+    Infeasible,
+    InvalidInput,
+    Unavailable,
+)
 from holdfast.protocols.answers import Answer, Verdict
 from holdfast.protocols.correct import Corrected
 
@@ -31,6 +38,7 @@ ANSWER = Answer(
 VERDICT = Verdict("verify", "no", 7.0, 0.1, 0.2, 0.95, "a promise", 0.5, 1.5, 3, True)
 EXHAUSTED = Exhausted("The budget for a", "a price of 0.3", "0.2", "Ask less: 3 is left. Or not.")
 INFEASIBLE = Infeasible("Blocks", "30 rows", "there are 20", "Give more.")
+UNAVAILABLE = Unavailable("Evaluating SQL", "a disk", "there is none", "Look. Ask again.")
 
 
 def told(status: int, kind: str, message: str = "So it is.", **more: str) -> Reply:
@@ -55,6 +63,8 @@ def told(status: int, kind: str, message: str = "So it is.", **more: str) -> Rep
         (told(415, "unsupported"), InvalidInput, "So it is."),
         (told(405, "not_allowed"), ServerFailed, "So it is."),
         (told(500, "damaged"), Damaged, "So it is."),
+        (told(500, "unavailable", str(UNAVAILABLE)), Unavailable, str(UNAVAILABLE)),
+        (told(500, "unavailable"), Unavailable, "So it is."),
         (told(500, "internal"), ServerFailed, "request 0123"),
         (told(418, "teapot"), ServerFailed, "So it is."),
         (Reply(307, {"location": "https://elsewhere"}, b""), ServerFailed, "status 307"),
@@ -81,7 +91,8 @@ def test_an_error_has_its_facts() -> None:
     with pytest.raises(InvalidInput) as used:
         data_of(told(409, "conflict", parameter="request"), ASKED, URL)
     assert used.value.value == "k"
-    for kind, given in {"exhausted": EXHAUSTED, "bad_question": INFEASIBLE}.items():
+    errors = {"exhausted": EXHAUSTED, "bad_question": INFEASIBLE, "unavailable": UNAVAILABLE}
+    for kind, given in errors.items():
         with pytest.raises(type(given)) as empty:
             data_of(told(409, kind, str(given)), ASKED, URL)
         assert vars(empty.value) == vars(given)

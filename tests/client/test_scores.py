@@ -137,7 +137,7 @@ class Model:
         (lambda: gate(BY_ID, at_least=1, metric=max), "metric", "--metrics FILE.py"),
         (lambda: gate(BY_ID, at_least=1, target="y"), "target", "left out here"),
         (lambda: gate(BY_ID, at_least=float("inf")), "at_least", "a finite number"),
-        (lambda: gate(BY_ID), "at_least, at_most", "one of them"),
+        (lambda: gate(BY_ID), "at_least or at_most", "one of them"),
         (lambda: score(BY_ID), "name", "every score is an entry of the leaderboard"),
         (lambda: enter(BY_ID, name="a", by="estimate"), "by", "A server chooses the part"),
         (lambda: score(BY_ID, name="a", grid=hf.grid(0, 1, points=4)), "grid", "left out here"),

@@ -156,6 +156,7 @@ def test_a_process_that_no_signal_ends_is_left_behind(
     """As one that waits for a disk: whoever asked it shall not wait as well."""
     worker.ready()
     os.kill(worker.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, worker.pid, os.WSTOPPED | os.WNOWAIT)  # it may run for a moment yet
     with monkeypatch.context() as patched:
         patched.setattr(processes, "_END_SECONDS", 0.1)
         patched.setattr(os, "kill", lambda *_: None)

@@ -417,9 +417,64 @@ def test_metrics_of_the_custodian(tmp_path: Path) -> None:
         assert not holdout.leaderboard("cost").greater_is_better
 
 
+SCORERS = """
+from sklearn.metrics import cohen_kappa_score, fbeta_score, get_scorer, make_scorer
+
+METRICS = {
+    "kappa": {"function": make_scorer(cohen_kappa_score), "range": (-1, 1)},
+    "fbeta": {"function": make_scorer(fbeta_score, beta=2), "range": (0, 1)},
+    "cost": {"function": get_scorer("neg_log_loss"), "grid": "-1:0:0.125"},
+    "area": {"function": get_scorer("roc_auc"), "range": (0, 1)},
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("metric", "sure", "value"),
+    [("kappa", 1.0, 1.0), ("fbeta", 1.0, 1.0), ("cost", 0.98, 0.0), ("area", 0.98, 1.0)],
+)
+def test_scorers_of_scikit_learn(metric: str, sure: float, value: float, tmp_path: Path) -> None:
+    """They are functions of a model: here what they wrap is asked of predictions."""
+    file = tmp_path / "metrics.py"
+    file.write_text(SCORERS)
+    holdout, frame = sealed(tmp_path / "h", simple(), 200)
+    with holdout:
+        holdout.scorers = read_scorers(file)
+        assert holdout.leaderboard(metric).greater_is_better
+        given = frame.y if sure == 1 else np.where(frame.y == 1, sure, 1 - sure)
+        told = holdout.enter(keyed(frame, given), name="a", metric=metric)
+        assert isinstance(told.result, Answer)
+        assert told.result.value == value
+        with pytest.raises(InvalidInput, match="here also kappa, fbeta, cost, area"):
+            holdout.leaderboard("kapa")
+
+
+def test_a_scorer_in_place_of_a_function(tmp_path: Path) -> None:
+    holdout, frame = sealed(tmp_path / "h", simple(), 200)
+    labels, points = frame.y.to_numpy(), hf.grid(0, 1, points=8)
+    with holdout:
+        jaccard = sk.make_scorer(sk.jaccard_score)
+        assert holdout.score(labels, metric=jaccard, target="y", grid=points).value == 1.0
+        before = holdout.receipt
+        with pytest.raises(InvalidInput, match="of targets and predictions, or a scorer"):
+            holdout.score(labels, metric=lambda model, x, y: 1.0, target="y")
+        assert holdout.receipt == before
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        (
+            "from sklearn.metrics import get_scorer\n"
+            "METRICS = {'a': {'function': get_scorer('accuracy'), 'greater_is_better': False,"
+            " 'range': (0, 1)}}",
+            "greater_is_better of a must be one of True",
+        ),
+        (
+            "METRICS = {'a': {'function': lambda model, x, y: 0, 'greater_is_better': True,"
+            " 'range': (0, 1)}}",
+            "function of a must be a function of targets and predictions",
+        ),
         ("1 / 0", "a file that runs|Python file that runs"),
         ("METRICS = 3", "a file with METRICS"),
         ("METRICS = {'a b': {}}", "letters, digits"),
@@ -437,7 +492,7 @@ def test_metrics_of_the_custodian(tmp_path: Path) -> None:
         ("METRICS = {'rmse': {'gird': '0:1:0.1'}}", "a dictionary with"),
         ("METRICS = {'rmsee': {'grid': '0:1:0.1'}}", "Did you mean"),
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_metrics_that_are_written_wrong(text: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / "metrics.py"

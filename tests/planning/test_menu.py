@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import Infeasible, InvalidInput
+from holdfast.holdout.offers import choose_offer, offers_of
 from holdfast.holdout.sets import joint_confidence, sets_for
 from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.menu import MENU, Order, _share, plans_for, read_order
-from holdfast.planning.parts import DirectPart, VerdictPart
-from holdfast.planning.requests import DirectMeans
+from holdfast.planning.parts import DirectPart
+from holdfast.planning.requests import DirectMeans, Guesses
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.scores import score_plan
 from holdfast.planning.splits import SplitPlan
@@ -124,12 +125,20 @@ def test_estimates_alone_make_the_best_of_the_units() -> None:
 
 def test_gates_are_guesses_on_one_side_with_few_blocks() -> None:
     (made,) = plans_for(read_order("gate=20", None, refusals=3))
-    assert isinstance(made, JointPlan)
-    part = made.part("gate")
-    assert isinstance(part, VerdictPart)
-    assert (part.sides, part.queries, part.refusals) == (1, 20, 3)
-    assert (part.tail_low, part.tail_high) == (1e-6, 1 - 1e-6)
-    assert made.blocks < 20
+    assert isinstance(made, ExactVerdicts)
+    assert (made.sides, made.queries, made.refusals) == (1, 20, 3)
+    assert (made.tail_low, made.tail_high) == (1e-6, 1 - 1e-6)
+    assert made.verify()
+    by_looks = joint_plan(Guesses(20, 3, 1e-6, 1 - 1e-6, sides=1))
+    assert made.blocks < by_looks.blocks < 20
+
+
+def test_gates_have_a_set_of_their_own_beside_exact_guesses() -> None:
+    made = sets_for(plans_for(read_order("gate=20,exact-verify=5,verify=5", None, refusals=3)))
+    assert [each.name for each in made] == ["main", "gate", "exact-verify"]
+    gate = next(offer for offer in offers_of(made) if offer.name == "gate")
+    assert gate.protocol == "exact-verify"
+    assert choose_offer(offers_of(made), "verify", "gate") == gate
 
 
 def test_scores_make_the_best_of_the_rows() -> None:
@@ -144,7 +153,8 @@ def test_scores_make_the_best_of_the_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "units"), [("score=20,verify=5", 2_000), ("score=20", None)], ids=["both", "unknown"]
+    ("text", "units"),
+    [("score=20,verify=5", 2_000), ("score=20,gate=5", 2_000), ("score=20", None)],
 )
 def test_scores_want_all_rows_for_themselves(text: str, units: int | None) -> None:
     with pytest.raises(InvalidInput, match="score by itself"):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import logging
+from typing import Any, NoReturn
 
 import pytest
 from fastapi.testclient import TestClient
 
-from holdfast.errors import Damaged
+from holdfast.engines.sql import SqlEngine
+from holdfast.errors import Damaged, Unavailable
 from holdfast.ledger import SqliteLedger
 from tests.server.conftest import auth
 
@@ -46,6 +48,7 @@ def test_whoever_asks_meanwhile_can_ask_again(
         (RuntimeError("row 17 is 4711"), 500, "internal"),
         (OSError(errno.EACCES, "row 17 is 4711"), 500, "internal"),
         (Damaged("row 17", "4711", "none", "restore"), 500, "damaged"),
+        (Unavailable("Evaluating", "a disk", "none", "look"), 500, "unavailable"),
         (TimeoutError("row 17 is 4711"), 503, "busy"),
         (ConnectionResetError("row 17 is 4711"), 503, "busy"),
         (InterruptedError("row 17 is 4711"), 503, "busy"),
@@ -80,3 +83,31 @@ def test_one_body_and_one_line_for_what_nobody_asked_for(
         facts = line.facts  # type: ignore[attr-defined]
         assert facts["error"].startswith(type(error).__name__)
         assert "4711" not in json.dumps(facts)
+
+
+def test_what_the_machine_does_to_a_question_is_no_bad_question(
+    client: TestClient, tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was charged first, and asked again it is charged again: nothing may say otherwise."""
+    headers, base = auth(tokens["analyst"]), "/api/holdouts/study"
+
+    def left() -> Any:
+        [main, *_] = client.get(f"{base}/status", headers=headers).json()["sets"]
+        return main["spent"]
+
+    def broken(*_: Any, **__: Any) -> NoReturn:
+        raise Unavailable("Evaluating SQL", "a disk", "there is none", "Look at the machine.")
+
+    keyed = {**headers, "Idempotency-Key": "once"}
+    before = left()
+    with monkeypatch.context() as patch:
+        patch.setattr(SqlEngine, "values", broken)
+        reply = client.post(f"{base}/ask", json=ASK, headers=keyed)
+    assert reply.status_code == 500
+    assert reply.json()["error"]["kind"] == "unavailable"
+    assert "Whatever was charged stays charged." in reply.json()["error"]["message"]
+    charged = left() - before
+    assert charged > 0
+    reply = client.post(f"{base}/ask", json=ASK, headers=keyed)
+    assert reply.status_code == 200
+    assert left() - before == pytest.approx(2 * charged)

@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from fastapi.testclient import TestClient
+from pydantic import TypeAdapter
 
 from holdfast.engines.local.terms import even_sums, row_terms
 from holdfast.holdout import Holdout, check_holdout
+from holdfast.server.routes.shapes import GateShape, StandingsShape, SubmissionShape
 from tests.holdout.plans import board, scores
 from tests.holdout.tables import Still, sources, table
 from tests.server.conftest import auth, tokens_of
@@ -56,6 +58,20 @@ def post(
 
 def told(client: TestClient, token: str, metric: str = "accuracy") -> Any:
     return client.get(f"{WHERE}/leaderboard", params={"metric": metric}, headers=auth(token)).json()
+
+
+def test_replies_are_as_openapi_says(play: tuple[TestClient, dict[str, str]]) -> None:
+    client, tokens = play
+    token = tokens["analyst"]
+    first = post(client, "submissions", token, name="mine").json()
+    assert TypeAdapter(SubmissionShape).validate_python(first).type == "answer"
+    other = CSV.replace("0,1\n", "0,0\n", 1)
+    second = post(client, "submissions", token, other, name="b", improve=True, margin=0.4).json()
+    assert TypeAdapter(SubmissionShape).validate_python(second).type == "verdict"
+    passed = post(client, "gate", token, at_least=0.1).json()
+    assert GateShape.model_validate(passed).passed
+    standings = StandingsShape.model_validate(told(client, token))
+    assert [each.name for each in standings.entries] == ["mine", "b"]
 
 
 def test_submissions_and_who_sees_them(play: tuple[TestClient, dict[str, str]]) -> None:

@@ -17,7 +17,7 @@ Found = dict[str, Any]
 _SLOWEST = 3.0  # times one machine, for a question at …
 _AT = 10**7  # … so many rows
 _SMALL, _LARGE = 10**9, 10**12
-_SHARD_BYTES = 10**8
+_MOST_PARTS = 10**5  # of a shuffle, that one scheduler keeps
 
 
 def failures(sizes: list[Found]) -> list[str]:
@@ -56,8 +56,11 @@ def page(sizes: list[Found], beside: Found, workers: int) -> str:
         f"{rates.shuffled / 1e6:,.0f} MB/s from input to sealed files.",
         _tried(sizes, rates, workers),
         "## … and used",
-        "The same table in shards of 100 MB, or of one block, on more workers of this kind:",
+        "The same table on more workers of this kind. Parts and shards are counted as they were "
+        f"made of the {sizes[-1]['rows']:,} rows; there are never more shards than blocks:",
         _beyond(sizes, rates),
+        f"\\* The bytes alone: more than {_MOST_PARTS:,} parts are beyond one scheduler, so that a "
+        "sample is sealed ([where it ends](growth.md#where-it-ends)).",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -192,8 +195,8 @@ def _beyond(sizes: list[Found], rates: Rates) -> str:
     one = _of(size)
     rows = []
     for count, workers in ((_SMALL, 16), (_SMALL, 128), (_LARGE, 128), (_LARGE, 1024)):
-        sealed = one.row_bytes * count
-        shards = int(min(one.blocks, max(workers, sealed // _SHARD_BYTES)))
+        parts = -(-count * sizes[-1]["shards"] // sizes[-1]["rows"])
+        shards = min(one.blocks, parts)
         table = Table(count, COLUMNS, 1, one.row_bytes, one.asked_bytes, one.blocks, shards)
         told = cost(table, rates, workers)
         rows.append(
@@ -202,7 +205,8 @@ def _beyond(sizes: list[Found], rates: Rates) -> str:
                 str(workers),
                 _bytes(told.shuffled),
                 _bytes(told.written),
-                _seconds(told.creation_seconds),
+                f"{parts:,}",
+                _seconds(told.creation_seconds) + (" \\*" if parts > _MOST_PARTS else ""),
                 f"{told.tasks:,}",
                 _bytes(told.scanned),
                 _seconds(told.question_seconds),
@@ -210,7 +214,7 @@ def _beyond(sizes: list[Found], rates: Rates) -> str:
                 str(told.commits),
             ]
         )
-    head = ["rows", "workers", "shuffled", "sealed", "creation", "shards"]
+    head = ["rows", "workers", "shuffled", "sealed", "parts", "creation", "shards"]
     head += ["read by `avg(x)`", "answer", "driver holds", "commits"]
     return _table(head, rows)
 

@@ -10,7 +10,14 @@ from urllib.parse import unquote
 
 from holdfast.client.errors import Cancelled, NotAllowed, ServerFailed
 from holdfast.client.steps import Call, Reply
-from holdfast.errors import Damaged, Exhausted, HoldfastError, Infeasible, InvalidInput
+from holdfast.errors import (
+    Damaged,
+    Exhausted,
+    HoldfastError,
+    Infeasible,
+    InvalidInput,
+    Unavailable,
+)
 
 __all__ = ["data_of", "error_of"]
 
@@ -19,6 +26,10 @@ _EXHAUSTED = re.compile(
     r"(.+?) is exhausted: this needs (.+?), and (.+?) is left\. (.*)", re.DOTALL
 )
 _INFEASIBLE = re.compile(r"(.+?): this needs (.+?), but (.+?)\. (.*)", re.DOTALL)
+_UNAVAILABLE = re.compile(
+    r"(.+?) failed: this needs (.+?), but (.+?)\. (.*) Whatever was charged stays charged\.",
+    re.DOTALL,
+)
 
 
 def data_of(reply: Reply, call: Call, url: str) -> Any:
@@ -91,6 +102,14 @@ def _exhausted(message: str, told: Mapping[str, Any], call: Call, url: str) -> H
     return _worded(Exhausted("The budget", "more", "less", ""), message)
 
 
+def _unavailable(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
+    del told, call, url
+    said = _UNAVAILABLE.fullmatch(message)
+    if said is not None:
+        return Unavailable(*said.groups())
+    return _worded(Unavailable("Evaluating", "more", "less", ""), message)
+
+
 def _damaged(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
     del told, call, url  # what was found is for the custodian alone
     return _worded(Damaged("The holdout", "what was written", "something else", ""), message)
@@ -122,5 +141,6 @@ _ERRORS: dict[str, _Maker] = {
     "not_found": _not_found,
     "too_large": _invalid,
     "unauthorized": _not_allowed,
+    "unavailable": _unavailable,
     "unsupported": _invalid,
 }

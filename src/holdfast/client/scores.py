@@ -61,7 +61,10 @@ def gate(
     request: str | None = None,
     progress: Progress | None = None,
 ) -> Asked[Gate]:
-    """Whether a score reaches a threshold: one verification on one side, cheap if it does."""
+    """Whether a score reaches a threshold: one verification on one side.
+
+    It is free if it does and the plan has gates of their own, and cheap if it is by looks.
+    """
     from holdfast.holdout.gates import side_of
 
     stays_here(target=target, features=features, by=by, progress=progress)

@@ -7,8 +7,10 @@ from dataclasses import dataclass, fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any, Literal
 
+from holdfast.arguments import real_number
 from holdfast.errors import InvalidInput
 from holdfast.holdout.clerk import Clerk
+from holdfast.holdout.scorers import Scorer
 from holdfast.holdout.scores import Judged
 from holdfast.holdout.sets import Offer
 from holdfast.protocols.answers import Verdict
@@ -18,6 +20,7 @@ __all__ = [
     "Gate",
     "Side",
     "gate_offer",
+    "refuse_foregone",
     "refuse_hidden_failures",
     "rounded_down",
     "rounded_up",
@@ -51,7 +54,7 @@ class Gate:
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing was drawn, for no refusal is left to pay with."""
+        """Whether nothing was drawn, for what is left does not pay for it."""
         return self.verdict.verdict == "exhausted"
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,15 +80,13 @@ class Gate:
 
     def __str__(self) -> str:
         word = "exhausted" if self.exhausted else "pass" if self.passed else "fail"
+        left = self.verdict.refusals_left
+        paid = f"  price {self.verdict.price:.4g}, {self.verdict.budget_left:.4g} left"
+        paid += "" if left is None else f"; {left:,} refusals left"
         lines = [
             f"{word}: {self.metric} {self.claim} {self.verdict.guess:.12g}?",
             f"  {self.certifies}",
-            f"  price {self.verdict.price:.4g}, {self.verdict.budget_left:.4g} left"
-            + (
-                ""
-                if self.verdict.refusals_left is None
-                else f"; {self.verdict.refusals_left:,} refusals left"
-            ),
+            "  free: asked before" if self.verdict.cached else paid,
         ]
         return "\n".join([*lines, f"  receipt {self.verdict.receipt}"][: 3 + bool(self.receipt)])
 
@@ -98,10 +99,10 @@ class Gate:
 def side_of(at_least: float | None, at_most: float | None) -> tuple[Side, float]:
     """The side and the threshold: one of the two must be given."""
     if at_least is not None and at_most is None:
-        return "at least", at_least
+        return "at least", real_number("at_least", at_least)
     if at_most is not None and at_least is None:
-        return "at most", at_most
-    raise InvalidInput("at_least, at_most", (at_least, at_most), "one of them")
+        return "at most", real_number("at_most", at_most)
+    raise InvalidInput("at_least or at_most", (at_least, at_most), "given, and only one of them")
 
 
 def gate_offer(clerk: Clerk, by: str | None) -> Offer:
@@ -109,7 +110,7 @@ def gate_offer(clerk: Clerk, by: str | None) -> Offer:
     hint = (
         "A plan is made before the data are sealed, with a part for guesses: "
         "holdfast create … --protocols gate=200 --refusals 10, or "
-        "joint_plan(Guesses(200, refusals=10, tail_low=1e-6, tail_high=1 - 1e-6, sides=1))."
+        "exact_verdicts(200, refusals=10, tail_low=1e-6, tail_high=1 - 1e-6, sides=1)."
     )
     if by is None and any(offer.name == _GATE for offer in clerk.offers):
         by = _GATE  # made for this, where the plan has other guesses too
@@ -124,6 +125,14 @@ def gate_offer(clerk: Clerk, by: str | None) -> Offer:
     return offer
 
 
+def refuse_foregone(scorer: Scorer, claim: Side, threshold: float) -> None:
+    """Refuse a threshold that every score reaches, or none: that is known without the data."""
+    ends = scorer.metric.range
+    if ends is not None and not ends[0] <= threshold <= ends[1]:
+        allowed = f"from {ends[0]:g} to {ends[1]:g}, where every {scorer.name} lies"
+        raise InvalidInput(claim.replace(" ", "_"), threshold, allowed, "Nothing was charged.")
+
+
 def refuse_hidden_failures(score: Judged, claim: Side) -> None:
     """Refuse a claim that a model would pass by failing: a failure counts as the lowest value."""
     loss = not score.scorer.greater_is_better and score.scorer.metric.bounded_mean
@@ -136,7 +145,7 @@ def told(clerk: Clerk, score: Judged, claim: Side, verdict: Verdict) -> Gate:
     """The gate that a verdict is, with what it certifies in plain words."""
     name, units = score.scorer.name, clerk.charter.manifest.block_units
     if verdict.verdict == "exhausted":
-        words = "no refusal is left: nothing was drawn, and nothing is said"
+        words = "what is left does not pay for it: nothing was drawn, and nothing is said"
         return Gate(verdict, name, claim, None, None, words)
     low = high = None
     if score.terms:
@@ -161,15 +170,14 @@ def _bar(name: str, low: float | None, high: float | None) -> str:
 
 
 def _quantile(name: str, claim: Side, verdict: Verdict, units: int) -> str:
-    block = f"a fresh block of {units:,} units has a {name} of"
+    block, score = f"a fresh block of {units:,} units", f"{name} of {claim} {verdict.guess:.12g}"
     if verdict.verdict == "yes":
-        share = rounded_down(verdict.tail_low)
-        return f"{block} {claim} {verdict.guess:.12g} with probability above {share}"
+        return f"{block} has a {score} with probability above {rounded_down(verdict.tail_low)}"
     if verdict.tail_high > 1 - 1e-4:
-        share = rounded_down(1 - verdict.tail_high)
-        return f"{block} {claim} {verdict.guess:.12g} fails with probability above {share}"
-    share = rounded_up(verdict.tail_high)
-    return f"{block} {claim} {verdict.guess:.12g} with probability below {share}"
+        return (
+            f"{block} has no {score} with probability above {rounded_down(1 - verdict.tail_high)}"
+        )
+    return f"{block} has a {score} with probability below {rounded_up(verdict.tail_high)}"
 
 
 def rounded_down(value: float, digits: int = 4) -> str:

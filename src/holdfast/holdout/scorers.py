@@ -5,12 +5,14 @@ A file of the custodian has one name, METRICS:
     METRICS = {
         "cost": {"function": cost, "greater_is_better": False, "grid": "0:10:0.1"},
         "kappa": {"function": cohen_kappa_score, "greater_is_better": True, "range": (-1, 1)},
+        "fbeta": {"function": make_scorer(fbeta_score, beta=2), "range": (0, 1)},
         "rmse": {"grid": "0:50:0.5"},
     }
 
 A function takes the targets and the predictions of one block and gives one number. It runs where
 estimators run, in the engines' workers. `predictions` says what it takes: label (the default),
-number, probability or score. An entry without a function gives a known metric a grid.
+number, probability or score. A scorer of scikit-learn's says both by itself, and greater is better:
+it gives losses the other sign. An entry without a function gives a known metric a grid.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ from holdfast.engines.local.metrics.table import (
     NEEDS_SCORE,
     Metric,
     find_metric,
+    needs_of,
 )
+from holdfast.engines.local.metrics.wrapped import Unwrapped, checked_function, is_scorer
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, parse_grid
 from holdfast.holdout.default_grids import grid_between
@@ -90,7 +94,13 @@ class Scorers:
         """A metric by its name, or a function of targets and predictions."""
         if isinstance(metric, str) and metric in self._added:
             return self._added[metric]
-        found = find_metric(metric)
+        try:
+            found = find_metric(metric)
+        except InvalidInput as wrong:
+            if not self._added:
+                raise
+            allowed = f"{wrong.allowed}; here also {', '.join(self._added)}"
+            raise InvalidInput(wrong.parameter, metric, allowed, wrong.hint) from None
         return self._added.get(found.name, Scorer(found))
 
 
@@ -118,13 +128,16 @@ def _scorer(name: object, entry: object) -> Scorer:
     points = None if entry.get("grid") is None else _grid(entry["grid"])
     if entry.get("function") is None:
         return Scorer(_known(name, entry), points)
+    given = entry["function"]
+    scorer = is_scorer(given)
+    takes = entry.get("predictions", needs_of(given) if scorer else NEEDS_LABEL)
+    better = entry.get("greater_is_better", True if scorer else None)
+    directions = (True,) if scorer else (True, False)  # a scorer gives losses the other sign
     metric = Metric(
         name,
-        _one_of(f"predictions of {name}", entry.get("predictions", NEEDS_LABEL), _TAKES),
-        function=_function(name, entry["function"]),
-        greater_is_better=_one_of(
-            f"greater_is_better of {name}", entry.get("greater_is_better"), (True, False)
-        ),
+        _one_of(f"predictions of {name}", takes, _TAKES),
+        function=Unwrapped(given) if scorer else checked_function(f"function of {name}", given),
+        greater_is_better=_one_of(f"greater_is_better of {name}", better, directions),
         range=None if entry.get("range") is None else _range(name, entry["range"]),
     )
     if points is None and metric.range is None:
@@ -142,12 +155,6 @@ def _known(name: str, entry: Mapping[str, Any]) -> Metric:
 
 def _grid(given: object) -> Grid:
     return given if isinstance(given, Grid) else parse_grid(str(given))
-
-
-def _function(name: str, given: object) -> Any:
-    if not callable(given):
-        raise InvalidInput(f"function of {name}", given, "a function of targets and predictions")
-    return given
 
 
 def _range(name: str, given: Any) -> tuple[float, float]:

@@ -113,7 +113,7 @@ def _texts(array: np.ndarray[Any, Any]) -> bool:
 def _target(charter: Charter, target: str | None) -> str:
     column = target or charter.target
     if column is None:
-        hint = "Name the column: score(…, target='y'), or once: create(…, target='y')."
+        hint = "Name the column once, at creation: target='y', --target y; or score(…, target='y')."
         raise InvalidInput("target", None, "the column that the model predicts", hint)
     found = charter.manifest.schema.find(checked_target(column))
     if found is None:
@@ -128,6 +128,10 @@ def score_question(
     """The verb, the estimator and the words that ask for a score."""
     term = score.term() if _means(clerk, score, by) and not options.get("shape") else None
     if term is None:
+        if by is None and _offer(clerk, "ask", None) is None:
+            hint = f"{score.scorer.name} is a value of a block: plan it with --protocols estimate."
+            allowed = "a mean over rows, as accuracy, error_rate and brier are, for this plan"
+            raise InvalidInput("metric", score.scorer.name, allowed, hint)
         words = {name: options.pop(name, None) for name in ("grid", "where", "shape")}
         return "ask", score.estimator(), {**words, "by": by, "options": options}
     grid = options.pop("grid", None)

@@ -13,7 +13,15 @@ from holdfast.closing import Closing
 from holdfast.engines.source import Progress
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.holdout.clerk import Clerk
-from holdfast.holdout.gates import Gate, Side, gate_offer, refuse_hidden_failures, side_of, told
+from holdfast.holdout.gates import (
+    Gate,
+    Side,
+    gate_offer,
+    refuse_foregone,
+    refuse_hidden_failures,
+    side_of,
+    told,
+)
 from holdfast.holdout.grants import Asker
 from holdfast.holdout.ids import RowIds, read_ids
 from holdfast.holdout.leaderboard import Board, Standings
@@ -126,15 +134,15 @@ class Scoring(Closing):
         request: str | None = None,
         progress: Progress | None = None,
     ) -> Gate:
-        """Whether a score reaches a threshold: one verification on one side, cheap if it does."""
+        """Whether a score reaches a threshold: one verification on one side.
+
+        It is free if it does and the plan has gates of their own, and cheap if it is by looks.
+        """
         claim, threshold = side_of(at_least, at_most)
-        offer = gate_offer(self._clerk, by)
+        offer, scorer = gate_offer(self._clerk, by), self.scorers.find(metric)
+        refuse_foregone(scorer, claim, threshold)
         score = self._judged(
-            model_or_predictions,
-            self.scorers.find(metric),
-            target=target,
-            features=features,
-            form=form,
+            model_or_predictions, scorer, target=target, features=features, form=form
         )
         refuse_hidden_failures(score, claim)
         verdict = self._verified(score, claim, threshold, offer.name, request, progress)

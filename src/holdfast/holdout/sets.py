@@ -54,7 +54,7 @@ class BlockSet:
     @property
     def protocols(self) -> tuple[str, ...]:
         """What can be asked of it, as the plan names it."""
-        return self.plan.names if isinstance(self.plan, JointPlan) else (protocol_of(self.plan),)
+        return self.plan.names if isinstance(self.plan, JointPlan) else (self.name,)
 
     def to_dict(self) -> dict[str, object]:
         """Plain data."""
@@ -135,6 +135,8 @@ def sets_for(plans: AnyPlan | Iterable[AnyPlan]) -> tuple[BlockSet, ...]:
 
 def _set_name(plan: KeptPlan) -> str:
     """Plans of looks share the main set, unless their blocks are made of sub-blocks."""
+    if isinstance(plan, ExactVerdicts) and plan.sides == 1:
+        return "gate"
     if not isinstance(plan, JointPlan):
         return protocol_of(plan)
     return "main" if _subblocks(plan) == 1 else "amplified"

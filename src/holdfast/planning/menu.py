@@ -115,7 +115,7 @@ def plans_for(order: Order, units: int | None = None) -> list[KeptPlan]:
     share = _share(order.confidence, sets)
     plans: list[KeptPlan] = []
     if "score" in shared:
-        plans.append(_scores(order, shared, units, share))
+        plans.append(_scores(order, units, share))
     elif shared == ["estimate"]:
         grid, k = order.grid, order.queries["estimate"]
         # Alone, estimates make the best of the units there are, unless the tail is given.
@@ -165,17 +165,11 @@ def _guesses(order: Order, queries: int) -> Request:
     return Guesses(queries, min(order.refusals, queries))
 
 
-def _gates(order: Order, queries: int) -> Request:
-    """Guesses on one side with tails for means: few blocks, so that they are large ones."""
-    tail = _GATE_TAIL if order.tail is None else order.tail
-    return Guesses(queries, min(order.refusals, queries), tail, 1 - tail, sides=1, name="gate")
-
-
-def _scores(order: Order, shared: list[str], units: int | None, confidence: float) -> KeptPlan:
-    if shared != ["score"] or units is None:
+def _scores(order: Order, units: int | None, confidence: float) -> KeptPlan:
+    if [*order.queries] != ["score"] or units is None:
         hint = "Scores take every row for a block, and other questions want large blocks."
         allowed = "score by itself, of a known number of rows"
-        raise InvalidInput("protocols", ",".join(shared), allowed, hint)
+        raise InvalidInput("protocols", ",".join(order.queries), allowed, hint)
     return score_plan(order.queries["score"], units, confidence)
 
 
@@ -191,6 +185,16 @@ def _exact(order: Order, queries: int, confidence: float) -> KeptPlan:
 
 def _exact_verify(order: Order, queries: int, confidence: float) -> KeptPlan:
     return exact_verdicts(queries, min(order.refusals, queries), confidence=confidence)
+
+
+def _gates(order: Order, queries: int, confidence: float) -> KeptPlan:
+    """Exact guesses on one side with tails for means: few blocks, so that they are large ones.
+
+    Exact, so that a pass is free: by looks it would be cheap, and the blocks smaller.
+    """
+    tail = _GATE_TAIL if order.tail is None else order.tail
+    refusals = min(order.refusals, queries)
+    return exact_verdicts(queries, refusals, tail, 1 - tail, confidence, sides=1)
 
 
 def _exact_correct(order: Order, queries: int, confidence: float) -> KeptPlan:
@@ -218,12 +222,12 @@ MENU: dict[str, _Item] = {
     "mean": _Item(lambda _order, k: MedianMeans(k)),
     "verify": _Item(_guesses),
     "simple": _Item(lambda order, k: SimpleEstimates(k, order.grid)),
-    "gate": _Item(_gates),
     "score": _Item(lambda _order, k: DirectMeans(k)),
     "amplified": _Item(plan=_amplified),
     "exact": _Item(plan=_exact),
     "exact-verify": _Item(plan=_exact_verify),
     "exact-correct": _Item(plan=_exact_correct),
+    "gate": _Item(plan=_gates),
     "rounds": _Item(plan=_rounds),
     "split": _Item(plan=_split),
     "weights": _Item(plan=_weights),

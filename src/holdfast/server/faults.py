@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from holdfast.errors import Damaged, Exhausted, HoldfastError, Infeasible, InvalidInput
+from holdfast.errors import Damaged, Exhausted, HoldfastError, InvalidInput, Unavailable
 from holdfast.holdout.phrasing import VERBS
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "fault_of",
     "fault_response",
     "is_news",
+    "where_raised",
 ]
 
 STATUS = {
@@ -39,6 +40,7 @@ STATUS = {
     "too_many": 429,
     "damaged": 500,
     "internal": 500,
+    "unavailable": 500,  # not 503: tried again by itself, a question would be paid again
     "busy": 503,
 }
 _KIND = {status: kind for kind, status in reversed(STATUS.items())}
@@ -60,7 +62,18 @@ _AWAY = (BlockingIOError, ConnectionError, InterruptedError)  # of a database, o
 
 def is_news(error: BaseException) -> bool:
     """Whether the log must tell of it: it is no answer to what somebody asked."""
-    return isinstance(error, Damaged) or not isinstance(error, Fault | HoldfastError)
+    told = isinstance(error, Fault | HoldfastError)
+    return not told or isinstance(error, Damaged | Unavailable)
+
+
+def where_raised(error: BaseException) -> str:
+    """The type of an error and the line that raised it; its message may tell of the data."""
+    trace, place = error.__traceback__, ""
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        place = f"{trace.tb_frame.f_globals.get('__name__', '?')}.{code.co_name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return f"{type(error).__name__} at {place}"
 
 
 def fault_of(error: BaseException) -> tuple[str, dict[str, Any]]:
@@ -71,8 +84,8 @@ def fault_of(error: BaseException) -> tuple[str, dict[str, Any]]:
         told = {"parameter": error.parameter, "allowed": error.allowed, "hint": error.hint}
         kind = "conflict" if error.parameter == "request" else "bad_question"
         return kind, {"message": str(error), **{k: v for k, v in told.items() if v}}
-    if isinstance(error, Infeasible):
-        return "bad_question", {"message": str(error)}
+    if isinstance(error, Unavailable):
+        return "unavailable", {"message": str(error)}
     if isinstance(error, Exhausted):
         return "exhausted", {"message": str(error)}
     if isinstance(error, Damaged):  # paths and hashes are for the custodian, who has the log
@@ -149,6 +162,9 @@ def document_errors(app: FastAPI) -> None:
 def _first_problem(error: RequestValidationError) -> dict[str, Any]:
     """What is wrong with the request, and where; what was sent is not repeated."""
     first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        message = f"The body is not JSON: {first['ctx']['error']} at character {first['loc'][-1]}."
+        return {"message": message, "parameter": "body"}
     place = [str(each) for each in first["loc"] if each not in _PLACES]
     name = place[0][:_LONGEST_NAME] if place else "body"
     message = f"{'.'.join(place) or 'The body'}: {first['msg']}."

@@ -22,7 +22,8 @@ from uuid import uuid4
 
 from holdfast.closing import Closing
 from holdfast.engines.source import Progress
-from holdfast.server.faults import Fault, fault_of
+from holdfast.server.faults import Fault, fault_of, is_news, where_raised
+from holdfast.server.logs import log_event
 from holdfast.server.settings import Settings
 from holdfast.server.slots import Ending, slot_end
 
@@ -165,6 +166,8 @@ class Jobs(Closing):
         except _Cancelled:
             ended = replace(job, state="cancelled")
         except Exception as error:  # told as anywhere else
+            if is_news(error):
+                log_event("job failed", job=job.id, holdout=job.holdout, error=where_raised(error))
             kind, facts = fault_of(error)
             ended = replace(job, state="failed", error={"kind": kind, **facts})
         self._tell(ended)

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast.server.faults import Fault, fault_of, fault_response, is_news
+from holdfast.server.faults import Fault, fault_of, fault_response, is_news, where_raised
 from holdfast.server.settings import Settings, is_loopback
 
 __all__ = ["PAGE_POLICY", "Reception"]
@@ -159,20 +159,10 @@ class _Visit:
             **self._scope.get("holdfast_facts", {}),
         }
         if "holdfast_error" in self._scope:
-            facts["error"] = _where(self._scope["holdfast_error"])
+            facts["error"] = where_raised(self._scope["holdfast_error"])
         return facts
 
 
 def too_large(limit: int) -> Fault:
     """What a body that is too large is told."""
     return Fault("too_large", f"A body here may have at most {limit:,} bytes.")
-
-
-def _where(error: BaseException) -> str:
-    """The type of an error and the line that raised it; its message may tell of the data."""
-    trace, place = error.__traceback__, ""
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        place = f"{trace.tb_frame.f_globals.get('__name__', '?')}.{code.co_name}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return f"{type(error).__name__} at {place}"

@@ -17,6 +17,7 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from holdfast.errors import Infeasible, InvalidInput
+from holdfast.holdout.scorers import read_scorers
 from holdfast.server.app import SETTINGS_VARIABLE
 from holdfast.server.heads import BoundedHeads
 from holdfast.server.hosting import Hosts
@@ -101,7 +102,12 @@ class _Workers(Multiprocess):
 
 
 def _checked(settings: Settings) -> list[str]:
-    """The names of the holdouts, if they can be opened and are not open to the world."""
+    """The names of the holdouts, if they can be opened and are not open to the world.
+
+    The custodian's metrics are read, too: what is wrong with them is said before anybody connects.
+    """
+    if settings.metrics is not None:
+        read_scorers(settings.metrics)
     with Hosts(settings.folders) as hosts:
         for hosted in hosts:
             if not settings.loopback and hosted.open_to_all:

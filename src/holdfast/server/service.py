@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import shutil
 from collections.abc import Callable
@@ -170,4 +171,4 @@ def service_of(request: Request) -> Service:
 
 
 def _too_many(wait: float) -> Fault:
-    return Fault("too_many", f"Too many requests: wait {wait:.1f} seconds.", wait=wait)
+    return Fault("too_many", f"Too many requests: wait {math.ceil(wait)} s.", wait=wait)

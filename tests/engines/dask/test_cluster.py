@@ -26,7 +26,7 @@ from holdfast.engines.local import local_estimator
 from holdfast.engines.source import Limits
 from holdfast.engines.sql import sql_estimator
 from holdfast.engines.store.remote import RemoteStore
-from holdfast.errors import Infeasible
+from holdfast.errors import Unavailable
 from holdfast.holdout import Holdout, check_holdout
 from tests.engines.contract_stores import BAD, BLOCKS, Stored, stored
 from tests.engines.local.loading import FAILURES, IsGone, Loaded, holds_blocks
@@ -271,7 +271,7 @@ def test_another_version_is_refused(
 
     monkeypatch.setattr(gathering, "versions", lambda _: (("duckdb", "duckdb 1.0"),))
     engines = DaskEngines(given.store, Limits(), cluster.url)
-    with pytest.raises(Infeasible, match=r"duckdb 1\.0 on every worker, as here, but one on"):
+    with pytest.raises(Unavailable, match=r"duckdb 1\.0 on every worker, as here, but one on"):
         engines.values(sql_estimator("sum(y)", given.store.schema), 0, BLOCKS)
     engines.close()
 
@@ -294,7 +294,7 @@ def test_a_function_that_only_runs_here_is_refused(
     cluster: Cluster, given: Stored, only_here: Callable[[Any], float]
 ) -> None:
     engines = DaskEngines(given.store, Limits(), cluster.url)
-    with pytest.raises(Infeasible, match="No module named 'module_of_the_driver'"):
+    with pytest.raises(Unavailable, match="No module named 'module_of_the_driver'"):
         engines.admit(local_estimator(only_here))
     assert engines.admit(local_estimator(slowly))
     engines.close()
@@ -311,7 +311,7 @@ def test_a_worker_that_comes_later_tries_a_function_too(
     with monkeypatch.context() as nobody:
         nobody.setattr(Connection, "ask_each_worker", lambda *_, **__: [])
         engines.admit(estimator)
-    with pytest.raises(Infeasible, match="No module named 'module_of_the_driver'"):
+    with pytest.raises(Unavailable, match="No module named 'module_of_the_driver'"):
         engines.values(estimator, 0, BLOCKS)
     engines.close()
 
@@ -327,7 +327,7 @@ def test_a_function_that_can_no_longer_be_loaded_there_is_an_error(
     by_pandas = [frame.x.mean() for frame in given.frames]
     np.testing.assert_allclose(engines.values(estimator, 0, BLOCKS), by_pandas, rtol=1e-12)
     gone.file.unlink()
-    with pytest.raises(Infeasible, match=r"can no longer be loaded.*stays charged"):
+    with pytest.raises(Unavailable, match=r"can no longer be loaded.*stays charged"):
         engines.values(estimator, 0, BLOCKS)
     holding = local_estimator(Loaded(holds_blocks, failure))
     assert np.isnan(engines.values(holding, 0, BLOCKS)).all()

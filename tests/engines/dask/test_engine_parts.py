@@ -24,7 +24,7 @@ from holdfast.engines.local import local_estimator
 from holdfast.engines.local.jobs import packages
 from holdfast.engines.source import Engines, Limits
 from holdfast.engines.sql import sql_estimator
-from holdfast.errors import Damaged, HoldfastError, Infeasible, InvalidInput
+from holdfast.errors import Damaged, HoldfastError, InvalidInput, Unavailable
 from tests.engines.contract_stores import BLOCKS, Stored, stored
 
 
@@ -64,7 +64,7 @@ def test_addresses() -> None:
     "error",
     [
         Damaged("a", "b", "c", "d"),
-        Infeasible("a", "b", "c", "d"),
+        Unavailable("a", "b", "c", "d"),
         InvalidInput("a", "b", "c", "d"),
     ],
 )
@@ -77,7 +77,7 @@ def test_errors_come_as_they_were(error: HoldfastError) -> None:
 def test_of_other_errors_only_the_kind_is_told() -> None:
     reply = error_reply(KeyError("the data"))
     assert b"data" not in reply[1]
-    with pytest.raises(Infeasible, match="one met KeyError"):
+    with pytest.raises(Unavailable, match="one met KeyError"):
         numbers_of(reply, 3, integers=False)
 
 
@@ -85,7 +85,7 @@ def test_numbers_come_as_they_were() -> None:
     values, sums = np.array([1.5, np.nan]), np.array([2**60, -1])
     assert numbers_of(numbers_reply(values), 2, integers=False).tobytes() == values.tobytes()
     assert numbers_of(numbers_reply(sums), 2, integers=True).tolist() == sums.tolist()
-    with pytest.raises(Infeasible, match="another length"):
+    with pytest.raises(Unavailable, match="another length"):
         numbers_of(numbers_reply(values), 3, integers=False)
 
 
@@ -125,9 +125,9 @@ def test_tasks_evaluate_and_verify(given: Stored) -> None:
 def test_other_versions_are_refused() -> None:
     check_versions(versions(["sklearn.linear_model"]))
     for wanted in (("duckdb", "duckdb 1.0"), ("no_such_package", "no_such_package 2.0")):
-        with pytest.raises(Infeasible, match="on every worker, as here"):
+        with pytest.raises(Unavailable, match="on every worker, as here"):
             check_versions((wanted,))
-        assert asyncio.run(tasks.check((wanted,), b""))[0] == "infeasible"
+        assert asyncio.run(tasks.check((wanted,), b""))[0] == "unavailable"
 
 
 def test_packages_that_a_function_imports_when_it_is_called_are_compared() -> None:
@@ -164,10 +164,10 @@ def test_a_function_must_give_on_a_worker_what_it_gives_here(
     assert trial.key in tasks._fit
     assert value > 0
     file.write_text("0.25")
-    with pytest.raises(Infeasible, match=r"gave other values \(on public blocks\)"):
+    with pytest.raises(Unavailable, match=r"gave other values \(on public blocks\)"):
         told()
     file.unlink()
-    with pytest.raises(Infeasible, match="failed: FileNotFoundError"):
+    with pytest.raises(Unavailable, match="failed: FileNotFoundError"):
         told()
     engines.close()
 

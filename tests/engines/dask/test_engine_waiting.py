@@ -19,7 +19,7 @@ from holdfast.engines.dask.replies import Numbers
 from holdfast.engines.dask.rounds import Round
 from holdfast.engines.dask.tasks import control, evaluate
 from holdfast.engines.source import Limits
-from holdfast.errors import Infeasible
+from holdfast.errors import Unavailable
 
 
 class Future:
@@ -112,7 +112,7 @@ def test_no_more_tasks_are_under_way_than_a_cluster_can_use() -> None:
 
 
 def test_what_is_broken_is_said() -> None:
-    with pytest.raises(Infeasible, match=r"could not be run \(ModuleNotFoundError\)"):
+    with pytest.raises(Unavailable, match=r"could not be run \(ModuleNotFoundError\)"):
         replies(Line(), Future("bad", ModuleNotFoundError("no holdfast"), "error"))
     with pytest.raises(ConnectionError, match="does not answer"):
         replies(Line(), Future("bad", OSError("gone"), "finished"))
@@ -219,7 +219,7 @@ class Telling(Line):
 def test_workers_that_cannot_be_asked() -> None:
     reply = "numbers", b""
     assert Telling(OSError(), reply).ask_each_worker(len, seconds=1.0) == [reply]
-    with pytest.raises(Infeasible, match="Holdfast on the scheduler and on all workers"):
+    with pytest.raises(Unavailable, match="Holdfast on the scheduler and on all workers"):
         Telling(reply, ModuleNotFoundError("holdfast")).ask_each_worker(len, seconds=1.0)
     with pytest.raises(ConnectionError, match="loses its workers"):
         Telling(OSError(), OSError()).ask_each_worker(len, seconds=1.0)

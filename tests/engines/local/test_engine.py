@@ -20,7 +20,7 @@ import pytest
 from holdfast.engines.local import LocalEngine, LocalEstimator, local_estimator, seats
 from holdfast.engines.local.estimators import make_estimator
 from holdfast.engines.store import BlockStore
-from holdfast.errors import Damaged, Infeasible, InvalidInput
+from holdfast.errors import Damaged, InvalidInput, Unavailable
 from holdfast.protocols.source import WEIGHT_SCALE
 from tests.engines.local.stores import grouped_rows, make_store, mixed_rows
 
@@ -298,7 +298,7 @@ def test_closing_an_engine_ends_the_question_that_it_is_asked(store: BlockStore)
     engine.values(PER_BLOCK["mean"][0])
     timer = threading.Timer(0.5, engine.close)
     timer.start()
-    with pytest.raises(Infeasible, match="closed meanwhile"):
+    with pytest.raises(Unavailable, match="closed meanwhile"):
         engine.values(local_estimator(lambda f: time.sleep(100)))
     timer.join()
 
@@ -432,5 +432,5 @@ def test_a_worker_that_cannot_start_is_no_failure(
     store: BlockStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(seats, "_WORKER", "tests.engines.local.no_such_module")
-    with LocalEngine(store, workers=1) as engine, pytest.raises(Infeasible, match="starts"):
+    with LocalEngine(store, workers=1) as engine, pytest.raises(Unavailable, match="starts"):
         engine.values(local_estimator(len))

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.engines.local import LocalEngine, local_estimator, seats, supervisor
+from holdfast.engines.local import LocalEngine, local_estimator, runner, seats, supervisor
 from holdfast.engines.local import engine as engine_module
 from holdfast.engines.local.board import Board, Status
+from holdfast.engines.local.jobs import Job, Limits
 from holdfast.engines.local.seats import Seat
 from holdfast.engines.local.worker import Control, Question, Reading
 from holdfast.engines.processes import WorkerDied, WorkerTimeout
 from holdfast.engines.store import BlockStore
-from holdfast.errors import Infeasible, InvalidInput
+from holdfast.errors import InvalidInput, Unavailable
 from tests.engines.local.loading import FAILURES, Holds, IsGone, Loaded, holds_blocks, never
 from tests.engines.local.stores import make_store
 from tests.engines.unscoped import UNSCOPED
@@ -71,12 +73,13 @@ def test_a_function_that_can_no_longer_be_loaded_is_an_error(
     gone = IsGone(tmp_path / "model")
     estimator = local_estimator(Loaded(gone, failure))
     assert engine.admit(estimator).blocks
+    assert len(controls) == 1  # so that one that fails later has not failed because of what it is
     np.testing.assert_allclose(engine.values(estimator), means(store), rtol=1e-12)
-    assert not controls
+    assert len(controls) == 1
     gone.file.unlink()
-    with pytest.raises(Infeasible, match=r"can no longer be loaded.*stays charged"):
+    with pytest.raises(Unavailable, match=r"can no longer be loaded.*stays charged"):
         engine.values(estimator)
-    with pytest.raises(Infeasible, match="can no longer be loaded"):
+    with pytest.raises(Unavailable, match="can no longer be loaded"):
         engine.sums(estimator)
     gone.file.touch()
     np.testing.assert_allclose(engine.values(estimator), means(store), rtol=1e-12)
@@ -112,7 +115,7 @@ def test_loading_that_fails_for_the_blocks_is_their_failure(
     """An error would say what the data are."""
     values = engine.values(local_estimator(Loaded(holds_blocks, failure)))
     assert np.isnan(values).all()
-    assert len(controls) == 1  # for several ranges
+    assert len(controls) == 2  # for several ranges: before the first, and after the last
 
 
 @pytest.mark.parametrize("failure", FAILURES)
@@ -125,7 +128,7 @@ def test_loading_that_fails_for_some_blocks_leaves_the_others(
     assert failed[-1]
     np.testing.assert_allclose(values[~failed], means(store)[~failed], rtol=1e-12)
     assert not failed[: BLOCKS // 2].any()
-    assert len(controls) == 1
+    assert len(controls) == 2
 
 
 @pytest.mark.parametrize("failure", FAILURES)
@@ -172,7 +175,7 @@ def test_a_question_that_cannot_be_given_is_an_error(
     np.testing.assert_allclose(engine.values(mean_of_x()), means(store), rtol=1e-12)
     engine.close()
     package("True")
-    with pytest.raises(Infeasible, match=r"end while they load the packages.*stays charged"):
+    with pytest.raises(Unavailable, match=r"end while they load the packages.*stays charged"):
         engine.values(mean_of_x())
 
 
@@ -214,7 +217,7 @@ def test_blocks_that_are_too_large_to_be_read_are_an_error(
     large = kind(store.folder, store.manifest)
     with (
         LocalEngine(large, workers=1) as engine,
-        pytest.raises(Infeasible, match="this needs memory for the blocks"),
+        pytest.raises(Unavailable, match="this needs memory for the blocks"),
     ):
         engine.values(mean_of_x())
 
@@ -247,7 +250,7 @@ def test_a_block_that_really_ends_its_worker_has_failed(
     wanted[list(bad)] = np.nan
     np.testing.assert_allclose(values, wanted, rtol=1e-12)
     assert len(ended) > len(bad)  # with others once, and alone
-    assert len(controls) == 1
+    assert len(controls) == 2
 
 
 def test_a_worker_that_ends_where_nothing_can_be_loaded_is_an_error(
@@ -264,7 +267,7 @@ def test_a_worker_that_ends_where_nothing_can_be_loaded_is_an_error(
         control(self, job)
 
     monkeypatch.setattr(Seat, "_control", later)
-    with pytest.raises(Infeasible, match="can no longer be loaded"):
+    with pytest.raises(Unavailable, match="can no longer be loaded"):
         engine.values(local_estimator(Loaded(gone, "raises", kill)))
 
 
@@ -304,7 +307,7 @@ def test_an_engine_that_is_closed_says_so(
     estimator = local_estimator(Loaded(gone, "raises"))
     with (
         LocalEngine(kind(store.folder, store.manifest), workers=1) as engine,
-        pytest.raises(Infeasible, match="closed meanwhile"),
+        pytest.raises(Unavailable, match="closed meanwhile"),
     ):
         engine.values(estimator)
 
@@ -329,3 +332,86 @@ def test_processes_that_end_now_and_then_before_the_function_is_loaded(
     assert result.loaded
     assert result.values.tolist() == [1.0] * 4
     assert len(begun) == 8
+
+
+def not_holding() -> bool:
+    return not holds_blocks()
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_function_that_loads_only_beside_blocks_is_refused(
+    failure: str, engine: LocalEngine
+) -> None:
+    """Its control would always fail, and whether there is one may depend on the data."""
+    with pytest.raises(InvalidInput, match="loaded where there are no blocks"):
+        engine.admit(local_estimator(Loaded(not_holding, failure)))
+
+
+def test_what_is_gone_after_the_first_control_is_seen_by_the_last(
+    engine: LocalEngine, tmp_path: Path, controls: list[Control], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = IsGone(tmp_path / "model")
+    control, ask = Seat._control, Seat._range
+    asked: list[int] = []
+
+    def there_once(self: Seat, job: Any) -> None:
+        if not controls:
+            gone.file.touch()
+        control(self, job)
+
+    def gone_later(self: Seat, job: Any, start: int, stop: int, *, isolated: bool) -> Any:
+        asked.append(start)
+        if len(asked) == 3:  # the first range could be asked when the control had passed
+            gone.file.unlink()
+        return ask(self, job, start, stop, isolated=isolated)
+
+    monkeypatch.setattr(Seat, "_control", there_once)
+    monkeypatch.setattr(Seat, "_range", gone_later)
+    gone.file.unlink()
+    with pytest.raises(Unavailable, match="can no longer be loaded"):
+        engine.values(local_estimator(Loaded(gone, "raises")))
+    assert len(controls) == 3  # the last of them in two workers
+
+
+class Fails:
+    """Loading that fails at the calls with these numbers, in each process anew."""
+
+    def __init__(self, *calls: int) -> None:
+        self.calls, self.made = calls, 0
+
+    def __call__(self, job: Any) -> Any:
+        self.made += 1
+        if self.made in self.calls:
+            raise OSError("no such file")
+        return (len,)
+
+
+@pytest.mark.parametrize(
+    ("calls", "values"),
+    [((3,), [1.0, 1.0, 1.0, 1.0]), ((4,), [1.0, 1.0, 1.0, 1.0]), ((2,), None), ((1,), None)],
+)
+def test_a_function_that_cannot_be_loaded_anew_is_no_failure_of_the_block(
+    calls: tuple[int, ...], values: list[float] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loading is one, and one before each block; what fails is tried in a process of its own."""
+    monkeypatch.setattr(runner, "_load", Fails(*calls))
+    monkeypatch.setattr(runner, "confine", lambda memory: None)
+    monkeypatch.setattr(runner.Runner, "_values", lambda self, item: np.ones(1))
+    limits = Limits(block_seconds=20, batch_seconds=20, load_seconds=20, memory=2**30)
+    path, folder = (*sys.path,), str(Path.cwd())
+    job = Job((b"",), (None,), False, 1, False, limits, path, folder, packages=())
+    result = supervisor.evaluate(job, {}, supervisor.single_items(4), 4)
+    assert result.loaded == (values is not None)
+    if values is not None:
+        assert result.values.tolist() == values
+
+
+def test_no_room_for_a_process_is_an_error(
+    engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> NoReturn:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(seats, "Worker", full)
+    with pytest.raises(Unavailable, match=r"3 of them did not.*stays charged"):
+        engine.values(local_estimator(Loaded(never, "raises")))

@@ -204,6 +204,18 @@ def test_bits_do_not_depend_on_the_company(tmp_path: Path, blocks: int, rows: in
         assert together == b"".join(alone[k] for k in chosen)
 
 
+def test_no_aggregate_is_made_of_others(tmp_path: Path) -> None:
+    """DuckDB would divide the sum by the count, where both are there, and call that an average."""
+    store = write(tmp_path, {"x": np.arange(40.0)}, Schema((Column("x", "number"),)), 4)
+    path = str(store.place(store.shards[0]))
+    for in_memory in (True, False):
+        answer: Any = start(Setup((path,), (("x", "number"),), 1, 2**28, in_memory=in_memory))
+        company = [Number(each) for each in ("avg(x)", "sum(x)", "count(x)")]
+        rows = answer.__self__.open(path).execute("EXPLAIN " + statement(company, "")).fetchall()
+        grouped = rows[0][1].partition("Aggregates:")[2].partition("rows")[0]
+        assert "avg(" in grouped
+
+
 def test_the_company_of_a_question_that_fails(tmp_path: Path) -> None:
     """It fails alone; those beside it are asked again, each by itself."""
     store = write(tmp_path, {"x": np.arange(40.0)}, Schema((Column("x", "number"),)), 4)

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from holdfast.engines.sql.engine import _divided, _Failed
 from holdfast.engines.sql.queries import Number, value_of
 from holdfast.engines.sql.worker import LENGTH, UNREADABLE, Query
 from holdfast.engines.store import BlockStore, Column, Schema
-from holdfast.errors import Damaged, Infeasible, InvalidInput
+from holdfast.errors import Damaged, InvalidInput, Unavailable
 from tests.engines.sql.tables import SCHEMA, write
 from tests.engines.sql.values import by_pandas, same
 from tools.shards import sharded
@@ -161,7 +162,7 @@ def test_a_machine_that_stalls_is_no_failure_of_a_block(
 
     with monkeypatch.context() as patched:
         patched.setattr(engine, "_ready", stalled)
-        with pytest.raises(Infeasible, match=r"rows can be counted within 0\.5 seconds"):
+        with pytest.raises(Unavailable, match=r"rows can be counted within 0\.5 seconds"):
             engine.values(estimator)
     assert same(engine.values(estimator), good)
     engine.close()
@@ -236,8 +237,19 @@ def test_a_process_that_is_killed_is_replaced(plain: BlockStore) -> None:
 
 def test_that_the_engine_cannot_start_is_said(plain: BlockStore, tmp_path: Path) -> None:
     engine = SqlEngine(BlockStore(tmp_path, plain.manifest), threads=1)
-    with pytest.raises(Infeasible, match="SQL engine cannot start"):
+    with pytest.raises(Unavailable, match="Starting the SQL engine failed"):
         engine.values(sql_estimator("avg(x)", SCHEMA))
+
+
+def test_no_room_for_a_process_is_an_error(
+    plain: BlockStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> NoReturn:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("holdfast.engines.sql.engine.Worker", full)
+    with pytest.raises(Unavailable, match=r"3 have failed.*stays charged"):
+        SqlEngine(plain, threads=1).values(sql_estimator("avg(x)", SCHEMA))
 
 
 def test_names_and_texts_are_taken_as_they_are(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from holdfast.engines.dask.address import Address
 from holdfast.engines.dask.questions import pack
 from holdfast.engines.dask.replies import Reply
 from holdfast.engines.dask.tasks import CONTROLS, hold
-from holdfast.errors import HoldfastError, Infeasible
+from holdfast.errors import HoldfastError, Unavailable
 
 __all__ = ["Connection", "Flight", "broken", "connect"]
 
@@ -237,12 +237,12 @@ class Connection(Renewed):
         )
 
 
-def broken(error: Exception) -> Infeasible:
+def broken(error: Exception) -> Unavailable:
     """That a worker, or the scheduler, cannot run what it was sent: no task raises."""
     needed = "Holdfast on the scheduler and on all workers, as here"
     given = f"a task could not be run ({type(error).__name__})"
     remedy = "Install the same packages on all of them, and look at their logs."
-    return Infeasible("Evaluating on the cluster", needed, given, remedy)
+    return Unavailable("Evaluating on the cluster", needed, given, remedy)
 
 
 _left: list[Any] = []  # clients of the process that this one was forked from: freed, they close

@@ -28,7 +28,7 @@ from holdfast.engines.dask.trials import (
 from holdfast.engines.local.estimators import LocalEstimator
 from holdfast.engines.local.worker import batch_blocks
 from holdfast.engines.source import Engines, Limits, Progress
-from holdfast.errors import Infeasible
+from holdfast.errors import Unavailable
 
 if TYPE_CHECKING:
     from holdfast.engines.store import BlockStore
@@ -153,7 +153,7 @@ class DaskEngines(Engines):
                 if found is None:
                     given = f"those who looked at blocks {piece.start:,} to {piece.stop:,} ended"
                     needed, remedy = "workers that stay", "Look at their memory and their logs."
-                    raise Infeasible("Verifying on the cluster", needed, given, remedy)
+                    raise Unavailable("Verifying on the cluster", needed, given, remedy)
 
     def _fill(
         self,

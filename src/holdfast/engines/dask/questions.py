@@ -19,7 +19,7 @@ from holdfast.engines.local.estimators import LocalEstimator
 from holdfast.engines.local.identity.modules import version
 from holdfast.engines.local.jobs import packages
 from holdfast.engines.source import Limits
-from holdfast.errors import Infeasible
+from holdfast.errors import Unavailable
 
 __all__ = ["Question", "Versions", "check_versions", "pack", "question", "versions"]
 
@@ -103,7 +103,7 @@ def check_versions(wanted: Versions) -> None:
             needed = f"{stated} on every worker, as here"
             given = f"one on {platform.node()} has {found}"
             remedy = "Install the same versions on the scheduler and on all workers."
-            raise Infeasible("Evaluating on the cluster", needed, given, remedy)
+            raise Unavailable("Evaluating on the cluster", needed, given, remedy)
 
 
 def _stripped(function: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import Damaged, HoldfastError, Infeasible, InvalidInput
+from holdfast.errors import Damaged, HoldfastError, InvalidInput, Unavailable
 
 __all__ = ["Numbers", "Reply", "error_reply", "numbers_of", "numbers_reply", "other_reply"]
 
@@ -23,8 +23,8 @@ Numbers = NDArray[np.float64] | NDArray[np.int64]
 _NUMBERS, _OTHER = "numbers", "other"
 _FIELDS: dict[str, tuple[type[HoldfastError], tuple[str, ...]]] = {
     "damaged": (Damaged, ("what", "expected", "found", "remedy")),
-    "infeasible": (Infeasible, ("constraint", "needed", "given", "remedy")),
     "invalid": (InvalidInput, ("parameter", "value", "allowed", "hint")),
+    "unavailable": (Unavailable, ("what", "needed", "given", "remedy")),
 }
 
 
@@ -62,4 +62,4 @@ def _error(name: str, body: bytes) -> HoldfastError:
         return kind(*(facts[each] for each in fields))
     needed, given = "a Dask worker that evaluates", f"one met {facts['what']}"
     remedy = "Look at the worker's machine: memory, disk, and the packages that are installed."
-    return Infeasible("Evaluating on the cluster", needed, given, remedy)
+    return Unavailable("Evaluating on the cluster", needed, given, remedy)

@@ -18,7 +18,7 @@ from holdfast.engines.local.attempts import Attempts
 from holdfast.engines.local.engine import LocalEngine
 from holdfast.engines.local.estimators import LocalEstimator
 from holdfast.engines.local.trials import TrialBlocks, trial_blocks
-from holdfast.errors import Infeasible, InvalidInput
+from holdfast.errors import InvalidInput, Unavailable
 
 if TYPE_CHECKING:
     from holdfast.engines.store import BlockStore
@@ -118,7 +118,7 @@ def check_trial(engine: LocalEngine, function: LocalEstimator, trial: Trial, *, 
         "uses. Machines of different kinds can differ in the last bits."
     )
     needed = "a function that gives on every worker what it gives here"
-    raise Infeasible("Evaluating on the cluster", needed, given, remedy)
+    raise Unavailable("Evaluating on the cluster", needed, given, remedy)
 
 
 def _asked(function: LocalEstimator, sums: bool) -> tuple[LocalEstimator | None, ...]:

@@ -85,6 +85,7 @@ def admit(job: Job, blocks: TrialBlocks, attempts: Attempts, wanted: Wanted) -> 
     """How the function was checked; `InvalidInput` if it is refused."""
     job = replace(job, units=blocks.units)
     compared = (_vectorised if job.vectorised else _single)(job, blocks, attempts)
+    _refuse_uncontrolled(job, attempts)
     first = ASSUMPTION if job.vectorised else None if wanted.isolated else ASSUMPTION_SHARED
     checked = [] if first is None else [_stated(first, compared)]
     assumption = checked[0] if checked else None
@@ -169,6 +170,13 @@ def _refuse_unloadable(tried: Tried, name: str) -> None:
         why = tried.told[:_SHOWN] or "it ended the process, or took too long"
         hint = f"It cannot be loaded in another process: {why}. Nothing was charged."
         raise InvalidInput("estimator", name, "a function that can be loaded elsewhere", hint)
+
+
+def _refuse_uncontrolled(job: Job, attempts: Attempts) -> None:
+    """So that a control that fails later has not failed because of what it is: see seats."""
+    if not attempts.controlled(job):
+        allowed = "a function that can be loaded where there are no blocks, too"
+        raise InvalidInput("estimator", attempts.name, allowed, "Nothing was charged.")
 
 
 def _refuse_mistakes(tried: Tried, blocks: TrialBlocks, name: str) -> None:

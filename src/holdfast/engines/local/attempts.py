@@ -13,7 +13,7 @@ from holdfast.engines.local.jobs import Job
 from holdfast.engines.local.pool import Pool
 from holdfast.engines.local.runner import Item
 from holdfast.engines.local.trials import TrialBlocks
-from holdfast.engines.local.worker import LOADED, Trial
+from holdfast.engines.local.worker import LOADED, Control, Trial
 from holdfast.engines.processes import WorkerDied, WorkerTimeout
 from holdfast.errors import InvalidInput
 
@@ -44,6 +44,13 @@ class Attempts:
     def of(self, job: Job) -> Callable[..., Tried]:
         """`attempt` for one job."""
         return partial(self.attempt, job)
+
+    def controlled(self, job: Job) -> bool:
+        """Whether the function can be loaded where there are no blocks, as controls ask."""
+        try:
+            return self.pool.call(Control(job), 3 * job.limits.load_seconds) == LOADED
+        except (WorkerDied, WorkerTimeout):
+            return False
 
     def attempt(
         self,

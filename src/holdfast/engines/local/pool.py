@@ -32,7 +32,10 @@ def _work(
     """Ask one worker for its ranges, one after the other."""
     try:
         for start, stop in share:
-            results.put((start, seat.ask(job, start, stop, isolated=isolated)))
+            values = seat.ask(job, start, stop, isolated=isolated)
+            if (start, stop) == share[-1]:
+                seat.settle(job)
+            results.put((start, values))
     except BaseException as error:
         results.put((0, error))
 

@@ -7,12 +7,13 @@ worker knows where. It never returns: it ends without cleaning up, for nothing h
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -79,8 +80,9 @@ class Runner:
         watched = len(items) > 1 and items[0][1] - items[0][0] == 1
         traces = Traces(job.packages) if watched else None
         for number, item in enumerate(items):
-            if not self._one(number, item):
-                board.status = Status.LEFT
+            stopped = self._one(number, item)
+            if stopped is not None:
+                board.status = stopped
                 return
             if traces is not None and number + 1 < len(items) and traces.found():
                 board.status = Status.LEFT
@@ -89,23 +91,34 @@ class Runner:
         same = first is None or self._same(items[first])
         board.status = Status.FINISHED if same else Status.CHANGED
 
-    def _one(self, number: int, item: Item) -> bool:
-        """Evaluate an item; False if it must be tried again, in a process of its own."""
+    def _one(self, number: int, item: Item) -> Status | None:
+        """Evaluate an item; a status if that must be done again, in a process of its own.
+
+        That the function cannot be loaded anew is laid to no item's charge: the items before may
+        have seen to it, or the machine.
+        """
         board, (start, stop) = self._board, item
+        board.status = Status.STARTED
+        board.deadline = time.monotonic() + self._job.limits.load_seconds
+        error = self._renew()
+        if error is not None:
+            self._explain(error)
+            return Status.LEFT if number else Status.UNLOADABLE
+        board.status = Status.LOADED
         limit = self._limit(item)
         began = time.monotonic()
         board.deadline = began + limit
         values, error = self._evaluate(item)
         late = time.monotonic() - began > limit
         if isinstance(error, MemoryError) and number:
-            return False  # the items before may have taken it
+            return Status.LEFT  # the items before may have taken it
         board.failed[number] = failed = values is None or late
         board.values[start:stop] = np.nan if failed else values
         board.deadline = time.monotonic() + limit  # for what comes between two items
         board.done = number + 1
         if error is not None:
             self._explain(error)
-        return True
+        return None
 
     def _limit(self, item: Item) -> float:
         limits = self._job.limits
@@ -119,26 +132,39 @@ class Runner:
     def _same(self, item: Item) -> bool:
         """Whether an item has, at the end, the values that it had at the beginning."""
         self._board.deadline = time.monotonic() + self._limit(item)
-        again, _ = self._evaluate(item)
+        again = None if self._renew() is not None else self._evaluate(item)[0]
         before = self._board.values[item[0] : item[1]]
         return again is not None and np.array_equal(again, before, equal_nan=True)
+
+    def _renew(self) -> BaseException | None:
+        """The same randomness as for every item, and the function anew; why, if it cannot be."""
+        error: BaseException | None = None
+        try:
+            with _silently():
+                same_randomness()
+                if self._small:
+                    self._functions = _load(self._job)
+        except BaseException as raised:
+            error = raised
+        self._end_copies()
+        return error
 
     def _evaluate(self, item: Item) -> tuple[NDArray[np.float64] | None, BaseException | None]:
         """The values of an item's blocks, or None and why."""
         values: NDArray[np.float64] | None = None
         error: BaseException | None = None
         try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a warning too may depend on the data
-                same_randomness()
-                if self._small:
-                    self._functions = _load(self._job)
+            with _silently():
                 values = self._sums(item) if self._job.sums else self._values(item)
         except BaseException as raised:
             error = raised
-        if os.getpid() != self._process:  # the function has forked, and this is the copy
-            os._exit(0)
+        self._end_copies()
         return values, error
+
+    def _end_copies(self) -> None:
+        """End the process if the function has forked, and this is the copy."""
+        if os.getpid() != self._process:
+            os._exit(0)
 
     def _call(self, place: int, part: Part, item: Item) -> object:
         chunk = self._chunks[part.kind]
@@ -194,6 +220,14 @@ class Runner:
     def _explain(self, error: BaseException) -> None:
         if self._job.explain and not self._board.text:
             self._board.text = f"{type(error).__name__}: {error}"
+
+
+@contextlib.contextmanager
+def _silently() -> Iterator[None]:
+    """A warning too may depend on the data."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _load(job: Job) -> tuple[Any, ...]:

@@ -10,18 +10,23 @@ machine's, and an error. Where it could be either, a control tells them apart:
                                     fails too, each of its blocks alone; then NaN
     a question ends its workers     an error: the last of them was new, and held no block
 
-A control is a new worker that reads nothing, loads the function and asks it of nothing. That it is
-made may depend on the data; what becomes of it does not, unless the function is malicious: it can
-write no file and end nobody else where the kernel has Landlock (see confinement), but it can leave
-marks that no Landlock forbids, as the times and modes of its files, and fail to load on them. The
-function is not called: one that ends its worker on public blocks too would turn each such end on
-sealed ones into an error that tells of them.
+A control is a new worker that reads nothing, loads the function and asks it of nothing. There is
+one when a block is first to be laid to its own charge, and one after the last: what is gone for
+good meanwhile is seen.
+
+That a control is made may depend on the data; what becomes of it does not, for the function has
+passed one when it was admitted (see admission), unless it is malicious: it can write no file and
+end nobody else where the kernel has Landlock (see confinement), but it can leave marks that no
+Landlock forbids, as the times and modes of its files, and fail to load on them, or by the clock.
+The function is not called: one that ends its worker on public blocks too would turn each such end
+on sealed ones into an error that tells of them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -39,7 +44,7 @@ from holdfast.engines.local.worker import (
     Setup,
 )
 from holdfast.engines.processes import Worker, WorkerDied, WorkerTimeout
-from holdfast.errors import Damaged, HoldfastError, Infeasible
+from holdfast.errors import Damaged, HoldfastError, Unavailable
 
 __all__ = ["Seat"]
 
@@ -47,7 +52,6 @@ _STARTS = 3  # of a worker, before it is given up
 _GIVES = 2  # of a question to a worker that dies of it: the second is new, and holds no block
 _CONTROLS = 2  # workers that may fail to load a function before it is the machine's fault
 _WORKER = "holdfast.engines.local.worker"
-_CHARGED = "What was charged for the question stays charged."
 _READ_SECONDS = 600.0  # for blocks to be read: what a worker itself may take, beside the function
 # One thread in each process, and sets in the same order in all: values depend on neither.
 _ENVIRONMENT = {
@@ -75,6 +79,7 @@ class Seat:
         self._worker: Worker | None = None
         self._job: Job | None = None
         self._controlled = False
+        self._charged = False  # whether a failure that may be the machine's is a block's
         self._open = False
         self._lock = threading.Lock()
 
@@ -82,7 +87,7 @@ class Seat:
         """Start a worker, and allow others to follow it; none is waited for."""
         with self._lock:
             self._open = True
-            self._controlled = False
+            self._controlled = self._charged = False
         self._start()
 
     def _start(self) -> Worker:
@@ -90,9 +95,9 @@ class Seat:
         with self._lock:  # none is started after the last one was killed
             if not self._open:
                 needed, given = "an engine that stays open", "it was closed meanwhile"
-                raise Infeasible("Evaluating Python functions", needed, given, "Ask again.")
+                raise Unavailable("Evaluating Python functions", needed, given, "Ask again.")
             if self._worker is None or not self._worker.alive:
-                self._worker = Worker(_WORKER, self._setup, environment=_ENVIRONMENT)
+                self._worker = _started(self._setup)
                 self._job = None
             return self._worker
 
@@ -105,9 +110,7 @@ class Seat:
             except (WorkerDied, WorkerTimeout):
                 continue  # no function, and no block, has been near it: the machine is busy
             return worker.call(message, seconds + _READ_SECONDS)
-        remedy = "Try `python -c 'import holdfast, pandas, pyarrow, cloudpickle'`."
-        needed, given = "a Python process that starts", f"{_STARTS} of them did not"
-        raise Infeasible("Evaluating Python functions", needed, given, remedy)
+        raise _unstarted("Try `python -c 'import holdfast, pandas, pyarrow, cloudpickle'`.")
 
     def ask(self, job: Job, start: int, stop: int, *, isolated: bool) -> NDArray[np.float64]:
         """One value per block, NaN for failures. A worker that dies is no failure yet."""
@@ -138,7 +141,17 @@ class Seat:
         found = self._range(job, block, block + 1, isolated=True)
         if found is None or not found.loaded:
             self._control(job)
+            self._charged = True
         return np.array([np.nan]) if found is None else found.values
+
+    def settle(self, job: Job) -> None:
+        """A last control, if blocks have failed that the machine may have failed since the first.
+
+        Called when the last range has been asked.
+        """
+        if self._charged:
+            self._controlled = False
+            self._control(job)
 
     def _give(self, job: Job) -> None:
         """See that the worker has the question: a package that it names may end a process."""
@@ -155,7 +168,7 @@ class Seat:
     def _control(self, job: Job) -> None:
         """Raise unless a new worker, which has held no block, can load the function.
 
-        Once for each question: a thousand blocks that end their worker need not a thousand.
+        A thousand blocks that end their worker need not a thousand: the first and the last do.
         """
         if self._controlled:
             return
@@ -193,19 +206,30 @@ def _readable(reply: bytes) -> bytes:
     return reply
 
 
-def _too_large(given: str) -> Infeasible:
+def _started(setup: Setup) -> Worker:
+    """A new worker. There may be no room for a process just now: then a little later."""
+    for attempt in range(_STARTS):
+        time.sleep(0.1 * attempt)
+        with contextlib.suppress(OSError):
+            return Worker(_WORKER, setup, environment=_ENVIRONMENT)
+    raise _unstarted("Look at the machine: memory, and how many processes it allows.")
+
+
+def _unstarted(remedy: str) -> Unavailable:
+    needed, given = "a Python process that starts", f"{_STARTS} of them did not"
+    return Unavailable("Evaluating Python functions", needed, given, remedy)
+
+
+def _too_large(given: str) -> Unavailable:
     needed = "memory for the blocks, with the columns that the function gets"
-    remedy = f"Ask with fewer workers or columns, or on a machine with more memory. {_CHARGED}"
-    return Infeasible("Reading sealed blocks", needed, given, remedy)
+    remedy = "Ask with fewer workers or columns, or on a machine with more memory."
+    return Unavailable("Reading sealed blocks", needed, given, remedy)
 
 
-def _unloadable(given: str) -> Infeasible:
+def _unloadable(given: str) -> Unavailable:
     needed = "a function that can be loaded, as when it was tried"
-    remedy = (
-        "Look at the machine: memory, and the packages and files that the function needs. "
-        f"{_CHARGED}"
-    )
-    return Infeasible("Evaluating Python functions", needed, given, remedy)
+    remedy = "Look at the machine: memory, and the packages and files that the function needs."
+    return Unavailable("Evaluating Python functions", needed, given, remedy)
 
 
 def _longest(job: Job, blocks: int) -> float:

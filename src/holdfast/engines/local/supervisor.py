@@ -85,7 +85,7 @@ def _evaluate(
             result.changed = True
             _evaluate(job, chunks, group, result, isolated=True)
             return
-        deaths = deaths + 1 if status == Status.STARTED else 0
+        deaths = deaths + 1 if status == Status.STARTED and done == 0 else 0
         if status == Status.UNLOADABLE or deaths == _TRIES:
             result.loaded = False
             return

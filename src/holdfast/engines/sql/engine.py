@@ -29,7 +29,7 @@ from holdfast.engines.processes import Worker, WorkerDied, WorkerTimeout
 from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm
 from holdfast.engines.sql.queries import Number, sum_of, value_of
 from holdfast.engines.sql.worker import LENGTH, UNREADABLE, Query, Setup
-from holdfast.errors import Damaged, Infeasible, InvalidInput
+from holdfast.errors import Damaged, InvalidInput, Unavailable
 from holdfast.protocols.source import WEIGHT_SCALE
 
 if TYPE_CHECKING:
@@ -198,11 +198,10 @@ class SqlEngine:
         control = replace(query, number=_CONTROL)
         if isinstance(self._do(control, _CONTROL_SECONDS, tick), _Failed):
             needed = f"blocks whose rows can be counted within {_CONTROL_SECONDS:g} seconds"
-            remedy = (
-                "Look at the machine, its memory and the disk of the blocks, and ask again. "
-                "What was charged for the question stays charged."
+            remedy = "Look at the machine, its memory and the disk of the blocks, and ask again."
+            raise Unavailable(
+                "Evaluating SQL", needed, "there is one with which it was not", remedy
             )
-            raise Infeasible("Evaluating SQL", needed, "one with which that failed", remedy)
 
     def _do(self, query: Query, seconds: float, tick: Tick | None) -> Found:
         if tick is not None:
@@ -245,19 +244,19 @@ class SqlEngine:
             if self._worker is not None and self._worker.alive:
                 return self._worker
             memory = self._setup.memory_limit + _BEYOND_DUCKDB
-            self._worker = Worker(
-                "holdfast.engines.sql.worker",
-                self._setup,
-                memory_limit=memory,
-                environment=_ENVIRONMENT,
-            )
             try:
+                self._worker = Worker(
+                    "holdfast.engines.sql.worker",
+                    self._setup,
+                    memory_limit=memory,
+                    environment=_ENVIRONMENT,
+                )
                 self._worker.ready()
-            except (WorkerDied, WorkerTimeout):
+            except (WorkerDied, WorkerTimeout, OSError):  # it ended, or there can be no process
                 time.sleep(0.1 * attempt)
         remedy = "Look at the machine's memory and processes, and at the file of the blocks."
         needed = "a process with DuckDB"
-        raise Infeasible("The SQL engine cannot start", needed, f"{_STARTS} have failed", remedy)
+        raise Unavailable("Starting the SQL engine", needed, f"{_STARTS} have failed", remedy)
 
 
 def _is_small(store: BlockStore) -> bool:

@@ -106,7 +106,7 @@ async def price(request: Request, words: Annotated[JobWords, Body()]) -> Told:
 
 @router.post("/jobs", status_code=202, responses=shaped(JobShape, _ASKING, status=202))
 async def start_job(request: Request, words: Annotated[JobWords, Body()], key: Key = None) -> Told:
-    """Ask in the background. Its price is checked at once; progress and answer come by its id."""
+    """Ask in the background: progress and answer, or what is wrong, come by its id."""
     service = service_of(request)
 
     def work(seat: Seat) -> Told:

@@ -10,6 +10,7 @@ from holdfast.holdout.scoring import Submission
 from holdfast.server.faults import Fault
 from holdfast.server.identity import Seat
 from holdfast.server.routes.common import Key, holdout_router, responses
+from holdfast.server.routes.shapes import GateShape, StandingsShape, SubmissionShape, shaped
 from holdfast.server.service import service_of
 
 __all__ = ["router"]
@@ -48,7 +49,7 @@ Metric = Annotated[
 Name = Annotated[str, Query(min_length=1, max_length=100, description="Name of the entry.")]
 
 
-@router.get("/leaderboard")
+@router.get("/leaderboard", responses=shaped(StandingsShape))
 async def leaderboard(request: Request, metric: Metric = "accuracy") -> Told:
     """The best submission of every name, with the ranks that their error bars allow."""
 
@@ -62,7 +63,7 @@ async def leaderboard(request: Request, metric: Metric = "accuracy") -> Told:
     return await service_of(request).read(request, "viewer", work)
 
 
-@router.post("/submissions", responses=_SCORING, openapi_extra=_BODY)
+@router.post("/submissions", responses=shaped(SubmissionShape, _SCORING), openapi_extra=_BODY)
 async def submit(
     request: Request,
     name: Name,
@@ -95,7 +96,7 @@ async def submit(
     return await service.ask(request, work)
 
 
-@router.post("/gate", responses=_SCORING, openapi_extra=_BODY)
+@router.post("/gate", responses=shaped(GateShape, _SCORING), openapi_extra=_BODY)
 async def gate(
     request: Request,
     metric: Metric = "accuracy",

@@ -13,11 +13,14 @@ __all__ = [
     "AnswerShape",
     "AskedShape",
     "CorrectedShape",
+    "GateShape",
     "GrantShape",
     "HoldoutShape",
     "JobShape",
     "PriceShape",
+    "StandingsShape",
     "StatusShape",
+    "SubmissionShape",
     "TranscriptShape",
     "VerdictShape",
     "shaped",
@@ -84,6 +87,59 @@ class CorrectedShape(_Shape):
 
 
 AskedShape = Annotated[AnswerShape | VerdictShape | CorrectedShape, Field(discriminator="type")]
+
+
+class _Submitted(_Shape):
+    name: str
+    metric: str
+    improved: bool | None
+    bound: float | None
+
+
+class _Scored(AnswerShape, _Submitted):
+    """A score on the leaderboard."""
+
+
+class _Unimproved(VerdictShape, _Submitted):
+    """A submission that was confirmed to be no better than the best."""
+
+
+SubmissionShape = Annotated[_Scored | _Unimproved, Field(discriminator="type")]
+
+
+class GateShape(VerdictShape):
+    """Whether a score reaches a threshold, and what that certifies."""
+
+    passed: bool
+    metric: str
+    claim: Literal["at least", "at most"]
+    low: float | None
+    high: float | None
+    certifies: str
+
+
+class _Entry(_Shape):
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    at: str
+    receipt: str
+    improved: bool | None
+    submissions: int
+    rank: int | None
+    rank_low: int | None
+    rank_high: int | None
+    mine: bool
+
+
+class StandingsShape(_Shape):
+    """The entries for one metric, the best first."""
+
+    metric: str
+    greater_is_better: bool
+    entries: list[_Entry]
+    ties: int
 
 
 class _Grid(_Shape):

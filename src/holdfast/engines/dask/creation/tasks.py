@@ -17,13 +17,14 @@ from holdfast.engines.dask.questions import Versions, check_versions
 from holdfast.engines.store.inputs import Chosen
 from holdfast.engines.store.session import Limits, Session, no_progress
 from holdfast.engines.store.survey import Sums, sums_of
-from holdfast.errors import HoldfastError, Infeasible, InvalidInput
+from holdfast.errors import HoldfastError, Infeasible, InvalidInput, Unavailable
 
 __all__ = ["Failure", "Job", "attempt", "footer", "measure", "row_size", "scratch"]
 
 _FACTS: dict[type[HoldfastError], tuple[str, ...]] = {
     InvalidInput: ("parameter", "value", "allowed", "hint"),
     Infeasible: ("constraint", "needed", "given", "remedy"),
+    Unavailable: ("what", "needed", "given", "remedy"),
 }
 
 

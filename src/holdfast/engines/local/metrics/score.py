@@ -28,6 +28,7 @@ from holdfast.engines.local.metrics.table import (
     Metric,
     find_metric,
 )
+from holdfast.engines.local.metrics.wrapped import scored
 from holdfast.errors import InvalidInput
 
 __all__ = [
@@ -239,10 +240,9 @@ class PredictionScore(Score):
         return self.predictions[arrays[ROW].astype(np.int64)].reshape(shape), None
 
     def _scored(self, frame: Any) -> float:
-        scorer = self.scorer
         predicted = self.predictions[_values(frame[ROW]).astype(np.int64)]
         target, predicted = aligned(_values(frame[self.target]), predicted)
-        return float(scorer._sign * scorer._score_func(target, predicted, **scorer._kwargs))
+        return float(scored(self.scorer, target, predicted))
 
 
 def _values(column: Any) -> NDArray[Any]:

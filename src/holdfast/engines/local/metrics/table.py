@@ -10,6 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.engines.local.metrics import blockwise
+from holdfast.engines.local.metrics.wrapped import (
+    Unwrapped,
+    checked_function,
+    is_scorer,
+    response_method,
+)
 from holdfast.errors import InvalidInput
 
 __all__ = [
@@ -21,6 +27,7 @@ __all__ = [
     "UNIT",
     "Metric",
     "find_metric",
+    "needs_of",
 ]
 
 Range = tuple[float, float]
@@ -128,7 +135,7 @@ _UNIT_FAMILIES = ("f1", "jaccard", "precision", "recall", "roc_auc")
 
 
 def find_metric(metric: object) -> Metric:
-    """A metric by its name, or a function(target, predicted) as one.
+    """A metric by its name, or as one a function(target, predicted) or a scorer of scikit-learn's.
 
     >>> find_metric("accuracy").range, find_metric("neg_brier_score").range
     ((0.0, 1.0), (-1.0, 0.0))
@@ -136,10 +143,19 @@ def find_metric(metric: object) -> Metric:
     if isinstance(metric, str):
         found = _TABLE.get(metric)
         return _from_scikit_learn(metric) if found is None else found
+    if is_scorer(metric):
+        function = Unwrapped(metric)
+        return Metric(function.__name__, needs_of(metric), function=function)
     if callable(metric):
         name = str(getattr(metric, "__name__", type(metric).__name__))
-        return Metric(name, NEEDS_LABEL, function=metric)
+        return Metric(name, NEEDS_LABEL, function=checked_function("metric", metric))
     raise InvalidInput("metric", metric, "a name, or a function of targets and predictions")
+
+
+def needs_of(scorer: object) -> str:
+    """Which predictions a scorer of scikit-learn's takes."""
+    kinds = {"predict": NEEDS_LABEL, "predict_proba": NEEDS_PROBABILITY}
+    return kinds.get(response_method(scorer), NEEDS_SCORE)
 
 
 def _from_scikit_learn(name: str) -> Metric:
@@ -163,8 +179,7 @@ def _from_scikit_learn(name: str) -> Metric:
 def _response(name: str) -> str:
     from sklearn.metrics import get_scorer
 
-    method = getattr(get_scorer(name), "_response_method", "predict")
-    return NEEDS_LABEL if method == "predict" else NEEDS_SCORE
+    return NEEDS_LABEL if response_method(get_scorer(name)) == "predict" else NEEDS_SCORE
 
 
 def _nearest(name: str, names: list[str]) -> str:
