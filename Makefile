@@ -106,7 +106,7 @@ fuzz: setup  ## Send a server 20,000 cases that nobody would send, three times e
 	$(BIN)/python -m tools.fuzz --cases 20000 --jobs 2 --output docs/explanation/fuzz-results.md
 
 neighbours: setup  ## Ask two servers whose tables differ in one unit the same 1,000 questions
-	$(BIN)/python -m tools.neighbours --questions 1000 --timed 400 --slot 0.4 --output docs/explanation/neighbours-results.md
+	$(BIN)/python -m tools.neighbours --questions 1000 --timed 400 --slot 0.4 0.05 --output docs/explanation/neighbours-results.md
 
 soak: setup  ## Half an hour of load: answers a second, waiting times, memory
 	$(BIN)/python -m tools.soak --output docs/explanation/soak-results.md

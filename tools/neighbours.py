@@ -21,7 +21,6 @@ import itertools
 import json
 import math
 import os
-import platform
 import sys
 import tempfile
 import time
@@ -29,7 +28,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -43,6 +41,7 @@ from holdfast.server import slots
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings
 from tests.holdout import plans
+from tools.neighbours_page import written
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "engines" / "sql" / "golden.txt"
@@ -310,56 +309,12 @@ def campaign(questions: int) -> Compared:
     return compared
 
 
-_PAGE = """# Neighbours, compared
-
-Made by the command below on {date} (Python {python}), in {minutes:.0f} minutes. What it means is on
-[its own page](service-security.md); the code is in `tools/neighbours.py`.
-
-```{{.console .skip}}
-$ python -m tools.neighbours {words}
-```
-
-{questions:,} questions were asked of two servers whose tables differ in one unit: every verb, jobs,
-filters that select that unit alone, overflow, division by zero, what is refused and what is
-exhausted. Status, headers, body, what is left, counts and log were compared. **{differences}
-differed.**
-
-| status and kind | responses |
-|---|---:|
-{statuses}
-{timed}"""
-_TIMED = """
-By a real clock, {pairs} questions were asked of both in turn, with slots of {slot:g} seconds:
-{same_slot} pairs ended in the same slot. A fair coin is as uneven as the others are with
-probability {by_chance:.2g} (two-sided), so that {verdict}.
-"""
-
-
-def written(told: dict[str, Any], statuses: dict[str, int], words: list[str], start: float) -> str:
-    """The page about a run."""
-    timed = told.get("timed")
-    if timed is not None:
-        fair = timed["by_chance"] >= 0.01
-        verdict = "neither side is seen to be slower" if fair else "**one side is slower**"
-        timed = _TIMED.format(**timed, verdict=verdict)
-    return _PAGE.format(
-        date=f"{datetime.now(UTC):%Y-%m-%d}",
-        python=platform.python_version(),
-        minutes=(time.monotonic() - start) / 60,
-        words=" ".join(words),
-        questions=told["questions"],
-        differences=len(told["differences"]) or "None",
-        statuses="\n".join(f"| {kind} | {count:,} |" for kind, count in sorted(statuses.items())),
-        timed=timed or "",
-    )
-
-
 def main(words: list[str]) -> int:
     """Compare, tell, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.neighbours", description=__doc__)
     parser.add_argument("--questions", type=int, default=1000)
     parser.add_argument("--timed", type=int, default=0, help="at most 490")
-    parser.add_argument("--slot", type=float, default=0.05)
+    parser.add_argument("--slot", type=float, nargs="+", default=[0.05])
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--output", type=Path, default=None, help="the page to write")
     wanted = parser.parse_args(words)
@@ -369,11 +324,17 @@ def main(words: list[str]) -> int:
         "questions": compared.questions,
         "differences": compared.differences,
     }
-    pairs = timed(wanted.timed, wanted.slot) if wanted.timed else []
-    same = sum(one == other for one, other in pairs)
-    if pairs:
-        facts = {"pairs": len(pairs), "same_slot": same, "slot": wanted.slot}
-        told["timed"] = {**facts, "by_chance": by_chance(pairs)}
+    told["timed"] = [
+        {
+            "slot": slot,
+            "pairs": len(pairs),
+            "same_slot": sum(one == other for one, other in pairs),
+            "by_chance": by_chance(pairs),
+            "slots": dict(sorted(Counter(each for both in pairs for each in both).items())),
+        }
+        for slot in (wanted.slot if wanted.timed else ())
+        for pairs in [timed(wanted.timed, slot)]
+    ]
     if wanted.output is not None:
         wanted.output.write_text(written(told, compared.statuses, words, start), "utf-8")
     if wanted.json:
@@ -382,13 +343,12 @@ def main(words: list[str]) -> int:
         print(f"{compared.questions:,} questions, {len(compared.differences)} differences")
         for kind, count in sorted(compared.statuses.items()):
             print(f"{count:7,}  {kind}")
-        if pairs:
-            seen_slots = sorted(Counter(each for both in pairs for each in both).items())
-            print(f"{same} of {len(pairs)} pairs ended in the same slot; {told['timed']}")
-            print("slots of both sides:", dict(seen_slots))
+        for facts in told["timed"]:
+            print(f"{facts['same_slot']} of {facts['pairs']} pairs ended in the same slot; {facts}")
         for question, seen in itertools.islice(compared.differences.items(), 20):
             print(question, seen)
-    return 1 if compared.differences or by_chance(pairs) < 1e-6 else 0
+    uneven = any(facts["by_chance"] < 1e-6 for facts in told["timed"])
+    return 1 if compared.differences or uneven else 0
 
 
 if __name__ == "__main__":
