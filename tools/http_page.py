@@ -52,7 +52,7 @@ TOLD = {
     "audit": "`rows` and `next`",
     "check": "`passed`, `receipt`, and `findings`, each with `name`, `passed` and `detail`",
 }
-"""The keys of replies that OpenAPI does not describe."""
+"""The keys of replies that OpenAPI does not describe, or describes at too great a length."""
 _ALWAYS = ("400", "401", "403", "404", "413", "429")  # told once, above the mark
 _GENERATED = "422"  # FastAPI lists it for every route; the server says 400 instead
 _KEY = "Idempotency-Key"
@@ -112,7 +112,7 @@ def _endpoint(spec: Mapping[str, Any], path: str, method: str, about: Any) -> It
             what = _what(spec, each["schema"], each.get("description"))
             yield f"| `{each['name']}` | {what} | {_default(each, each['schema'])} |"
     yield from _body(spec, about.get("requestBody"))
-    keys = _keys(spec, about["responses"]) or TOLD.get(word_of(path))
+    keys = TOLD.get(word_of(path)) or _keys(spec, about["responses"])
     if keys:
         yield ""
         yield f"Keys: {keys}."

@@ -15,6 +15,7 @@ from sklearn import metrics as sk
 from sklearn.dummy import DummyClassifier
 
 import holdfast as hf
+from holdfast.engines.local.metrics.table import find_metric
 from holdfast.errors import Damaged, Exhausted, InvalidInput
 from holdfast.holdout import Holdout, check_holdout
 from holdfast.holdout.charter import Charter
@@ -458,7 +459,12 @@ def test_a_scorer_in_place_of_a_function(tmp_path: Path) -> None:
         before = holdout.receipt
         with pytest.raises(InvalidInput, match="of targets and predictions, or a scorer"):
             holdout.score(labels, metric=lambda model, x, y: 1.0, target="y")
+        first = sk.make_scorer(sk.brier_score_loss, response_method="predict_proba", pos_label=0)
+        with pytest.raises(InvalidInput, match="second class: leave pos_label out"):
+            holdout.score(labels, metric=first, target="y")
         assert holdout.receipt == before
+    assert find_metric(sk.get_scorer("neg_log_loss")).name == "neg_log_loss"
+    assert find_metric(jaccard).name == "jaccard_score"
 
 
 @pytest.mark.parametrize(

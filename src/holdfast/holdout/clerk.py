@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,13 +23,13 @@ from holdfast.holdout.grants import Asker
 from holdfast.holdout.offers import choose_offer, offers_of
 from holdfast.holdout.questions import Question, Verb
 from holdfast.holdout.records import Result
+from holdfast.holdout.remaining import as_of_now
 from holdfast.holdout.sets import BlockSet, Offer
 from holdfast.holdout.worlds import World
 from holdfast.ledger.interface import Ledger
 from holdfast.ledger.opening import open_ledger
 from holdfast.ledger.receipts import check_against
 from holdfast.ledger.witness import Witness
-from holdfast.planning.joint import JointPlan
 from holdfast.planning.parts import DirectPart
 from holdfast.planning.shapes import BoundedMean, Shape
 from holdfast.protocols.answers import Answer, Verdict
@@ -88,9 +89,9 @@ class Clerk:
         """Everything that can be asked."""
         return self._offers
 
-    def offer(self, verb: Verb, by: str | None) -> Offer:
+    def offer(self, verb: Verb, by: str | None, *, one_sided: bool = True) -> Offer:
         """The part of the plan that answers."""
-        return choose_offer(self._offers, verb, by)
+        return choose_offer(self._offers, verb, by, one_sided=one_sided)
 
     def estimator(
         self, estimator: Estimator, where: str | None, options: Mapping[str, Any]
@@ -225,7 +226,7 @@ class Clerk:
 
         result = self.door.answer(question, offer.set, request, asker, pace, drawn)
         cached = result.verdict.cached if isinstance(result, Corrected) else result.cached
-        return self._as_of_now(result, offer.set) if cached else result
+        return self.door.read(partial(as_of_now, result, offer)) if cached else result
 
     def _learnt(self, offer: Offer) -> tuple[Learnt, ...]:
         """What weights have been taught so far; only a plan with a world has any."""
@@ -233,17 +234,6 @@ class Clerk:
             return ()
         place = (offer.set.name, offer.name)
         return self.door.read(lambda books: tuple(books.learnt.get(place, ())))
-
-    def _as_of_now(self, result: Result, block_set: BlockSet) -> Result:
-        """A recorded answer, with what is left of the budget today."""
-        if not isinstance(block_set.plan, JointPlan):
-            return result
-        left = self.door.read(lambda books: books.account(block_set.name).left)
-        if isinstance(result, Corrected):
-            later = result.correction
-            later = None if later is None else replace(later, budget_left=left)
-            return Corrected(replace(result.verdict, budget_left=left), later)
-        return replace(result, budget_left=left)
 
     def _source(self, block_set: BlockSet, progress: Progress | None) -> EngineSource:
         first = block_set.first

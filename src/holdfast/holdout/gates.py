@@ -80,8 +80,9 @@ class Gate:
 
     def __str__(self) -> str:
         word = "exhausted" if self.exhausted else "pass" if self.passed else "fail"
-        left = self.verdict.refusals_left
-        paid = f"  price {self.verdict.price:.4g}, {self.verdict.budget_left:.4g} left"
+        left, budget = self.verdict.refusals_left, self.verdict.budget_left
+        paid = f"  price {self.verdict.price:.4g}"
+        paid += "" if left == budget else f", {budget:.4g} left"  # where refusals are what is paid
         paid += "" if left is None else f"; {left:,} refusals left"
         lines = [
             f"{word}: {self.metric} {self.claim} {self.verdict.guess:.12g}?",
@@ -126,7 +127,7 @@ def gate_offer(clerk: Clerk, by: str | None) -> Offer:
 
 
 def refuse_foregone(scorer: Scorer, claim: Side, threshold: float) -> None:
-    """Refuse a threshold that every score reaches, or none: that is known without the data."""
+    """Refuse a threshold outside the metric's range: what would come of it is known already."""
     ends = scorer.metric.range
     if ends is not None and not ends[0] <= threshold <= ends[1]:
         allowed = f"from {ends[0]:g} to {ends[1]:g}, where every {scorer.name} lies"

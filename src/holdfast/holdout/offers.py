@@ -9,7 +9,7 @@ from holdfast.holdout.questions import Verb
 from holdfast.holdout.sets import BlockSet, Offer
 from holdfast.planning.joint import JointPlan
 
-__all__ = ["able_offers", "choose_offer", "offers_of"]
+__all__ = ["able_offers", "choose_offer", "is_one_sided", "offers_of"]
 
 # The protocols that can answer, the first choice first. An estimate serves where a plan has no part
 # made for means or guesses: its promise covers them, at its own price.
@@ -41,9 +41,18 @@ def able_offers(offers: tuple[Offer, ...], verb: Verb) -> list[Offer]:
     return [offer for offer in offers if offer.protocol in _SERVES[verb] and _fit(offer, verb)]
 
 
-def choose_offer(offers: tuple[Offer, ...], verb: Verb, by: str | None) -> Offer:
-    """The part named, or the best one for the verb."""
+def is_one_sided(offer: Offer) -> bool:
+    """Whether it verifies one side of a guess, and no equality."""
+    return getattr(offer.part or offer.set.plan, "sides", 2) == 1
+
+
+def choose_offer(
+    offers: tuple[Offer, ...], verb: Verb, by: str | None, *, one_sided: bool = True
+) -> Offer:
+    """The part named, or the best one for the verb: without `one_sided`, one for equalities."""
     able = able_offers(offers, verb)
+    if by is None and not one_sided:
+        able = [offer for offer in able if not is_one_sided(offer)] or able
     if by is not None:
         for offer in able:
             if offer.name == by:

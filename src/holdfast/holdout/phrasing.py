@@ -12,6 +12,7 @@ from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
 from holdfast.holdout.clerk import Clerk
 from holdfast.holdout.estimators import Asked
+from holdfast.holdout.offers import is_one_sided
 from holdfast.holdout.questions import Question, Verb
 from holdfast.holdout.sets import Offer
 from holdfast.planning.shapes import Shape
@@ -46,7 +47,7 @@ def phrased(
     options: Mapping[str, Any] | None = None,
 ) -> Phrased:
     """The question that these words are. Whatever is wrong with them is said here, at no cost."""
-    offer = clerk.offer(verb, by)
+    offer = clerk.offer(verb, by, one_sided=claim != "equals")
     if verb == "mean":
         asked = clerk.term(estimator, where, columns)
     else:
@@ -69,6 +70,9 @@ def _nearness(
         if tolerance is not None:
             hint = "This plan has a part for guesses, whose tails say what is near."
             raise InvalidInput("tolerance", tolerance, "left out here", hint)
+        if claim == "equals" and is_one_sided(offer):
+            hint = "This part of the plan covers one-sided guesses: 'at least' or 'at most'."
+            raise InvalidInput("claim", claim, "one-sided", hint)
         return {"claim": claim}
     if claim != "equals":
         hint = "Only a plan with a part for guesses can be asked for one side."

@@ -32,7 +32,7 @@ from holdfast.engines.local.metrics.table import (
     find_metric,
     needs_of,
 )
-from holdfast.engines.local.metrics.wrapped import Unwrapped, checked_function, is_scorer
+from holdfast.engines.local.metrics.wrapped import checked_function, is_scorer, unwrapped
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, parse_grid
 from holdfast.holdout.default_grids import grid_between
@@ -101,7 +101,8 @@ class Scorers:
                 raise
             allowed = f"{wrong.allowed}; here also {', '.join(self._added)}"
             raise InvalidInput(wrong.parameter, metric, allowed, wrong.hint) from None
-        return self._added.get(found.name, Scorer(found))
+        known = self._added.get(found.name) if isinstance(metric, str) else None
+        return known or Scorer(found)
 
 
 def read_scorers(path: Path) -> Scorers:
@@ -136,7 +137,7 @@ def _scorer(name: object, entry: object) -> Scorer:
     metric = Metric(
         name,
         _one_of(f"predictions of {name}", takes, _TAKES),
-        function=Unwrapped(given) if scorer else checked_function(f"function of {name}", given),
+        function=(unwrapped if scorer else checked_function)(f"function of {name}", given),
         greater_is_better=_one_of(f"greater_is_better of {name}", better, directions),
         range=None if entry.get("range") is None else _range(name, entry["range"]),
     )

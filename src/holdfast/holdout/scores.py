@@ -39,6 +39,7 @@ from holdfast.planning.parts import DirectPart
 __all__ = ["Judged", "is_score", "is_score_of", "judged", "public_grid", "score_question"]
 
 _KINDS = ("boolean", "number", "text")
+_VERBS: tuple[Verb, Verb] = ("mean", "ask")
 
 
 @dataclass(frozen=True)
@@ -128,9 +129,10 @@ def score_question(
     """The verb, the estimator and the words that ask for a score."""
     term = score.term() if _means(clerk, score, by) and not options.get("shape") else None
     if term is None:
-        if by is None and _offer(clerk, "ask", None) is None:
+        means, values = (_offer(clerk, verb, None) is not None for verb in _VERBS)
+        if by is None and means and not values:
             hint = f"{score.scorer.name} is a value of a block: plan it with --protocols estimate."
-            allowed = "a mean over rows, as accuracy, error_rate and brier are, for this plan"
+            allowed = "a mean over rows, as accuracy is, for this plan"
             raise InvalidInput("metric", score.scorer.name, allowed, hint)
         words = {name: options.pop(name, None) for name in ("grid", "where", "shape")}
         return "ask", score.estimator(), {**words, "by": by, "options": options}

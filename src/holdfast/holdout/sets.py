@@ -28,7 +28,15 @@ from holdfast.planning.plan import Plan
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.splits import SplitPlan, split_plan
 
-__all__ = ["BlockSet", "Offer", "joint_confidence", "planned_universes", "read_sets", "sets_for"]
+__all__ = [
+    "BlockSet",
+    "Offer",
+    "joint_confidence",
+    "planned_universes",
+    "protocol_of",
+    "read_sets",
+    "sets_for",
+]
 
 AnyPlan = Plan | KeptPlan
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.holdout.books import Books, JointBook
 from holdfast.holdout.charter import Charter
-from holdfast.holdout.sets import BlockSet
+from holdfast.holdout.sets import BlockSet, protocol_of
 from holdfast.holdout.usage import tally_use
 from holdfast.ledger.receipts import Receipt
 from holdfast.notebook import html_bar, html_table
@@ -155,7 +155,7 @@ def set_status(block_set: BlockSet, books: Books) -> SetStatus:
         questions = queries - (books.tally(block_set.name) or {}).get("asked", 0)
         count = left if currency == "questions" else (questions if left else 0)
         (name,) = block_set.protocols
-        parts = (PartStatus(name, name, queries, count, refusals),)
+        parts = (PartStatus(name, protocol_of(plan), queries, count, refusals),)
     return SetStatus(
         block_set.name, block_set.blocks, currency, budget, spent, book.unsettled, parts
     )

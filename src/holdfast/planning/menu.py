@@ -193,6 +193,8 @@ def _gates(order: Order, queries: int, confidence: float) -> KeptPlan:
     Exact, so that a pass is free: by looks it would be cheap, and the blocks smaller.
     """
     tail = _GATE_TAIL if order.tail is None else order.tail
+    if 1 - tail == 1:
+        raise InvalidInput("tail", tail, "at least 1e-15 for gates")
     refusals = min(order.refusals, queries)
     return exact_verdicts(queries, refusals, tail, 1 - tail, confidence, sides=1)
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -108,7 +109,7 @@ def fault_response(
     if kind == "unauthorized":
         headers["WWW-Authenticate"] = "Bearer"
     if wait is not None:
-        headers["Retry-After"] = str(max(1, round(wait + 0.5)))
+        headers["Retry-After"] = str(max(1, math.ceil(wait)))
     told = {**told, "message": told["message"][:_MOST_SHOWN]}
     body = {"error": {"kind": kind, **told, "request": request}}
     return JSONResponse(body, STATUS[kind], headers)
@@ -163,7 +164,7 @@ def _first_problem(error: RequestValidationError) -> dict[str, Any]:
     """What is wrong with the request, and where; what was sent is not repeated."""
     first = error.errors()[0]
     if first["type"] == "json_invalid":
-        message = f"The body is not JSON: {first['ctx']['error']} at character {first['loc'][-1]}."
+        message = f"The body is not JSON: {first['ctx']['error']} (character {first['loc'][-1]})."
         return {"message": message, "parameter": "body"}
     place = [str(each) for each in first["loc"] if each not in _PLACES]
     name = place[0][:_LONGEST_NAME] if place else "body"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from holdfast.engines.local.jobs import Job
 from holdfast.engines.local.pool import Pool
 from holdfast.engines.local.runner import Item
+from holdfast.engines.local.seats import CONTROLS
 from holdfast.engines.local.trials import TrialBlocks
 from holdfast.engines.local.worker import LOADED, Control, Trial
 from holdfast.engines.processes import WorkerDied, WorkerTimeout
@@ -47,10 +49,11 @@ class Attempts:
 
     def controlled(self, job: Job) -> bool:
         """Whether the function can be loaded where there are no blocks, as controls ask."""
-        try:
-            return self.pool.call(Control(job), 3 * job.limits.load_seconds) == LOADED
-        except (WorkerDied, WorkerTimeout):
-            return False
+        for _ in range(CONTROLS):
+            with suppress(WorkerDied, WorkerTimeout):
+                if self.pool.call(Control(job), 3 * job.limits.load_seconds) == LOADED:
+                    return True
+        return False
 
     def attempt(
         self,

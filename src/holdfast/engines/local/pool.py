@@ -45,6 +45,7 @@ class Pool:
 
     def __init__(self, setup: Setup, workers: int) -> None:
         self._seats = [Seat(setup) for _ in range(workers)]
+        self._public = Seat(setup)  # for trials and their controls: it never holds a sealed block
         self._lock = threading.Lock()
         self._owner = os.getpid()
 
@@ -54,10 +55,11 @@ class Pool:
         return len(self._seats)
 
     def call(self, message: object, seconds: float) -> bytes:
-        """One message to one worker."""
+        """One message to the worker that functions are tried in."""
         with self._lock:
-            self._seats[0].open()
-            return self._seats[0].call(message, seconds)
+            for seat in (self._public, *self._seats):
+                seat.open()  # whoever tries will ask: they import meanwhile
+            return self._public.call(message, seconds)
 
     def ask(
         self,
@@ -114,5 +116,5 @@ class Pool:
         """End the workers; they start again if they are asked again."""
         if os.getpid() != self._owner:
             return
-        for seat in self._seats:
+        for seat in (self._public, *self._seats):
             seat.kill()

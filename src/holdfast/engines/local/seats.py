@@ -46,11 +46,11 @@ from holdfast.engines.local.worker import (
 from holdfast.engines.processes import Worker, WorkerDied, WorkerTimeout
 from holdfast.errors import Damaged, HoldfastError, Unavailable
 
-__all__ = ["Seat"]
+__all__ = ["CONTROLS", "Seat"]
 
 _STARTS = 3  # of a worker, before it is given up
 _GIVES = 2  # of a question to a worker that dies of it: the second is new, and holds no block
-_CONTROLS = 2  # workers that may fail to load a function before it is the machine's fault
+CONTROLS = 2  # workers that may fail to load a function before it is the machine's fault
 _WORKER = "holdfast.engines.local.worker"
 _READ_SECONDS = 600.0  # for blocks to be read: what a worker itself may take, beside the function
 # One thread in each process, and sets in the same order in all: values depend on neither.
@@ -172,7 +172,7 @@ class Seat:
         """
         if self._controlled:
             return
-        for _ in range(_CONTROLS):
+        for _ in range(CONTROLS):
             with self._lock:
                 if self._worker is not None:
                     self._worker.kill()

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from holdfast.engines.local.metrics import blockwise
 from holdfast.engines.local.metrics.wrapped import (
-    Unwrapped,
     checked_function,
     is_scorer,
     response_method,
+    unwrapped,
 )
 from holdfast.errors import InvalidInput
 
@@ -144,7 +144,7 @@ def find_metric(metric: object) -> Metric:
         found = _TABLE.get(metric)
         return _from_scikit_learn(metric) if found is None else found
     if is_scorer(metric):
-        function = Unwrapped(metric)
+        function = unwrapped("metric", metric)
         return Metric(function.__name__, needs_of(metric), function=function)
     if callable(metric):
         name = str(getattr(metric, "__name__", type(metric).__name__))

@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.errors import InvalidInput
 
-__all__ = ["Unwrapped", "checked_function", "is_scorer", "response_method", "scored"]
+__all__ = ["checked_function", "is_scorer", "response_method", "scored", "unwrapped"]
 
 _FIELDS = ("_score_func", "_sign", "_kwargs")
 
@@ -25,10 +25,24 @@ class Unwrapped:
 
     @property
     def __name__(self) -> str:
-        return str(getattr(self.scorer._score_func, "__name__", "scorer"))
+        """The function's name; as scikit-learn has it, a loss with the other sign is `neg_…`."""
+        name = getattr(self.scorer._score_func, "__name__", "scorer")
+        return str(name) if self.scorer._sign > 0 else f"neg_{name}"
 
     def __call__(self, target: Any, predicted: Any) -> object:
         return scored(self.scorer, target, predicted)
+
+
+def unwrapped(what: str, scorer: Any) -> Unwrapped:
+    """A scorer as a function of targets and predictions.
+
+    Probabilities and scores are of the second class here. A scorer with a `pos_label` would choose
+    another column of a model's, of which nothing is left in predictions.
+    """
+    if response_method(scorer) != "predict" and "pos_label" in scorer._kwargs:
+        hint = "Probabilities and scores are those of the second class: leave pos_label out."
+        raise InvalidInput(what, f"pos_label={scorer._kwargs['pos_label']!r}", "left out", hint)
+    return Unwrapped(scorer)
 
 
 def is_scorer(given: object) -> bool:
