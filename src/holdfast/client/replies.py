@@ -30,6 +30,7 @@ _UNAVAILABLE = re.compile(
     r"(.+?) failed: this needs (.+?), but (.+?)\. (.*) Whatever was charged stays charged\.",
     re.DOTALL,
 )
+_Maker = Callable[[str, Mapping[str, Any], Call, str], HoldfastError]
 
 
 def data_of(reply: Reply, call: Call, url: str) -> Any:
@@ -94,20 +95,19 @@ def _not_found(message: str, told: Mapping[str, Any], call: Call, url: str) -> H
     return InvalidInput("holdout", names[0], "one that your token may see on this server", hint)
 
 
-def _exhausted(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
-    del told, call, url
-    said = _EXHAUSTED.fullmatch(message)
-    if said is not None:
-        return Exhausted(*said.groups())
-    return _worded(Exhausted("The budget", "more", "less", ""), message)
+def _read_again(kind: type[Exhausted | Unavailable], pattern: re.Pattern[str], what: str) -> _Maker:
+    """What makes an error of its own message, or of another one in the same place."""
 
+    def made(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
+        del told, call, url
+        said = pattern.fullmatch(message)
+        return (
+            _worded(kind(what, "more", "less", ""), message)
+            if said is None
+            else kind(*said.groups())
+        )
 
-def _unavailable(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
-    del told, call, url
-    said = _UNAVAILABLE.fullmatch(message)
-    if said is not None:
-        return Unavailable(*said.groups())
-    return _worded(Unavailable("Evaluating", "more", "less", ""), message)
+    return made
 
 
 def _damaged(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
@@ -130,17 +130,16 @@ def _cancelled(message: str, told: Mapping[str, Any], call: Call, url: str) -> H
     return Cancelled(call.path.rpartition("/")[2], message)
 
 
-_Maker = Callable[[str, Mapping[str, Any], Call, str], HoldfastError]
 _ERRORS: dict[str, _Maker] = {
     "bad_question": _invalid,
     "cancelled": _cancelled,
     "conflict": _invalid,
     "damaged": _damaged,
-    "exhausted": _exhausted,
+    "exhausted": _read_again(Exhausted, _EXHAUSTED, "The budget"),
     "forbidden": _not_allowed,
     "not_found": _not_found,
     "too_large": _invalid,
     "unauthorized": _not_allowed,
-    "unavailable": _unavailable,
+    "unavailable": _read_again(Unavailable, _UNAVAILABLE, "Evaluating"),
     "unsupported": _invalid,
 }
