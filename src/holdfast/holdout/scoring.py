@@ -244,7 +244,7 @@ class Scoring(Closing):
         verdict = self._verified(score, claim, guess, offer.name, key, progress)
         if verdict.verdict == "exhausted":
             remedy = "Submit without the check for an improvement."
-            raise Exhausted("The part for guesses", "more", "less", remedy)
+            raise Exhausted("The part for guesses", "what a refusal costs", "less", remedy)
         return told(self._clerk, score, claim, verdict)
 
     def _scored_before(self, request: str | None, key: str | None) -> bool:

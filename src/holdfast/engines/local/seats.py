@@ -79,7 +79,7 @@ class Seat:
         self._worker: Worker | None = None
         self._job: Job | None = None
         self._controlled = False
-        self._charged = False  # whether a failure that may be the machine's is a block's
+        self._doubtful = False  # whether a failure that may be the machine's is a block's
         self._open = False
         self._lock = threading.Lock()
 
@@ -87,7 +87,7 @@ class Seat:
         """Start a worker, and allow others to follow it; none is waited for."""
         with self._lock:
             self._open = True
-            self._controlled = self._charged = False
+            self._controlled = self._doubtful = False
         self._start()
 
     def _start(self) -> Worker:
@@ -141,7 +141,7 @@ class Seat:
         found = self._range(job, block, block + 1, isolated=True)
         if found is None or not found.loaded:
             self._control(job)
-            self._charged = True
+            self._doubtful = True
         return np.array([np.nan]) if found is None else found.values
 
     def settle(self, job: Job) -> None:
@@ -149,7 +149,7 @@ class Seat:
 
         Called when the last range has been asked.
         """
-        if self._charged:
+        if self._doubtful:
             self._controlled = False
             self._control(job)
 
