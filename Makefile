@@ -17,7 +17,7 @@ install = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,$(1)/bin
 editable = $(call install,$(1)) --no-deps --no-build-isolation --editable .
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser postgres demo test test-cluster lint format docs bench lab lab-full crash crash-server fuzz neighbours soak screenshots campaign-cluster support dist lock clean
+.PHONY: help setup browser postgres demo test test-cluster lint format docs bench lab lab-full crash crash-server fuzz neighbours seeds soak screenshots campaign-cluster support dist lock clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -108,6 +108,9 @@ fuzz: setup  ## Send a server 20,000 cases that nobody would send, three times e
 neighbours: setup  ## Ask two servers whose tables differ in one unit the same 1,000 questions
 	$(BIN)/python -m tools.neighbours --questions 1000 --timed 400 --slot 0.4 0.05 --output docs/explanation/neighbours-results.md
 
+seeds: setup  ## Run every property test with 100 fresh seeds and no example database; an hour and a half, continues where it was stopped
+	$(BIN)/python -m tools.seeds --seeds 100 --output docs/explanation/seeds-results.md
+
 soak: setup  ## Half an hour of load: answers a second, waiting times, memory
 	$(BIN)/python -m tools.soak --output docs/explanation/soak-results.md
 
@@ -131,6 +134,8 @@ dist: setup  ## Build wheel and sdist, and try the wheel in an empty environment
 	$(BIN)/python -m tools.readme_example README.md > dist/readme_example.py
 	cd dist && ../$(DIST)/bin/python readme_example.py
 	cd dist && ../$(DIST)/bin/holdfast plan --queries 100 --json
+	$(call install,$(DIST)) --require-hashes --requirement requirements-server.lock
+	cd dist && ../$(DIST)/bin/python -c "import holdfast.client, holdfast.ledger.postgres, holdfast.server.run"
 
 lock:  ## Pin the dependencies again (needs uv)
 	tools/lock.sh

@@ -15,6 +15,10 @@ from hypothesis import HealthCheck, settings
 # that a red run can be repeated and a green one stays green.
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
+# tools/seeds.py: as in a fresh clone, whatever the environment says.
+settings.register_profile(
+    "fresh", settings.get_profile("dev"), derandomize=False, database=None, print_blob=True
+)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 _LONGEST = ("test_fresh_user.py", "test_docs_examples.py")

@@ -28,7 +28,7 @@ class Slow:
     def _run(self, jobs: Jobs) -> None:
         self.batches.append([job.task for job in jobs])
         self.entered.set()
-        assert self.go_on.wait(30)
+        assert self.go_on.wait(120)
         self._settle(jobs)
 
     def do(self, task: int) -> int:
@@ -38,7 +38,7 @@ class Slow:
         """The first task is in `run`, and all others wait behind it, in their order."""
         pool = ThreadPoolExecutor(len(tasks))
         futures = [pool.submit(self.do, tasks[0])]
-        assert self.entered.wait(30)
+        assert self.entered.wait(120)
         for i, task in enumerate(tasks[1:], 1):
             futures.append(pool.submit(self.do, task))
             while len(self.combiner._waiting) < i:
@@ -67,13 +67,13 @@ def test_nobody_is_told_before_the_run_has_ended() -> None:
         squares(jobs)
         if len(jobs) > 1:
             settled.set()
-            assert end.wait(30)
+            assert end.wait(120)
 
     slow = Slow(settle_and_go_on)
     futures = slow.crowd([0, 1, 2])
     slow.go_on.set()
     assert futures[0].result(30) == 0
-    assert settled.wait(30)
+    assert settled.wait(120)
     assert [future.done() for future in futures] == [True, False, False]
     end.set()
     assert [future.result(30) for future in futures] == [0, 1, 4]
@@ -130,7 +130,7 @@ def test_an_interruption_while_waiting_leaves_the_others_going(task: int) -> Non
     slow.combiner._job = InterruptedWaiting  # type: ignore[method-assign]
     pool = ThreadPoolExecutor(3)
     first = pool.submit(slow.do, 2)
-    assert slow.entered.wait(30)
+    assert slow.entered.wait(120)
     second = pool.submit(slow.do, task)
     if task == 6:
         with pytest.raises(KeyboardInterrupt):
@@ -191,5 +191,5 @@ print(os.waitstatus_to_exitcode(status), combiner.do(run, 1))
 
 def test_a_child_that_is_forked_in_the_middle_can_go_on() -> None:
     run = [sys.executable, "-W", "ignore", "-c", FORKED]
-    done = subprocess.run(run, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(run, capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.stderr) == ("7 2\n", "")

@@ -59,13 +59,33 @@ def answer(**more: Any) -> Answer:
         "budget_left": 0.5,
         "at_grid_end": True,
         "certified": True,
+        "block_units": 100,
         "receipt": EVIL,
     }
     return Answer(**{**values, **more})
 
 
 def verdict() -> Verdict:
-    return Verdict(EVIL, "no", 3.0, 0.05, 0.25, 0.95, EVIL, 1.0, 2.0, 7, False, receipt=EVIL)
+    values: dict[str, Any] = {
+        "protocol": EVIL,
+        "guess": 3.0,
+        "claim": EVIL,
+        "tolerance": None,
+        "refused": True,
+        "tail_low": 0.05,
+        "tail_high": 0.25,
+        "confidence": 0.95,
+        "promise": EVIL,
+        "price": 1.0,
+        "budget_left": 2.0,
+        "refusals_left": 7,
+        "certified": False,
+        "block_units": 100,
+        "range_high": 6.5,
+        "open_blocks": 30,
+        "receipt": EVIL,
+    }
+    return Verdict(**values)
 
 
 def safe(html: str) -> Reader:

@@ -404,7 +404,7 @@ def test_a_thread_waits_while_another_draws() -> None:
         thread.start()
         thread.join(0.05)
         assert not drawn
-    thread.join(10)
+    thread.join(120)
     assert len(drawn) == 1
 
 
@@ -451,7 +451,7 @@ for entropy in (shared, system_entropy()):
 
 def words_after_fork(unhook: str, *arguments: str) -> list[str]:
     command = [sys.executable, "-c", FORK.format(unhook=unhook), *arguments]
-    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     return run.stdout.split()
 
 

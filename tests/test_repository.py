@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.serve import _PACKAGES
+
 ROOT = Path(__file__).parents[1]
 LOCKS = sorted(ROOT.glob("requirements*.lock"))
 MACHINE_PATH = re.compile(r"(^|[^\w.])/(work|farm|root|home)/", re.MULTILINE)
@@ -53,6 +55,60 @@ def test_locks_pin_versions_and_hashes_and_name_no_registry(lock: Path) -> None:
         if not requirement.startswith("#"):
             assert "==" in requirement
             assert "--hash=sha256:" in requirement
+
+
+def pins(lock: Path) -> dict[str, str]:
+    found = re.findall(r"^([a-z0-9._-]+)(?:\[[a-z]+\])?==([^\s;]+)", lock.read_text("utf-8"), re.M)
+    return dict(found)
+
+
+def needed(*extras: str) -> set[str]:
+    """The names of the packages that the project needs with these extras."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    optional = project["optional-dependencies"]
+    named = [*project["dependencies"], *(each for extra in extras for each in optional[extra])]
+    return {re.split(r"[^a-z0-9-]", each)[0] for each in named}
+
+
+@pytest.mark.parametrize(
+    ("name", "extras"),
+    [
+        ("requirements-runtime.lock", ()),
+        ("requirements-server.lock", ("client", "postgres", "server")),
+        ("requirements.lock", ("client", "dask", "plot", "polars", "postgres", "server")),
+    ],
+)
+def test_locks_hold_what_is_needed_in_the_versions_that_are_tested(
+    name: str, extras: tuple[str, ...]
+) -> None:
+    locked, tested = pins(ROOT / name), pins(ROOT / "requirements.lock")
+    assert needed(*extras) <= set(locked)
+    assert {package: tested.get(package) for package in locked} == locked
+
+
+def test_the_server_says_all_that_it_needs() -> None:
+    assert set(_PACKAGES.split()) == needed("server") - needed()
+
+
+BARE_NAME = re.compile(
+    r"(?:pipx?|uv|tool) (?:install|add|run)\b[^\n]*(?<![\w./-])" + "hold" + r"fast(?![\w-])"
+)
+
+
+def test_nobody_is_told_to_install_a_name_that_is_not_ours(committed: list[Path]) -> None:
+    """Holdfast is not on PyPI: who installs its name from there gets whatever has taken it."""
+    texts = {".md", ".py", ".toml", ".sh", ".yml", ".js", ".html", ".ipynb", ""}
+    told = [
+        (path.relative_to(ROOT).as_posix(), each.group())
+        for path in committed
+        if path.suffix in texts
+        for each in BARE_NAME.finditer(path.read_text("utf-8", "replace"))
+    ]
+    assert told == []
+    for wrong in ("", "'", "[server]", "==0.6"):
+        assert BARE_NAME.search(f"pip install -U {chr(39)}hold{'fast'}{wrong}{chr(39)}")
+    for right in ("'.[server]'", "--no-deps dist/hold" + "fast-*.whl", "hold" + "fast-*.whl"):
+        assert not BARE_NAME.search(f"pip install {right}")
 
 
 def test_the_changelog_mentions_the_version() -> None:

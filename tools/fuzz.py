@@ -75,11 +75,11 @@ def _golden() -> list[str]:
     return [re.split(r" -> | !! ", line)[0].strip().removeprefix("where: ") for line in kept]
 
 
-ESTIMATORS = ["avg(x)", "max(w)", "sum(x)", "count(*)", "corr(x, y)", "stddev(w)", "min(x) / 0"]
+ESTIMATORS = ["avg(x)", "max(w)", "sum(x)", "count(x)", "corr(x, y)", "stddev(w)", "min(x) / 0"]
 ESCAPES = [
     *_golden(),
     "ln(min(w))",
-    "count(*) * 9223372036854775807",
+    "count(x) * 9223372036854775807",
     "exp(1e308 * max(w))",
     "avg(x) filter (where arm = 5)",
     "avg(cast(arm as double))",
@@ -93,6 +93,10 @@ ESCAPES = [
     "avg(x\x00)",
     "(" * 300 + "avg(x)" + ")" * 300,
     "avg(x)" + " + avg(x)" * 900,
+    "f(x LIMIT " * 24 + "1" + ")" * 24,  # texts that a parser may read again and again
+    "f(x LIMIT " * 40 + "1" + ")" * 40,
+    "decimal(" * 40 + "x" + ")" * 40,
+    "avg(CASE WHEN x THEN " * 30 + "x" + " END)" * 30,
 ]
 CONDITIONS = ["x > 5", "w > 30000", "arm = 'A'", "y = 1", "arm = 1", "1 / 0 > 0", "x", "arm < 'S'"]
 GRIDS: list[Any] = [
@@ -213,6 +217,7 @@ _WORDS: dict[str, list[Any]] = {
     "term": ["x > 5", "y", "y = 1", "w / 0", "arm = 'A'"],
     "where": [*CONDITIONS * 5, *ESCAPES],
     "grid": GRIDS,
+    "range": [[0, 1], [-1, 1], [1, 0], [0], [0, 1e400], [5, 5.0], "0:1", None],
     "guess": [0, 5, -1e308, 1e308, 0.1, 10**400],
     "claim": ["equals", "at least", "most"],
     "tolerance": [0, 0.5, -1],
@@ -220,7 +225,8 @@ _WORDS: dict[str, list[Any]] = {
 }
 _GOOD: dict[str, list[Any]] = {
     "estimator": ESTIMATORS,
-    "term": ["x > 5", "y = 1"],
+    "term": ["x > 5", "y = 1", "least(greatest(x, 0), 1)"],
+    "range": [None, None, [0, 1], [-10.5, 20]],
     "guess": [0, 1, 5, 7],
     "grid": ["0:7:1", "0:1:1", [0, 5]],
     "where": [None, None, *CONDITIONS[:4]],
@@ -254,7 +260,7 @@ def _turn(*numbers: int) -> dict[str, Any]:
 _FIELDS = {
     "ask": ("estimator", "where", "grid"),
     "interval": ("estimator", "where", "grid"),
-    "mean": ("term", "where"),
+    "mean": ("term", "where", "range"),
     "verify": ("estimator", "where", "guess"),
     "correct": ("estimator", "where", "grid", "guess"),
 }

@@ -38,9 +38,10 @@ TOLD = {
     "plan": "`rows`, `queries`, `tail`, `confidence`; `methods`, each with `name`, `label`, "
     "`half_width` (null, with a `reason`, where there is none), `blocks`, `certified` and `about`; "
     "and `curve`, for each number of `queries` the half-widths by the names of the methods",
-    "columns": "`columns`, each with `name`, `kind` and `range`; `verbs`, each with the parts of "
-    "the plan that can answer it; `target`, `ids` and `metrics`",
-    "left": "`parts`, each with `name`, `protocol`, `planned`, `questions_left`, `refusals_left` "
+    "columns": "`columns`, each with `name`, `kind`, `range` and `categories`; `verbs`, each with "
+    "the parts of the plan that can answer it; `target`, `labels`, `ids` and `metrics`",
+    "left": "`parts`, each with `name`, `protocol`, `planned`, `questions_left`, `refusals_left`, "
+    "`still_possible` (what can still be asked, in words) "
     "and `grids` (for each size `grid`, `price` and `questions_left`); `asked_for` and `fits`, "
     "whether the questions asked for are paid for",
     "leaderboard": "`metric`, `greater_is_better`, `ties` (how many could be the best), and "

@@ -12,6 +12,7 @@ compile() {
 # The benchmarks have a scikit-learn of their own: a peer needs an old one.
 compile --all-extras --group dev --output-file requirements.lock "$@"
 compile --constraint requirements.lock --output-file requirements-runtime.lock "$@"
+compile --constraint requirements.lock --extra client --extra postgres --extra server --output-file requirements-server.lock "$@"
 compile --constraint requirements-runtime.lock --extra client --extra plot --extra server --group bench --output-file requirements-bench.lock "$@"
 
 if grep -n '://' requirements*.lock; then

@@ -61,7 +61,7 @@ ESTIMATORS = [
     "sum(x * 1e308) / 1e308 + 0 * {k}",
     "exp(1e308 * (1 - avg(x))) + 0 * {k}",
     "avg(1 / (x + 1e308)) + 1 + 0 * {k}",
-    "count(*) * 9223372036854775807 / 9223372036854775807 + 0 * {k}",
+    "count(x) * 9223372036854775807 / 9223372036854775807 + 0 * {k}",
     "min(case when name = 'SECRET-4711' then 0.0 / 0 else 1 end) + 0 * {k}",
     "count(*) filter (where x > 0) + 0 * {k}",
     "median(x) + 0 * {k}",
@@ -78,6 +78,7 @@ CONDITIONS = [
     "name is not null",
 ]
 TERMS = ["x > 0", "1 / x", "name = 'name'", "least(greatest(x, 0), 1)", "sqrt(x)", "ln(x) + 1"]
+UNBOUNDED = ("1 / x", "sqrt(x)", "ln(x) + 1")  # they need a range
 CLAIMS = ["equals", "at least", "at most"]
 
 
@@ -103,7 +104,10 @@ def _questions() -> Iterator[tuple[str, dict[str, Any], bool]]:
     for k in itertools.count():
         estimator = ESTIMATORS[k % len(ESTIMATORS)].format(k=k)
         where = CONDITIONS[(k // 3) % len(CONDITIONS)]
-        more: dict[str, Any] = {} if where is None else {"where": where}
+        # Two points, some of them where no value can lie, are meant here.
+        more: dict[str, Any] = (
+            {"anyway": True} if where is None else {"anyway": True, "where": where}
+        )
         asked = {"estimator": estimator, "grid": grids[k % 3], **more}
         guess = {"estimator": estimator, "guess": 1 if k % 4 else -5, **more}
         yield "ask", asked, k % 10 == 0
@@ -114,7 +118,9 @@ def _questions() -> Iterator[tuple[str, dict[str, Any], bool]]:
         else:
             yield "correct", {**guess, "grid": "-1:1:2"}, False
             term = TERMS[k % len(TERMS)]
-            yield "mean", {"term": f"{term} and {k} >= 0" if " > " in term else term, **more}, False
+            ends = {"range": [-1, 1]} if term in UNBOUNDED else {}
+            text = f"{term} and {k} >= 0" if " > " in term else term
+            yield "mean", {"term": text, **ends, **more}, False
         if k % 5 == 0:
             yield "price", {"verb": "ask", **asked}, False
             yield "ask", {**asked, "where": next(bad).removeprefix("where: ")}, False

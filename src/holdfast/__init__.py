@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import (
     Damaged,
+    Doubtful,
     Exhausted,
     HoldfastError,
     Infeasible,
@@ -26,6 +27,7 @@ __all__ = [
     "AsyncClient",
     "Client",
     "Damaged",
+    "Doubtful",
     "Exhausted",
     "Grid",
     "HoldfastError",

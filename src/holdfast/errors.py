@@ -2,10 +2,13 @@
 
     HoldfastError
     ├── InvalidInput     one argument is wrong (also a ValueError)
+    │   └── Doubtful     by what is public it is a slip; asked with anyway=True if it is meant
     ├── Infeasible       each argument is fine, together they cannot be met
     ├── Exhausted        what is left of the budget does not pay for the question
     ├── Damaged          what is on disk is not what was written there
     └── Unavailable      the machine did not do its part; what was charged stays charged
+
+A `HoldfastWarning` says what is allowed and hardly meant.
 
 An error carries its facts as attributes; the message is built from them and says
 what was wrong, what is allowed, what was received and what to do.
@@ -15,8 +18,10 @@ from __future__ import annotations
 
 __all__ = [
     "Damaged",
+    "Doubtful",
     "Exhausted",
     "HoldfastError",
+    "HoldfastWarning",
     "Infeasible",
     "InvalidInput",
     "Unavailable",
@@ -37,6 +42,10 @@ class HoldfastError(Exception):
     """Base of every error raised on purpose."""
 
 
+class HoldfastWarning(UserWarning):
+    """What is allowed, and hardly meant: nothing is refused because of it."""
+
+
 class InvalidInput(HoldfastError, ValueError):
     """One argument is outside what is allowed."""
 
@@ -47,6 +56,20 @@ class InvalidInput(HoldfastError, ValueError):
         self.hint = hint
         message = f"{parameter} must be {allowed}; got {_shown(value)}."
         super().__init__(f"{message} {hint}" if hint else message)
+
+
+class Doubtful(InvalidInput):
+    """What is public says that the question is a slip: nothing is drawn or charged for it.
+
+    The reasons depend on the question, on what is declared and on the open part.
+    """
+
+    def __init__(self, parameter: str, reasons: str) -> None:
+        self.parameter = parameter
+        self.value = None
+        self.allowed = ""
+        self.hint = "Nothing was charged. If it is meant, ask with anyway=True (--anyway)."
+        HoldfastError.__init__(self, f"{reasons} {self.hint}")
 
 
 class Infeasible(HoldfastError):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.baselines.ladder import Ladder, LadderScore, ladder_error, ladder_step
@@ -68,6 +68,7 @@ def test_without_a_step_the_paired_difference_decides() -> None:
         )
     )
 )
+@example([[0.0] + [0.5] * 5 + [1.0] * 5])  # the float 7.5 / 11 * 11 is below 7.5
 def test_without_a_step_it_is_the_rule_of_the_paper(submissions: list[list[float]]) -> None:
     rows = len(submissions[0])
     board = Ladder(rows)
@@ -76,13 +77,10 @@ def test_without_a_step_it_is_the_rule_of_the_paper(submissions: list[list[float
         mean, deviation = float(np.mean(losses)), float(np.std(np.subtract(losses, leader), ddof=1))
         gain = best - mean - deviation / math.sqrt(rows)
         score = board.ask(losses)
-        if abs(gain) < 1e-12:  # a float cannot decide it
-            best = min(best, mean) if score.improved else best
-            leader = np.array(losses) if score.improved else leader
-            continue
-        assert score.improved == (gain > 0)
+        if abs(gain) > 1e-12:  # otherwise a float cannot decide it
+            assert score.improved == (gain > 0)
         if score.improved:
-            best, leader = math.floor(mean * rows + 0.5) / rows, np.array(losses)
+            best, leader = math.floor(sum(losses) + 0.5) / rows, np.array(losses)  # exact
         assert score.value == pytest.approx(best)
 
 

@@ -71,7 +71,7 @@ def test_pass_fail_exhausted(
 ) -> None:
     assert gate(folder, predictions, "--at-least", "0", "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["passed"], told["verdict"], told["metric"]) == (True, "yes", "accuracy")
+    assert (told["passed"], told["verdict"], told["metric"]) == (True, "pass", "accuracy")
     for number in range(3):
         assert gate(folder, predictions, "--at-least", f"0.99{number}") == 4
     said = capsys.readouterr().out

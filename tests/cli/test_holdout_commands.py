@@ -85,7 +85,7 @@ def test_create_ask_and_look_back(tmp_path: Path, cli: Any) -> None:
     assert (status["name"], status["open_units"], status["certified"]) == ("flights", 40, True)
     assert [each["name"] for each in status["sets"]] == ["exact", "exact-verify", "split"]
     assert status["confidence"] == pytest.approx(0.95, abs=1e-9)
-    answer = cli("ask", path, "avg(x)", "--where", "g = 'a'", "--by", "exact", "--json").json
+    answer = cli("ask", path, "avg(x)", "--where", "x > 0", "--by", "exact", "--json").json
     assert 0 <= answer["value"] <= 10
     assert cli("status", path, "--json").json["answers"] == 1
     assert cli("check", path, "--json").json["passed"] is True
@@ -98,6 +98,8 @@ def test_create_ask_and_look_back(tmp_path: Path, cli: Any) -> None:
         ([], "--queries"),
         (["--queries", 3, "--protocols", "exact", "--range", "x"], "--range"),
         (["--queries", 3, "--protocols", "exact", "--range", "nobody=0:1"], "ranges"),
+        (["--queries", 3, "--protocols", "exact", "--categories", "g"], "--categories"),
+        (["--queries", 3, "--protocols", "exact", "--categories", "x=a,b"], "categories"),
         (["--queries", 3, "--protocols", "exact", "--unit", "nobody"], "nobody"),
         (["--queries", 3, "--protocols", "exact", "--weight", "x"], "Every unit counts once"),
         (["--queries", 3, "--protocols", "exact", "--open-fraction", 2], "open_fraction"),
@@ -112,6 +114,33 @@ def test_a_creation_that_is_refused(
     assert said.status == 2
     assert message in said.error["message"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data.csv"]
+
+
+def test_a_slip_is_refused_and_asked_anyway(tmp_path: Path, cli: Any) -> None:
+    data = written(tmp_path / "data.csv", 400)
+    path = tmp_path / "a.holdfast"
+    words = ("--protocols", "exact=4,exact-verify=5", "--refusals", 1, "--grid", 8)
+    declared = ("--categories", "g=a, b,c", "--range", "x=0:10")
+    assert cli("create", path, "--data", data, *words, *declared).status == 0
+    before = cli("status", path, "--json").json
+    slips: list[tuple[tuple[object, ...], str]] = [
+        (("ask", path, "avg(x)", "--where", "g = 'A'"), "Did you mean 'a'?"),
+        (("ask", path, "avg(x)", "--grid", "20:27:1"), "has no point there"),
+        (("verify", path, "avg(x)", "--guess", 99), "the guess is 99"),
+    ]
+    for slip, reason in slips:
+        said = cli(*slip, "--json")
+        assert said.status == 2
+        assert reason in said.error["message"]
+        assert "--anyway" in said.error["message"]
+    assert "a block has" in cli("ask", path, "count(*)", "--anyway", "--json").error["message"]
+    assert cli("status", path, "--json").json == before
+    for slip, _ in slips:
+        assert cli(*slip, "--anyway").status == 0
+    said = cli("ask", path, "avg(x)", "--where", "g = 'a'", "--grid", "0:7:1").out
+    assert "rounded up to a grid with step 1" in " ".join(said.split())
+    assert "counts as the lowest point, 0" in " ".join(said.split())
+    assert cli("check", path, "--json").json["passed"] is True
 
 
 def test_data_that_are_not_there(tmp_path: Path, cli: Any) -> None:
@@ -165,10 +194,10 @@ def test_an_answers_keys(folder: Path, cli: Any) -> None:
 
 def test_a_verdicts_keys_and_exit_status(folder: Path, cli: Any) -> None:
     for guess, by, verdict in [
-        (0.5, "verify", "yes"),
-        (9, "verify", "no"),
-        (0.5, "exact-verify", "yes"),
-        (9, "exact-verify", "no"),
+        (0.5, "verify", "compatible"),
+        (9, "verify", "not compatible"),
+        (0.5, "exact-verify", "compatible"),
+        (9, "exact-verify", "not compatible"),
     ]:
         said = cli("verify", folder, "avg(x)", "--guess", guess, "--by", by, "--json")
         assert said.status == 0  # No is an answer too
@@ -176,7 +205,7 @@ def test_a_verdicts_keys_and_exit_status(folder: Path, cli: Any) -> None:
         assert said.json.keys() >= VERDICT
         numbers(said.json, VERDICT - {"verdict"})
     one = cli("verify", folder, "avg(x)", "--guess", 9, "--claim", "at most", "--json")
-    assert one.json["verdict"] == "yes"
+    assert one.json["verdict"] == "compatible"
 
 
 def test_a_correction(folder: Path, cli: Any) -> None:
@@ -186,7 +215,7 @@ def test_a_correction(folder: Path, cli: Any) -> None:
             words[5:7] = ["--grid", "0,0.25,0.5,1"]
         said = cli(*words, "--json")
         assert said.status == 0
-        assert said.json["verdict"]["verdict"] == "no"
+        assert said.json["verdict"]["verdict"] == "not compatible"
         assert said.json["value"] == said.json["correction"]["value"]
         assert "corrected" in cli(*words).out
 
@@ -301,7 +330,7 @@ def test_people_see_value_promise_price_and_receipt(folder: Path, cli: Any) -> N
     for word in ("estimate", "exact-verify", "questions left", "receipt"):
         assert word in status.out
     verdict = cli("verify", folder, "avg(x)", "--guess", 9)
-    assert "no" in verdict.out
+    assert "not compatible" in verdict.out
     assert "refusals" in verdict.out
 
 

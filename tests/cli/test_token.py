@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +44,41 @@ def test_tokens_are_made_listed_and_revoked(
     assert told(capsys, "token", "revoke", folder, made["token"])["revoked"]
     assert run(["token", "list", folder]) == 0
     assert "revoked" in capsys.readouterr().out
+
+
+def test_a_token_into_a_file_that_nobody_else_can_read(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "ann.token"
+    words = ["token", "create", folder, "--role", "analyst", "--output", str(file)]
+    before = os.umask(0)
+    try:
+        assert run(words) == 0
+    finally:
+        os.umask(before)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert str(file) in shown.err
+    token = file.read_text("ascii")
+    assert re.fullmatch(r"hf_[a-z0-9]+_\S+\n", token)
+    assert token.strip() not in shown.err
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert run(words) == 2  # and makes no second one
+    assert "does not exist yet" in capsys.readouterr().err
+    assert file.read_text("ascii") == token
+    assert len(told(capsys, "token", "list", folder)) == 1
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    assert run([*words[:-1], str(tmp_path / "link")]) == 2
+    assert not (tmp_path / "target").exists()
+    made = told(capsys, *words[:-1], str(tmp_path / "b.token"))
+    assert made["output"] == str(tmp_path / "b.token")
+    assert "token" not in made
+
+
+def test_a_token_that_is_refused_leaves_no_file(folder: str, tmp_path: Path) -> None:
+    file = tmp_path / "ann.token"
+    assert run(["token", "create", folder, "--role", "king", "-o", str(file)]) == 2
+    assert not file.exists()
 
 
 @pytest.mark.parametrize(

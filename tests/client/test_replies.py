@@ -26,16 +26,20 @@ from holdfast.errors import (
     InvalidInput,
     Unavailable,
 )
+from holdfast.holdout.doubts import Doubt
 from holdfast.protocols.answers import Answer, Verdict
 from holdfast.protocols.correct import Corrected
 
 URL = "http://127.0.0.1/holdouts/a"
 ASKED = Call("POST", "/api/holdouts/a/ask", body={"estimator": "avg(x)"}, key="k")
 ANSWER = Answer(
-    *("split", 3.0, None, None, 0.1, 0.1, 0.95, "a promise", 1.0, 2.0, False, True, "split"),
+    *("split", 3.0, None, None, 0.1, 0.1, 0.95, "a promise", 1.0, 2.0, False, True, 9, "split"),
     receipt="a:1:f",
 )
-VERDICT = Verdict("verify", "no", 7.0, 0.1, 0.2, 0.95, "a promise", 0.5, 1.5, 3, True)
+VERDICT = Verdict(
+    *("verify", 7.0, "equals", None, True, 0.1, 0.2, 0.95, "a promise", 0.5, 1.5, 3, True, 9),
+    *(5.0, 6.5, 30),
+)
 EXHAUSTED = Exhausted("The budget for a", "a price of 0.3", "0.2", "Ask less: 3 is left. Or not.")
 INFEASIBLE = Infeasible("Blocks", "30 rows", "there are 20", "Give more.")
 UNAVAILABLE = Unavailable("Evaluating SQL", "a disk", "there is none", "Look. Ask again.")
@@ -201,9 +205,11 @@ def test_without_a_name_the_server_is_asked_once() -> None:
     price = {"verb": "ask", "part": "p", "protocol": "p", "price": 1.0, "currency": "questions"}
     price |= {"budget": 2.0, "budget_left": None, "affordable": True, "cached": False}
     price |= {"reason": None, "grid": {"low": 0.0, "high": 1.0, "points": 2}, "assumes": ["so"]}
+    price |= {"doubts": [{"parameter": "grid", "message": "It is.", "refused": True}]}
     found, calls = carried(conversations.price(questions.ask("avg(x)")), [[{"name": "a b"}], price])
     assert [call.path for call in calls] == ["/api/holdouts", "/api/holdouts/a%20b/price"]
     assert (found.grid, found.assumes, found.budget_left) == ((0.0, 1.0, 2), ("so",), math.inf)
+    assert found.doubts == (Doubt("grid", "It is."),)
     assert len(carried(conversations.look("1"), [job("queued")])[1]) == 1
 
 

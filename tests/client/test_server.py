@@ -146,7 +146,7 @@ def test_exhausted_like_the_holdout(
         assert all_of_it(client) == all_of_it(holdout)
         assert client.verify("avg(x)", 0.5, by="verify") is not None
         refused = [client.verify("avg(x)", 9.0 + n, by="exact-verify").verdict for n in range(4)]
-        assert refused == ["no", "no", "no", "exhausted"]
+        assert refused == ["not compatible"] * 3 + ["exhausted"]
         price = client.price("ask", "min(x)", grid=EIGHT, by="estimate")
         assert not price.affordable
         assert price.reason
@@ -283,7 +283,7 @@ def test_jobs_awaited(made: Callable[..., Path], serve: Callable[..., Served]) -
         async with AsyncClient(URL, transport=transport) as client:
             job = await client.submit("verify", "avg(x)", 0.5, by="verify")
             verdict = await job.wait()
-            assert (verdict.verdict, (await job.status()).state) == ("yes", "done")
+            assert (verdict.verdict, (await job.status()).state) == ("compatible", "done")
             assert (await job.cancel()).state == "done"
             both = client.ask("avg(x)", grid=EIGHT, by="estimate"), client.status()
             await asyncio.gather(*both)

@@ -67,5 +67,5 @@ def test_without_httpx_the_error_says_what_to_install(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.client.library.find_spec", lambda name: None)
-    with pytest.raises(HoldfastError, match=r"pip install 'holdfast\[client\]'"):
+    with pytest.raises(HoldfastError, match=r"pip install httpx2"):
         getattr(holdfast, kind)("http://127.0.0.1")

@@ -13,11 +13,11 @@ from holdfast.demo.fresh import Record, check_records, delays_of, fresh_blocks, 
 from holdfast.demo.naive import Naive
 from holdfast.demo.sealed import Sealed, demo_plan, ninetieth
 from holdfast.engines.local import local_estimator
+from holdfast.engines.opening import open_store
 from holdfast.engines.source import Engines, EngineSource
 from holdfast.engines.sql import sql_estimator
-from holdfast.engines.store import BlockStore
 from holdfast.grids import grid
-from holdfast.protocols.answers import Answer, Verdict, VerdictWord
+from holdfast.protocols.answers import Answer, Verdict
 
 UNITS = 400
 CELL: Cell = (("carrier", "EV"), ("part", "evening"))
@@ -57,6 +57,7 @@ def answer(value: float, **more: float) -> Answer:
         facts["budget_left"],
         at_grid_end=False,
         certified=False,
+        block_units=100,
     )
 
 
@@ -113,18 +114,32 @@ def test_verdicts_are_checked_too(flights: Flights, fresh: Rows) -> None:
     rows = flights.rows(CELL)
     truth = float(flights.late[rows].mean())
 
-    def kept(word: VerdictWord, guess: float, tolerance: float, rows: Rows) -> int:
-        tails = 0.01, 0.01
-        verdict = Verdict("verify", word, guess, *tails, 0.95, "", 0.0, 1.0, None, certified=False)
+    def kept(refused: bool, guess: float, tolerance: float, rows: Rows) -> int:
+        verdict = Verdict(
+            protocol="verify",
+            guess=guess,
+            claim="equals",
+            tolerance=tolerance,
+            refused=refused,
+            tail_low=0.01,
+            tail_high=0.01,
+            confidence=0.95,
+            promise="",
+            price=0.0,
+            budget_left=1.0,
+            refusals_left=None,
+            certified=False,
+            block_units=100,
+        )
         phi = share_of(flights, rows)
         return check_records([Record("", verdict, phi, tolerance=tolerance)], fresh).kept
 
-    assert kept("yes", truth, 0.02, rows) == 1
-    assert kept("yes", truth + 0.6, 0.02, rows) == 0
-    assert kept("no", truth + 0.6, 0.02, rows) == 1
+    assert kept(False, truth, 0.02, rows) == 1
+    assert kept(False, truth + 0.6, 0.02, rows) == 0
+    assert kept(True, truth + 0.6, 0.02, rows) == 1
     everything = np.arange(flights.count)
     assert np.ptp(joint_of(flights, everything)(fresh)) < 0.2
-    assert kept("no", 0.27, 0.3, everything) == 0  # for all fresh blocks lie within
+    assert kept(True, 0.27, 0.3, everything) == 0  # for all fresh blocks lie within
 
 
 def test_fresh_values_are_what_the_engines_compute(flights: Flights, tmp_path: Path) -> None:
@@ -132,7 +147,7 @@ def test_fresh_values_are_what_the_engines_compute(flights: Flights, tmp_path: P
     sample = flights.sample(20_000, np.random.default_rng(6))
     sealed = Sealed.create(tmp_path / "f.holdfast", flights, sample, demo_plan(50), seed=1)
     with sealed.holdout as holdout:
-        store = BlockStore(holdout.path, holdout.charter.manifest)
+        store = open_store(holdout.path, holdout.charter.manifest)
         numbers = store.table(0, store.blocks, hidden=True)["__row"].to_numpy()
         blocks = sample[numbers].reshape(store.blocks, store.units)
         engines = Engines(store)

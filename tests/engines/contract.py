@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from holdfast.engines.local import local_estimator
 from holdfast.engines.source import Engines, EngineSource, Limits
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.protocols.source import WEIGHT_SCALE
+from holdfast.protocols.source import UNIT, WEIGHT_SCALE
 from tests.engines.contract_stores import BAD, BLOCKS, EMPTY, LAYOUTS, Stored, stored
 from tests.engines.questions import IN_ORDER, PYTHON, QUESTIONS, TERMS, Language, Question
 
@@ -91,9 +91,10 @@ class EngineContract(ABC):
     @pytest.mark.parametrize("name", TERMS)
     def test_sums_are_those_of_pandas(self, asked: Asked, name: str) -> None:
         function, where = asked.language.term(name, asked.given.store)
-        sums = asked.engines.sums(function, where, 0, BLOCKS)
-        assert sums.dtype == np.int64
-        assert sums.tolist() == [_sum(frame, name) for frame in asked.given.frames]
+        for bounds in (UNIT, (-1.0, 3.0)):
+            sums = asked.engines.sums(function, where, 0, BLOCKS, bounds)
+            assert sums.dtype == np.int64
+            assert sums.tolist() == [_sum(frame, name, bounds) for frame in asked.given.frames]
 
     def test_any_part_of_the_blocks(self, asked: Asked) -> None:
         whole = asked.values(MEAN)
@@ -205,9 +206,13 @@ class EngineContract(ABC):
             engines.close()
 
 
-def _sum(frame: Any, name: str) -> int:
+def _sum(frame: Any, name: str, bounds: tuple[float, float]) -> int:
     _, function, _, where = TERMS[name]
     kept = frame if where is None else frame[where(frame)]
-    terms = np.ones(len(kept)) if function is None else np.asarray(function(kept), np.float64)
+    terms = np.ones(len(kept))
+    if function is not None:
+        low, high = bounds
+        numbers = np.asarray(function(kept), np.float64)
+        terms = (np.clip(np.where(np.isnan(numbers), low, numbers), low, high) - low) / (high - low)
     average = kept.assign(term=terms).groupby("__unit").term.mean()
     return int(np.floor(average * WEIGHT_SCALE + 0.5).sum())

@@ -54,6 +54,7 @@ IN_ORDER: dict[
 TERMS: dict[str, tuple[str | None, Function | None, str | None, Function | None]] = {
     "condition": ("y > 1", lambda f: f.y > 1, None, None),
     "number": ("w", lambda f: f.w, None, None),
+    "number beyond its range, or none": ("x * y", lambda f: f.x * f.y, None, None),
     "number of some rows": ("w", lambda f: f.w, "arm <> 'c'", lambda f: f.arm != "c"),
     "count of some rows": (None, None, "arm = 'a'", lambda f: f.arm == "a"),
 }

@@ -165,7 +165,7 @@ def test_a_process_that_no_signal_ends_is_left_behind(
     assert not worker.alive
     assert not gone(worker.pid)
     os.kill(worker.pid, signal.SIGKILL)
-    assert worker._process.wait(10) == -signal.SIGKILL
+    assert worker._process.wait(120) == -signal.SIGKILL
 
 
 def test_a_worker_that_is_forgotten_ends() -> None:

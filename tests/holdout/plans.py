@@ -60,7 +60,9 @@ def crowd() -> JointPlan:
 
 @cache
 def simple() -> JointPlan:
-    """Five estimates on five blocks, for well concentrated estimators."""
+    """Five estimates on nine blocks, for well concentrated estimators: a look that sees them all
+    on one side errs with 3e-9 (on five, which would do for the promise, with 7e-5).
+    """
     part = SearchPart(
         name="simple",
         protocol="simple",
@@ -68,14 +70,14 @@ def simple() -> JointPlan:
         grid=8,
         tail_low=1e-6,
         tail_high=1e-6,
-        twice_target=5,
+        twice_target=9,
         failure_low=0.049,
         failure_high=0.049,
         look_price=0.2593518898817417,
         floor=3.333333333333332e-09,
         looks=15,
     )
-    return joint(part, blocks=5, order=2.2377558994213755, confidence=0.95)
+    return joint(part, blocks=9, order=2.2377558994213755, confidence=0.95)
 
 
 @cache
@@ -171,7 +173,9 @@ def split() -> SplitPlan:
 
 @cache
 def gates() -> JointPlan:
-    """Twenty guesses on one side, three refusals, on six blocks."""
+    """Twenty guesses on one side, three refusals, on eight blocks: a look that sees them all on one
+    side errs with 2e-9 (on six, which would do for the promise, with 4e-5).
+    """
     part = VerdictPart(
         name="gate",
         protocol="verify",
@@ -180,7 +184,7 @@ def gates() -> JointPlan:
         sides=1,
         tail_low=1e-06,
         tail_high=0.999999,
-        twice_target=6,
+        twice_target=8,
         failure_low=0.02460201438020162,
         failure_high=0.025397985619798346,
         no_price=0.5960425843499957,
@@ -189,7 +193,7 @@ def gates() -> JointPlan:
         false_no=1.2698992809899173e-09,
         looks=20,
     )
-    plan = JointPlan(6, 2.2008745178532774, 2.7854312515521946, 0.95, (part,))
+    plan = JointPlan(8, 2.2008745178532774, 2.7854312515521946, 0.95, (part,))
     assert plan.verify()
     return plan
 

@@ -65,7 +65,7 @@ class Still:
         self.evaluations += 1
         return self._values(self._blocks)
 
-    def sums(self, function: Any, /, where: Any = None) -> NDArray[np.int64]:
+    def sums(self, function: Any, /, where: Any = None, bounds: Any = None) -> NDArray[np.int64]:
         self.evaluations += 1
         return np.full(self._blocks, 2**15, np.int64)
 
@@ -87,7 +87,7 @@ class Broken(Still):
     def values(self, estimator: Any, /) -> NDArray[np.float64]:
         raise self._error
 
-    def sums(self, function: Any, /, where: Any = None) -> NDArray[np.int64]:
+    def sums(self, function: Any, /, where: Any = None, bounds: Any = None) -> NDArray[np.int64]:
         raise self._error
 
     def part(self, start: int, stop: int, /) -> Still:

@@ -50,9 +50,22 @@ def test_a_row_without_a_target_is_a_miss(tmp_path: Path) -> None:
 def test_a_score_has_no_bar_where_units_have_several_rows(tmp_path: Path) -> None:
     data = frame(11)
     right = data.y.to_numpy().copy()
-    with hf.Holdout.create(tmp_path / "a", data, plan(), unit="id", target="y") as holdout:
+    data["row"] = np.arange(len(data))
+    named: dict[str, Any] = {"unit": "id", "ids": "row", "target": "y"}
+    with hf.Holdout.create(tmp_path / "a", data, plan(), **named) as holdout:
         answer = holdout.score(right, grid=GRID)
     assert (answer.low, answer.high) == (None, None)
+
+
+def test_how_many_rows_units_have_is_not_found_by_trying(tmp_path: Path) -> None:
+    """Predictions by place would be refused with any number of them but one."""
+    data, told = frame(22), set[str]()
+    with hf.Holdout.create(tmp_path / "a", data, plan(), unit="id", target="y") as holdout:
+        for number in (1, len(data) - 1, len(data), len(data) + 1):
+            with pytest.raises(hf.InvalidInput, match="keyed by ids") as refused:
+                holdout.score(np.zeros(number), grid=GRID)
+            told.add(str(refused.value))
+    assert len(told) == 1
 
 
 def test_a_term_that_looks_at_other_rows_has_no_mean(tmp_path: Path) -> None:
@@ -61,9 +74,9 @@ def test_a_term_that_looks_at_other_rows_has_no_mean(tmp_path: Path) -> None:
 
     with hf.Holdout.create(tmp_path / "a", frame(12), plan()) as holdout:
         with pytest.raises(hf.InvalidInput, match="row"):
-            holdout.mean(first)
+            holdout.mean(first, range=(0, 1))
         assert holdout.status().answers == 0
-        assert "row" in holdout.mean(lambda block: block.x < 0.7).promise
+        assert "row" in holdout.mean(lambda block: block.x < 0.7, range=(0, 1)).promise
 
 
 def test_a_claimed_shape_is_named_or_refused(tmp_path: Path) -> None:
@@ -87,12 +100,15 @@ def test_other_limits_are_another_question(tmp_path: Path) -> None:
     folder = tmp_path / "a"
     hf.Holdout.create(folder, frame(15), plan()).close()
     with hf.Holdout.open(folder, limits=hf.Limits(block_seconds=1e-6)) as hasty:
-        failed = hasty.ask(_mean, grid=GRID)
-    with hf.Holdout.open(folder) as patient:
-        answer = patient.ask(_mean, grid=GRID)
-    assert failed.value == 0.0
-    assert not answer.cached
-    assert 0.4 <= answer.value <= 0.6
+        before = hasty.receipt
+        with pytest.raises(hf.InvalidInput, match="took too long"):  # on public blocks already
+            hasty.ask(_mean, grid=GRID)
+        assert hasty.receipt == before
+    for seconds in (100, 101):
+        with hf.Holdout.open(folder, limits=hf.Limits(block_seconds=seconds)) as patient:
+            answer = patient.ask(_mean, grid=GRID)
+            assert not answer.cached
+            assert 0.4 <= answer.value <= 0.6
 
 
 def _mean(block: Any) -> float:

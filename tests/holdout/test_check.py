@@ -19,6 +19,7 @@ import holdfast as hf
 from holdfast.errors import Damaged, HoldfastError, InvalidInput
 from holdfast.holdout import Holdout, check_holdout
 from holdfast.planning.exact import exact_weights
+from holdfast.protocols.promises import search_promise
 from tests.holdout import plans
 from tests.holdout.forging import LEDGER, Entry, failed, forge, found
 from tests.holdout.tables import broken, sealed, sources
@@ -112,7 +113,7 @@ def half_a_search(entries: list[Entry]) -> None:
 def a_no_at_the_price_of_a_yes(entries: list[Entry]) -> None:
     yes = found(entries, "recorded", "verify", "verify", 0).body
     no = found(entries, "recorded", "verify", "verify", 1).body
-    assert (yes["answer"]["verdict"], no["answer"]["verdict"]) == ("yes", "no")
+    assert (yes["answer"]["refused"], no["answer"]["refused"]) == (False, True)
     no["charges"] = copy.deepcopy(yes["charges"])
 
 
@@ -209,7 +210,7 @@ def a_tally_that_goes_back(entries: list[Entry]) -> None:
     """A refusal given back that its verdict does not give back."""
     yes = found(entries, "recorded", "exact-verify", nth=0).body
     no = found(entries, "recorded", "exact-verify", nth=1).body
-    assert (yes["answer"]["verdict"], no["answer"]["verdict"]) == ("yes", "no")
+    assert (yes["answer"]["refused"], no["answer"]["refused"]) == (False, True)
     no["tally"]["refused"] = yes["tally"]["refused"]
 
 
@@ -400,9 +401,14 @@ def test_a_seeded_holdout_that_says_it_is_certified(tmp_path: Path, forgotten: N
 
 
 def change_an_answer(entries: list[Entry]) -> None:
-    """Another point of its grid: nothing in the row tells."""
+    """Another point of its grid, and its words: nothing in the row tells."""
     answer = found(entries, "recorded", "estimate").body["answer"]
-    answer["value"] = POINTS.point(POINTS.index(answer["value"]) - 1)
+    index = POINTS.index(answer["value"]) - 1
+    tails, units = (answer["tail_low"], answer["tail_high"]), answer["block_units"]
+    answer["value"] = POINTS.point(index)
+    _, rounded, step = answer["promise"].partition("; rounded up")
+    said = search_promise(*tails, units, POINTS.cell(index), has_bar=False)
+    answer["promise"] = said + rounded + step
 
 
 def test_a_changed_answer_is_found_by_the_receipt(folder: Path) -> None:
@@ -478,8 +484,8 @@ def test_a_receipt_of_another_holdout_is_refused(folder: Path, tmp_path: Path) -
 def test_bytes_changed_in_the_ledger_are_found(folder: Path) -> None:
     file = folder / LEDGER
     data = file.read_bytes()
-    at = data.index(b'"verdict":"no"')
-    file.write_bytes(data[:at] + b'"verdict":"NO"' + data[at + 14 :])
+    at = data.index(b'"refused":true')
+    file.write_bytes(data[:at] + b'"refused":TRUE' + data[at + 14 :])
     assert set(failed(check_holdout(folder))) == {"chain"}
 
 

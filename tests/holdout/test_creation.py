@@ -99,7 +99,7 @@ def test_progress_goes_from_stage_to_stage(tmp_path: Path) -> None:
 
 def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
     with sources(), sealed(tmp_path / "a", plans.mixed(), units=2, open_fraction=0.01) as holdout:
-        holdout.ask("avg(x)", grid=POINTS)
+        holdout.ask("avg(x > 5)", grid=POINTS)
         assert stat.S_IMODE(holdout.path.stat().st_mode) == 0o700
         for path in holdout.path.rglob("*"):
             expected = 0o700 if path.is_dir() else 0o600
@@ -194,7 +194,7 @@ def test_the_plan_may_be_a_function_of_the_units(tmp_path: Path) -> None:
 
 
 def test_too_few_units_are_refused_with_a_remedy(tmp_path: Path) -> None:
-    with pytest.raises(Infeasible, match="fewer questions or a wider tail, or bring more data"):
+    with pytest.raises(Infeasible, match="fewer questions or a smaller tail, or bring more data"):
         Holdout.create(tmp_path / "a", table(plans.exact().blocks - 1), plans.exact())
     assert left_behind(tmp_path) == []
 
@@ -214,7 +214,8 @@ def test_a_plan_that_does_not_prove_itself_is_refused(tmp_path: Path) -> None:
 def test_a_planned_split_is_split(tmp_path: Path) -> None:
     made = hf.plan(queries=2, grid=8, tail=0.25)
     assert made.method == "split"
-    with Holdout.create(tmp_path / "a", table(made.blocks), made) as holdout, sources():
+    rows = table(made.recommended_blocks)
+    with Holdout.create(tmp_path / "a", rows, made) as holdout, sources():
         assert holdout.charter.sets[0].protocols == ("split",)
         holdout.ask("avg(x)", grid=POINTS)  # the grid of a search is no matter here
         assert holdout.ask("avg(x)").cached

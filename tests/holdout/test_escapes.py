@@ -78,7 +78,7 @@ HOSTILE_SQL = [
     "exp(1e308 * avg(x))",
     "sum(x) * 1e308",
     "avg(x) + 1e308 * 10",
-    "count(*) * 9223372036854775807",
+    "count(x) * 9223372036854775807",
     "min(case when name = 'SECRET-4711' then 0.0 / 0 else 1 end)",
     "stddev(x)",
     "corr(x, x)",
@@ -203,15 +203,17 @@ def test_hostile_python_looks_the_same(
     assert capfd.readouterr() == ("", "")
 
 
-def always_fails(frame: Any) -> float:
-    raise ValueError(frame.name.iloc[0] if len(frame) else "")
+def fails_on_sealed_rows(frame: Any) -> float:
+    if set(frame.name.dropna()) <= set("abcde"):  # as those that are made up
+        return 5.0
+    raise ValueError(frame.name.iloc[0])
 
 
 def test_failures_are_the_lowest_point_and_are_charged(tmp_path: Path) -> None:
     made = Holdout.create(tmp_path / "a", data(True, 7), plans.exact(), limits=Limits(workers=1))
     with made as holdout:
         grid = hf.grid(3, 10, points=8)
-        for ask in ("ln(avg(x) - 1e9)", always_fails):
+        for ask in ("ln(avg(x) - 1e9)", fails_on_sealed_rows):
             before = holdout.status().sets[0].parts[0].questions_left
             answer = holdout.ask(ask, grid=grid)
             assert (answer.value, answer.at_grid_end) == (3, True)

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.errors import InvalidInput
 from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.left import can_be_asked
 from holdfast.planning.exact import exact_verdicts
 from tests.holdout.tables import table
 
@@ -57,4 +58,6 @@ def test_equalities_are_not_asked_of_gates(tmp_path: Path) -> None:
     with holdout:
         assert holdout.price("verify", "avg(y)", guess=0.5).part == "exact-verify"
         assert holdout.verify("avg(y)", 0.5).tail_high == 0.4
-        assert holdout.verify("avg(y)", -1.0, claim="at least", by="gate").verdict == "yes"
+        with pytest.raises(InvalidInput, match="gates of scores"):
+            holdout.verify("avg(y)", -1.0, claim="at least", by="gate")
+        assert can_be_asked(holdout.charter)["verbs"]["verify"] == ["exact-verify"]

@@ -175,7 +175,7 @@ def test_entries_ranks_and_improvements(played: tuple[Holdout, pd.DataFrame]) ->
     before = holdout.status().sets[0].spent
     same = bob.enter(flipped(frame, 0.15, seed=2), name="noise", improve=True, margin=0.02)
     assert isinstance(same.result, Verdict)
-    assert (same.result.verdict, same.improved) == ("yes", False)
+    assert (same.result.refused, same.to_dict()["verdict"], same.improved) == (False, "pass", False)
     assert holdout.status().sets[0].spent - before == pytest.approx(same.result.price)
     assert same.result.price < good.result.price / 5
     assert same.bound is not None
@@ -253,7 +253,7 @@ def test_a_gate_passes_fails_and_says_what_that_means(
     assert passed.certifies.startswith("NOT certified (the holdout is seeded): ")
     told = rounded_down(passed.low)
     assert float(told) <= passed.low
-    assert passed.certifies.endswith(f"the accuracy on fresh data is at least {told}")
+    assert f"the accuracy on fresh data is at least {told}, for this rule" in passed.certifies
     failed = holdout.gate(path, at_least=0.96)
     assert (failed.passed, failed.exhausted, failed.low) == (False, False, 0.0)
     assert failed.high is not None
@@ -277,14 +277,14 @@ def test_gates_until_nothing_is_left(tmp_path: Path, still: None) -> None:
     holdout, frame = sealed(tmp_path / "h", gates())
     with holdout:
         for number in range(3):
-            told = holdout.gate(keyed(frame, [number] * 6), at_least=0.99)
+            told = holdout.gate(keyed(frame, [number] * len(frame)), at_least=0.99)
             assert (told.passed, told.exhausted) == (False, False)
-        told = holdout.gate(keyed(frame, [9] * 6), at_least=0.5)
+        told = holdout.gate(keyed(frame, [9] * len(frame)), at_least=0.5)
         assert told.exhausted
         assert not told.passed
         assert "nothing is said" in told.certifies
         with pytest.raises(InvalidInput, match="the name of a part"):
-            holdout.gate(keyed(frame, [9] * 6), at_least=0.5, by="mean")
+            holdout.gate(keyed(frame, [9] * len(frame)), at_least=0.5, by="mean")
 
 
 def test_a_plan_without_guesses_has_no_gate(tmp_path: Path, still: None) -> None:
@@ -302,7 +302,7 @@ def test_refusals_that_are_used_up_leave_the_score(tmp_path: Path, still: None) 
         holdout.enter(keyed(frame, frame.y), name="a")  # one half, in this test
         for number in range(5):
             told = holdout.gate(keyed(frame, [number] * 16), at_least=0.999)
-            assert told.verdict.verdict == "no"
+            assert (told.word, told.verdict.refused) == ("fail", True)
         with pytest.raises(Exhausted, match="without the check"):
             holdout.enter(keyed(frame, [7] * 16), name="b", improve=True)
         assert holdout.enter(keyed(frame, [7] * 16), name="b").improved is None

@@ -158,9 +158,9 @@ def test_nothing_is_evaluated_before_it_is_charged(kind: str, holdout: Holdout) 
             seen.append(rows(holdout)[1:])
             return super().values(estimator)
 
-        def sums(self, function: Any, /, where: Any = None) -> Any:
+        def sums(self, function: Any, /, where: Any = None, bounds: Any = None) -> Any:
             seen.append(rows(holdout)[1:])
-            return super().sums(function, where)
+            return super().sums(function, where, bounds)
 
         def part(self, start: int, stop: int, /) -> Still:
             return Watched(stop - start)
@@ -239,7 +239,7 @@ def test_spellings_of_one_question(mixed: Holdout, still: None, one: Any, other:
         ("avg(c)", {}),
         ("avg(x)", {"where": "g = 'b'"}),
         ("avg(x)", {"grid": hf.grid(0, 2, points=8)}),
-        ("avg(x)", {"shape": hf.planning.shapes.BoundedMean(0, 1)}),
+        ("avg(x)", {"shape": hf.planning.shapes.KnownSd(1)}),
     ],
 )
 def test_another_question_is_charged(
@@ -390,7 +390,7 @@ def test_refusals_run_out_and_exhausted_is_free(tmp_path: Path, still: None) -> 
         for by in ("verify", "exact-verify"):
             for number in range(3):
                 refused = holdout.verify(f"avg(x) + {number}", 9, by=by)
-                assert (refused.verdict, refused.refusals_left) == ("no", 2 - number)
+                assert (refused.verdict, refused.refusals_left) == ("not compatible", 2 - number)
         for number in range(3):
             assert holdout.correct(f"avg(x) + {number}", 9, grid=POINTS, by="exact-correct").value
         before, said = holdout.receipt, spent(holdout)
@@ -413,7 +413,7 @@ def test_a_yes_gives_its_refusal_back(tmp_path: Path, still: None) -> None:
     with sealed(tmp_path / "a", [plans.mixed(), plans.verdicts()]) as holdout:
         for by in ("verify", "exact-verify"):
             for number in range(5):
-                assert holdout.verify(f"avg(x) + {number}", 0.5, by=by).verdict == "yes"
+                assert holdout.verify(f"avg(x) + {number}", 0.5, by=by).verdict == "compatible"
         main, own = holdout.status().sets
         assert {part.name: part.refusals_left for part in main.parts}["verify"] == 3
         assert (own.spent, own.parts[0].questions_left) == (0, 15)
@@ -489,7 +489,7 @@ def test_a_python_estimator_names_what_it_assumes(tmp_path: Path, still: None) -
             lambda arrays: arrays["x"].mean(axis=1), grid=POINTS, columns=["x"], vectorised=True
         )
         assert "assuming that a vectorised estimator treats each block by itself" in many.promise
-        term = holdout.mean(lambda frame: frame.y > 0, columns=["y"])
+        term = holdout.mean(lambda frame: frame.y > 0, columns=["y"], range=(0, 1))
         assert "assuming that a Python estimator keeps nothing" in term.promise
         assert "assuming" not in holdout.ask("avg(x)", grid=POINTS).promise
 

@@ -70,6 +70,12 @@ KINDS: dict[str, tuple[Made, Ask]] = {
     "mean on a grid": (blocks_of(plans.medians), lambda h: h.mean("y = 1", grid=POINTS)),
     "filtered mean": (blocks_of(plans.medians), lambda h: h.mean("y = 1", where="x > 0")),
     "direct mean": (blocks_of(plans.direct), lambda h: h.mean("y = 1")),
+    "direct mean in a range": (blocks_of(plans.direct), lambda h: h.mean("x", range=(-3, 7))),
+    "median mean in a range": (blocks_of(plans.medians), lambda h: h.mean("x", range=(-3, 7))),
+    "filtered mean in a range": (
+        blocks_of(plans.medians),
+        lambda h: h.mean("x", where="x > 0", range=(-3, 7)),
+    ),
     "simple": (blocks_of(plans.simple), lambda h: h.ask("avg(x)", grid=POINTS)),
     "amplified": (blocks_of(plans.amplified), lambda h: h.ask("avg(x)", grid=POINTS)),
     "weights": (weighing, lambda h: h.ask("avg(y)", grid=POINTS)),
@@ -115,14 +121,17 @@ def lies(kind: str, step: dict[str, Any]) -> dict[str, list[Any]]:
         "tail_low": [0.4, -1.0],
         "tail_high": [0.4, True],
         "certified": [False, 1],
+        "block_units": [step["block_units"] + 1, True],
         "promise": [""] if kind == "near" else ["", "certain truth"],
         "budget_left": [-1.0, 1e9, float("nan")],
+        "reading": ["rule-on-fresh-rows", "other", True],
     }
     if kind != "near" and "assuming" not in step["promise"]:
         found["promise"].append(step["promise"] + "; certainly")
     if step["type"] == "verdict":
         found["refusals_left"] = [-1, 100] if kind == "near" else [-1, 100, None]
-        found |= {"guess": [step["guess"] + 1, True], "verdict": ["perhaps", "exhausted"]}
+        found |= {"guess": [step["guess"] + 1, True], "refused": [None, "perhaps"]}
+        found |= {"claim": ["at most"], "tolerance": [0.5 if step["tolerance"] is None else None]}
         return found
     found |= {"method": ["other"], "at_grid_end": [not step["at_grid_end"], 2]}
     for end in ("low", "high"):
@@ -168,7 +177,7 @@ def test_an_answer_of_another_kind(told: tuple[str, Holdout, Row]) -> None:
     body["question"]["verb"] = others.get(body["question"]["verb"], "ask")
     with pytest.raises(Wrong, match="type"):
         says(holdout, row, body)
-    if body["answer"]["type"] == "answer" and kind != "direct mean":
+    if body["answer"]["type"] == "answer" and not kind.startswith("direct mean"):
         body["question"] |= {"verb": "mean" if kind in (*TALLIED, "weights") else "interval"}
         if kind != "interval":
             with pytest.raises(Wrong, match="protocol"):
@@ -185,6 +194,34 @@ def test_the_key_of_words(told: tuple[str, Holdout, Row]) -> None:
     for key in (None, "ab" * 32):
         with pytest.raises(Wrong, match="key of another"):
             check_key(dataclasses.replace(row, question=key))
+
+
+@pytest.mark.parametrize("told", [each for each in KINDS if "range" in each], indirect=True)
+def test_a_range_is_that_of_the_question(told: tuple[str, Holdout, Row]) -> None:
+    _, holdout, row = told
+    for question in ({"range": [-3.0, 8.0]}, {"range": [0.0, 1.0]}, {"range": None}):
+        body = copy.deepcopy(row.body)
+        body["question"] |= question
+        if question["range"] is None:  # as if nothing could leave [0, 1]
+            del body["question"]["range"]
+        with pytest.raises(Wrong, match=f"row {row.number} says what its question cannot"):
+            says(holdout, row, body)
+    body = copy.deepcopy(row.body)
+    body["question"].pop("range")
+    body["question"]["estimator"]["text"] = "x > 3"
+    body["answer"]["promise"] = body["answer"]["promise"].replace(" of the term cut to [-3, 7]", "")
+    with pytest.raises(Wrong, match=f"row {row.number} says what its question cannot"):
+        says(holdout, row, body)
+
+
+def test_a_term_whose_text_is_too_long_to_be_read_again(tmp_path: Path) -> None:
+    """Its one text has the brackets that a question may leave out."""
+    with sealed(tmp_path / "a", plans.direct()) as holdout, sources():
+        holdout.mean(" OR ".join([f"g='{'a' * 54}'"] * 160))
+        (row,) = holdout.transcript()
+        with pytest.raises(hf.InvalidInput):
+            holdout.price("mean", row["question"]["estimator"]["text"])
+        assert failed(check_holdout(holdout.path)) == {}
 
 
 def test_a_correction_belongs_to_a_refusal(tmp_path: Path) -> None:
@@ -209,12 +246,42 @@ def test_assumptions_may_follow_the_promise(tmp_path: Path) -> None:
     says(holdout, row, body)
 
 
+def test_what_an_answer_must_say_of_its_grid_and_its_filter(tmp_path: Path) -> None:
+    with sealed(tmp_path / "a", plans.mixed()) as holdout, sources():
+        holdout.ask("avg(x)", grid=POINTS, where="x > 0")
+        holdout.ask("avg(x)", grid=POINTS)
+        filtered, plain = holdout.door.ledger.rows()[-3::2]
+    seen, empty = "; 3 of the 20 open blocks are such", "; a block without such rows counts as "
+
+    def told(row: Row, promise: str) -> None:
+        body = copy.deepcopy(row.body)
+        body["answer"]["promise"] = promise
+        says(holdout, row, body)
+
+    said = {row.number: row.body["answer"]["promise"] for row in (filtered, plain)}
+    assert f"{empty}the lowest point, 0" in said[filtered.number]
+    assert "; rounded up to a grid with step " in said[plain.number]
+    told(filtered, said[filtered.number] + seen)  # what the open part says may follow
+    told(filtered, said[filtered.number] + seen + "; assuming that it rains")
+    for row, promise in (
+        (filtered, said[filtered.number].partition(empty)[0]),
+        (filtered, said[filtered.number].replace("point, 0", "point, 1")),
+        (filtered, said[filtered.number] + "; none of the open blocks is such"),
+        (filtered, seen.join(said[filtered.number].split("; rounded", 1)) + "; rounded"),
+        (plain, said[plain.number].partition("; rounded")[0]),
+        (plain, said[plain.number] + seen),
+        (plain, said[plain.number] + f"{empty}the lowest point, 0"),
+    ):
+        with pytest.raises(Wrong, match="promise"):
+            told(row, promise)
+
+
 def test_bars_of_every_point(tmp_path: Path) -> None:
     """Wherever the blocks lie, also beyond the grid, what was told is what may be told."""
-    with sealed(tmp_path / "a", plans.mixed()) as holdout:
+    with sealed(tmp_path / "a", plans.mixed(), ranges={"x": (-4, 1)}) as holdout:
         for number, middle in enumerate((-5.0, 0.0, 0.3, 1.0, 5.0)):
             with sources(partial(Still, values=partial(np.full, fill_value=middle))):
-                shape = BoundedMean(0, 1) if number % 2 else SHAPE
+                shape = BoundedMean(-4, 5) if number % 2 else SHAPE
                 holdout.ask(f"avg(x) + {number}", grid=POINTS, shape=shape)
                 if number < 2:
                     holdout.interval(f"avg(x) + {number}", grid=hf.grid(0, 1, points=4))
@@ -261,7 +328,6 @@ def test_looks_of_weights_that_were_given_back(
     with weighing(tmp_path / "a") as holdout:
         holdout.ask("avg(y)", grid=POINTS)
     assert failed(check_holdout(holdout.path)) == {}
-    monkeypatch.setenv("HOLDFAST_STATE", str(tmp_path / "state"))
 
     def give_back(entries: list[Entry]) -> None:
         body = entries[-1].body
@@ -273,6 +339,7 @@ def test_looks_of_weights_that_were_given_back(
 
     with Holdout.open(holdout.path) as opened:
         rows = opened.door.ledger.rows()
+    monkeypatch.setenv("HOLDFAST_STATE", str(tmp_path / "state"))  # nobody remembers a receipt
     for edit in (give_back, show_less):
         forge(holdout.path, edit)
         assert "prices" in failed(check_holdout(holdout.path))

@@ -16,6 +16,7 @@ from holdfast.holdout import Holdout
 from holdfast.holdout.grants import Asker
 from holdfast.holdout.scorers import Scorers, read_scorers
 from holdfast.holdout.scoring import Scoring
+from holdfast.planning.exact import exact_verdicts
 from tests.holdout.plans import board, estimates, gates, mixed
 from tests.holdout.tables import sealed
 
@@ -62,30 +63,37 @@ def test_a_metric_that_raises_does_not_pass(tmp_path: Path) -> None:
     source = "def cost(target, predicted):\n    raise ValueError\n"
     source += "METRICS = {'cost': {'function': cost, 'greater_is_better': False, 'grid': '0:9:1'}}"
     (tmp_path / "metrics.py").write_text(source, "utf-8")
-    frame = random_labels(gates().blocks, 3)
+    plan = exact_verdicts(20, 3, 0.1, 0.9, sides=1)
+    frame = random_labels(plan.blocks, 3)
     zeros = frame.assign(prediction=0)[["row", "prediction"]]
-    with labels(tmp_path / "h", gates(), frame) as holdout:
+    with labels(tmp_path / "h", plan, frame) as holdout:
         holdout.scorers = read_scorers(tmp_path / "metrics.py")
-        assert not holdout.gate(zeros, metric="cost", at_most=1).passed
+        before = holdout.receipt
+        with pytest.raises(InvalidInput, match=r"ValueError.*Nothing was charged"):
+            holdout.gate(zeros, metric="cost", at_most=1)
+        assert holdout.receipt == before
         assert isinstance(holdout.scorers, Scorers)
 
 
 class Fragile:
-    """A model that fails."""
+    """A model that fails on the sealed rows, and on no made-up one."""
 
     classes_ = np.array([0, 1])
 
     def predict(self, frame: Any) -> Any:
-        raise ValueError
+        if (frame["x"] == 1e7).any():
+            raise ValueError
+        return np.zeros(len(frame), int)
 
 
 def test_a_model_cannot_pass_by_failing(tmp_path: Path) -> None:
-    frame = random_labels(gates().blocks, 4).assign(x=1.0)
+    frame = random_labels(gates().blocks, 4).assign(x=1e7)
     with labels(tmp_path / "h", gates(), frame) as holdout:
-        before = holdout.receipt
-        with pytest.raises(InvalidInput, match="at_least"):
-            holdout.gate(Fragile(), metric="error_rate", at_most=0.1)
-        assert holdout.receipt == before
+        for metric in ("error_rate", "accuracy"):
+            limit: Any = {"at_most": 0.1} if metric == "error_rate" else {"at_least": 0.9}
+            gate = holdout.gate(Fragile(), metric=metric, **limit)
+            assert not gate.passed
+            assert (gate.low, gate.high) == (0, 1)  # a failure hides what it would have been
 
 
 def test_predictions_that_are_missing_have_no_sure_bar(tmp_path: Path) -> None:
@@ -107,9 +115,9 @@ def test_a_quota_is_a_share_of_the_refusals_too(tmp_path: Path) -> None:
     with sealed(tmp_path / "h", mixed()) as holdout:
         part: Any = holdout.charter.sets[0].plan.part("verify")  # type: ignore[union-attr]
         ann = holdout.on_behalf(Asker("ann", 1.5 / part.refusals))
-        assert ann.verify("avg(x)", 100.0).verdict == "no"
+        assert ann.verify("avg(x)", 100.0).verdict == "not compatible"
         assert holdout.access.used("ann")["main"] == pytest.approx(1 / part.refusals)
         assert not ann.price("verify", "avg(x)", guess=200.0).affordable
         assert ann.verify("avg(x)", 200.0).verdict == "exhausted"
-        assert holdout.verify("avg(x)", 200.0).verdict == "no"  # the others have theirs
+        assert holdout.verify("avg(x)", 200.0).verdict == "not compatible"  # the others have theirs
         assert ann.correct("avg(x)", 300.0, grid=grid(0, 7, step=1)).verdict.verdict == "exhausted"

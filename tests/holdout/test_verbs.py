@@ -1,13 +1,14 @@
 """Every verb and every protocol end to end: real blocks, real engines, real coins.
 
 Exact protocols are compared with their definition on the blocks that were sealed. Where coins are
-flipped, `c` is 5 in every row: a look then errs with less than 1e-7.
+flipped, `c` is 5 in every row: a look then errs with at most 1e-7.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import holdfast as hf
 from holdfast.engines.source import Limits
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.left import can_be_asked
 from holdfast.planning.exact import exact_weights
 from holdfast.planning.shapes import BoundedMean, KnownSd
 from tests.holdout import plans
@@ -59,7 +61,7 @@ def test_an_estimate(everything: Holdout) -> None:
     assert (answer.tail, answer.confidence) == (0.02, 0.15)
     assert answer.certified
     assert not answer.cached
-    end = everything.ask("avg(c) + 10", grid=POINTS)
+    end = everything.ask("avg(c) + 10", grid=POINTS, anyway=True)
     assert (end.value, end.at_grid_end) == (7, True)
     assert "at the end of its grid" in end.described()["answer"]
 
@@ -72,11 +74,11 @@ def test_an_interval(everything: Holdout) -> None:
 def test_verdicts(everything: Holdout) -> None:
     right = everything.verify("avg(c)", 5)
     wrong = everything.verify("avg(c)", 6)
-    assert (right.verdict, wrong.verdict) == ("yes", "no")
+    assert (right.verdict, wrong.verdict) == ("compatible", "not compatible")
     assert (right.refusals_left, wrong.refusals_left) == (3, 2)
-    assert everything.verify("avg(c)", 4, claim="at least").verdict == "yes"
-    assert everything.verify("avg(c)", 6, claim="at most").verdict == "yes"
-    assert everything.verify("avg(c)", 6, claim="at least").verdict == "no"
+    assert everything.verify("avg(c)", 4, claim="at least").verdict == "compatible"
+    assert everything.verify("avg(c)", 6, claim="at most").verdict == "compatible"
+    assert everything.verify("avg(c)", 6, claim="at least").verdict == "not compatible"
     with pytest.raises(InvalidInput, match="tolerance"):
         everything.verify("avg(c)", 5, tolerance=1)
     with pytest.raises(InvalidInput, match="claim"):
@@ -87,7 +89,7 @@ def test_a_correction_by_looks(everything: Holdout) -> None:
     kept = everything.correct("avg(c) + 1", 6, grid=POINTS)
     assert (kept.value, kept.correction) == (6, None)
     put_right = everything.correct("avg(c) + 1", 0, grid=POINTS)
-    assert (put_right.verdict.verdict, put_right.value) == ("no", 6)
+    assert (put_right.verdict.verdict, put_right.value) == ("not compatible", 6)
 
 
 # Exactly, each on its own blocks.
@@ -104,16 +106,16 @@ def test_exact_verdicts(everything: Holdout) -> None:
     blocks, plan = np.sort(values(everything, "exact-verify")), plans.verdicts()
     edge = float(blocks[plan.least - 1])
     just, below = edge, math.nextafter(edge, -math.inf)
-    assert everything.verify("avg(x)", just, by="exact-verify").verdict == "yes"
+    assert everything.verify("avg(x)", just, by="exact-verify").verdict == "compatible"
     refused = everything.verify("avg(x)", below, by="exact-verify")
-    assert (refused.verdict, refused.refusals_left) == ("no", 2)
+    assert (refused.verdict, refused.refusals_left) == ("not compatible", 2)
     one = everything.verify("avg(x)", below, claim="at least", by="exact-verify")
-    assert one.verdict == "yes"
+    assert one.verdict == "compatible"
 
 
 def test_an_exact_correction(everything: Holdout) -> None:
     fine = hf.grid(3, 7, points=8)
-    corrected = everything.correct("avg(x)", 100, grid=fine, by="exact-correct")
+    corrected = everything.correct("avg(x)", 18, grid=fine, by="exact-correct")
     ranked = np.sort(values(everything, "exact-correct"))[plans.corrections().rank - 1]
     assert corrected.value == fine.project(ranked)
     middle = float(np.median(values(everything, "exact-correct")))
@@ -180,10 +182,13 @@ def test_means_by_medians(tmp_path: Path) -> None:
         where = holdout.mean("y = 1", where="g = 'a'")
         assert (where.low, where.high) == (None, None)
         assert 0.05 < where.value < 0.55
-        python = holdout.mean(lambda frame: frame.y == 1, columns=["y"])
+        python = holdout.mean(lambda frame: frame.y == 1, columns=["y"], range=(0, 1))
         assert 0.05 < python.value < 0.55
         kept = holdout.mean(
-            lambda frame: frame.y == 1, where=lambda frame: frame.g == "a", columns=["y", "g"]
+            lambda frame: frame.y == 1,
+            where=lambda frame: frame.g == "a",
+            columns=["y", "g"],
+            range=(0, 1),
         )
         assert 0.05 < kept.value < 0.55
         with pytest.raises(InvalidInput, match="like the term itself"):
@@ -194,7 +199,8 @@ def test_means_by_medians(tmp_path: Path) -> None:
 
 
 def test_a_direct_mean(tmp_path: Path) -> None:
-    with sealed(tmp_path / "a", plans.direct(), units=4) as holdout:
+    # With a seed: each of its looks errs with 8e-6, too often for a test.
+    with sealed(tmp_path / "a", plans.direct(), units=4, seed=1) as holdout:
         answer = holdout.mean("y = 1")
         assert answer.low is not None
         assert answer.high is not None
@@ -211,11 +217,25 @@ def test_a_direct_mean(tmp_path: Path) -> None:
 # Few blocks, and blocks of sub-blocks.
 
 
-def test_simple_and_near(tmp_path: Path) -> None:
+def test_simple_has_no_verdicts(tmp_path: Path) -> None:
     with sealed(tmp_path / "a", plans.simple(), units=50) as holdout:
         assert holdout.ask("avg(c)", grid=POINTS).value == 5
-        for guess, tolerance, verdict in [(4, 1.5, "yes"), (5, 0, "yes"), (4, 0.5, "no")]:
-            assert holdout.verify("avg(c)", guess, tolerance=tolerance).verdict == verdict
+        before = holdout.receipt
+        for ask in (holdout.verify, partial(holdout.price, "verify")):
+            with pytest.raises(
+                InvalidInput, match=r"1 in 1,000,000 fresh blocks.*Nothing was charged"
+            ):
+                ask("avg(c)", guess=5, tolerance=0.5)
+        assert holdout.receipt == before
+        assert "verify" not in can_be_asked(holdout.charter)["verbs"]
+
+
+def test_near(tmp_path: Path) -> None:
+    with sealed(tmp_path / "a", plans.estimates(), units=50) as holdout:
+        for guess, tolerance in [(4, 1.5), (5, 0)]:
+            assert holdout.verify("avg(c)", guess, tolerance=tolerance).verdict == "compatible"
+        assert holdout.verify("avg(c)", 4, tolerance=0.5).verdict == "cannot tell"
+        assert "verify" in can_be_asked(holdout.charter)["verbs"]
         with pytest.raises(InvalidInput, match="claim"):
             holdout.verify("avg(c)", 5, claim="at most")
         with pytest.raises(InvalidInput, match="tolerance"):
@@ -224,12 +244,13 @@ def test_simple_and_near(tmp_path: Path) -> None:
 
 
 def test_near_takes_one_step_of_the_default_grid(tmp_path: Path) -> None:
-    with sealed(tmp_path / "a", plans.simple(), units=50, ranges={"c": (0, 7)}) as holdout:
+    with sealed(tmp_path / "a", plans.estimates(), units=50, ranges={"c": (0, 7)}) as holdout:
         verdict = holdout.verify("avg(c)", 4)  # the grid would have been 0, 1, …, 7
-        assert verdict.verdict == "yes"
-        assert "the guess + 1 with" in verdict.promise
+        assert verdict.verdict == "compatible"
+        assert (verdict.tolerance, verdict.block_units) == (1, 50)
+        assert "fresh blocks of 50 units give 5 or less" in verdict.promise
         assert holdout.verify("avg(c)", 4, tolerance=1).cached
-        assert holdout.verify("avg(c)", 3).verdict == "no"
+        assert holdout.verify("avg(c)", 3).verdict == "cannot tell"
 
 
 def test_amplified(tmp_path: Path) -> None:
@@ -295,7 +316,7 @@ def test_a_function_is_admitted_before_it_is_charged(
 ) -> None:
     tried: list[tuple[str, bool]] = []
 
-    def admit(_: object, estimator: Any, *, rows: bool = False, symmetric: bool = False) -> None:
+    def admit(_: object, estimator: Any, *, rows: bool = False, **more: Any) -> None:
         tried.append((estimator.name.rpartition(".")[2], rows))
         if len(tried) > 1:
             raise InvalidInput("estimator", estimator.name, "admitted")
@@ -317,11 +338,11 @@ def test_a_function_is_admitted_before_it_is_charged(
         with pytest.raises(InvalidInput, match="admitted"):
             holdout.verify(first, 3)
         with pytest.raises(InvalidInput, match="admitted"):
-            holdout.mean(first, where=second)
+            holdout.mean(first, where=second, range=(0, 1))
         assert tried == [("first", False)] * 4 + [("first", True)]
         tried.clear()
         with pytest.raises(AttributeError):
-            holdout.mean(first, where=second)
+            holdout.mean(first, where=second, range=(0, 1))
         assert holdout.receipt == before
 
 
@@ -384,11 +405,12 @@ def test_a_score_needs_a_target(everything: Holdout, tmp_path: Path) -> None:
 
 
 def test_grids_come_from_what_is_known(everything: Holdout, tmp_path: Path) -> None:
-    asked = everything.ask("avg(x)", by="exact")  # x is declared to lie between −10 and 20
+    asked = everything.ask("avg(x)", by="exact")  # x is declared to lie between −10 and 20 …
     row = everything.door.ledger.rows()[-1]
     grid = hf.Grid.from_json(row.body["question"]["grid"])
-    assert (grid.low, grid.high, grid.size) == (-10, 20, 8)
-    assert asked.value in grid.points(np.arange(8))
+    assert -10 < grid.low < 4  # … and lies about 5 in the open part
+    assert 6 < grid.high < 20
+    assert asked.value in grid.points(np.arange(grid.size))
     with sealed(tmp_path / "a", plans.mixed(), units=2) as holdout:
         before = holdout.receipt
         with pytest.raises(InvalidInput, match="declare ranges"):
@@ -415,7 +437,7 @@ def test_a_bounded_mean_has_its_bar_unasked(everything: Holdout) -> None:
     fine = hf.grid(0, 1, points=8)
     # The mean of a truth value over all units, none of which can be missing.
     answer = everything.ask("avg(case when x > 5 then 1 else 0 end)", grid=fine, by="split")
-    named = everything.ask("avg(x)", grid=POINTS, by="estimate", shape=BoundedMean(0, 10))
+    named = everything.ask("avg(x)", grid=POINTS, by="estimate", shape=BoundedMean(-10, 20))
     assert answer.low is not None
     assert named.low is not None
     assert everything.ask("max(x)", grid=POINTS, by="estimate").low is None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,9 +14,11 @@ import pytest
 import holdfast as hf
 from holdfast.engines.sql import sql_estimator
 from holdfast.holdout import check_holdout
-from holdfast.holdout.worlds import Cells, read_cells, world_size
-from holdfast.planning import WeightedEstimates, exact_weights, joint_plan
+from holdfast.holdout.worlds import Cells, read_cells, world_size, written_indices
+from holdfast.mechanisms import hypothesis as mechanism
+from holdfast.planning import JointPlan, WeightedEstimates, exact_weights, joint_plan
 from holdfast.protocols import ExactWeighing
+from tests.holdout import forging
 
 GRID = hf.grid(0, 1, step=0.05)
 VALUES: dict[str, list[object]] = {"x": [i / 10 for i in range(11)], "group": ["a", "b"]}
@@ -62,6 +66,111 @@ def test_a_hypothesis_read_from_the_ledger_is_the_one_that_learnt(tmp_path: Path
             told.append(later.ask(text, grid=GRID).value)
     assert told == [answer.value for answer in expected]
     assert check_holdout(folder).passed
+
+
+def only_points_that_occur(monkeypatch: pytest.MonkeyPatch, sparse: bool) -> None:
+    """Histograms of the points that occur, as on huge grids, or of all points of the grid."""
+    monkeypatch.setattr(mechanism, "_DENSE", 0 if sparse else 2**22)
+
+
+def weights_by_looks() -> JointPlan:
+    return joint_plan(WeightedEstimates(queries=30, universe=22, tail=0.05), blocks=1000)
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("make", [lambda: exact_weights(50, 22, tail=0.2), weights_by_looks])
+def test_what_was_learnt_in_one_representation_is_confirmed_in_the_other(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    make: Callable[[], Any],
+    sparse: bool,
+) -> None:
+    """Made in the one, continued in either, checked in both; the first guess is a tie."""
+    plan, folder, other = make(), tmp_path / "one", tmp_path / "other"
+    told = []
+    for path, ways in ((folder, [sparse]), (other, [sparse, not sparse])):
+        hf.Holdout.create(
+            path, table(5), plan, universe=VALUES, block_units=1, seed=1, new_budget="a test"
+        ).close()
+        answers = []
+        for number, text in enumerate(QUESTIONS):
+            only_points_that_occur(monkeypatch, ways[number % len(ways)])
+            with hf.Holdout.open(path) as holdout:
+                answers.append(holdout.ask(text, grid=GRID).value)
+                rows = holdout.door.ledger.rows()
+        told.append((answers, [row.body["learnt"] for row in rows if "learnt" in row.body]))
+    assert told[0] == told[1]
+    assert len(told[0][1]) > 1
+    for way in (sparse, not sparse):
+        only_points_that_occur(monkeypatch, way)
+        assert check_holdout(folder).passed
+
+
+def last_lesson(entries: list[forging.Entry]) -> dict[str, Any]:
+    body = [each.body for each in entries if "learnt" in each.body][-1]
+    assert len(body["learnt"]["steps"]) >= 1
+    return body
+
+
+def another_guess(body: dict[str, Any]) -> None:
+    body["learnt"]["steps"][0][0] += 1
+
+
+def another_rate(body: dict[str, Any]) -> None:
+    body["learnt"]["steps"][0][2] *= 1 + 1e-6
+
+
+def another_answer(body: dict[str, Any]) -> None:
+    body["answer"]["value"] = GRID.point(int(GRID.ceiling(body["answer"]["value"])) - 1)
+
+
+def other_indices(body: dict[str, Any]) -> None:
+    body["learnt"]["indices"] = written_indices(np.full(22, 3))
+
+
+def fewer_indices(body: dict[str, Any]) -> None:
+    body["learnt"]["indices"] = written_indices(np.zeros(21, int))
+
+
+def no_indices(body: dict[str, Any]) -> None:
+    body["learnt"]["indices"] = "0" * 40
+
+
+def another_grid(body: dict[str, Any]) -> None:
+    body["learnt"]["size"] += 1
+
+
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        (another_guess, "a guess that weights did not make"),
+        (another_rate, "a guess that weights did not make"),
+        (another_answer, "answers what weights did not guess"),
+        (other_indices, "weights did not"),
+        (fewer_indices, "on 22 blocks"),
+        (no_indices, "not the grid indices"),
+        (another_grid, "another grid"),
+    ],
+)
+def test_lessons_that_weights_did_not_learn_are_found(
+    learnt: Path, tmp_path: Path, mistake: Callable[[dict[str, Any]], None], words: str
+) -> None:
+    folder = tmp_path / "a"
+    shutil.copytree(learnt, folder)
+    forging.forge(folder, lambda entries: mistake(last_lesson(entries)))
+    found = forging.failed(check_holdout(folder))
+    assert words in found["answers"]
+
+
+@pytest.fixture(scope="module")
+def learnt(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("learnt") / "a"
+    plan = exact_weights(50, universe=22, tail=0.2)
+    with hf.Holdout.create(folder, table(6), plan, universe=VALUES, block_units=1) as holdout:
+        for text in QUESTIONS:
+            holdout.ask(text, grid=GRID)
+    assert check_holdout(folder).passed
+    return folder
 
 
 @pytest.mark.parametrize("estimator", ["avg(z)", lambda frame: frame.z.mean()], ids=["sql", "py"])

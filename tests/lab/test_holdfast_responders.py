@@ -100,10 +100,10 @@ def test_a_mean_claims_what_its_answer_certifies(name: str) -> None:
                 math.nextafter(answer.guess - reach, -1),
                 math.nextafter(answer.guess + reach, 2),
             )
-            assert answer.verdict == "yes"
+            assert answer.refused is False
             assert got == (answer.guess, *shape.bar(ends, units, answer.tail_low, answer.tail_high))
         elif isinstance(answer, Verdict):
-            assert answer.verdict == "yes"  # the guess is the truth
+            assert answer.refused is False  # the guess is the truth
             assert got == from_verdict(answer, responder.desk.units)
         elif name == "holdfast-interval":
             units = responder.desk.units

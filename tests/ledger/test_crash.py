@@ -26,7 +26,7 @@ def campaign(tmp_path: Path, subject: str | None = None, **wanted: int) -> tuple
         command += [f"--{name}", str(value)]
     if subject is not None:
         command += ["--subject", f"tests.ledger.mutants:{subject}"]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     return run.returncode, page.read_text("utf-8"), run.stderr
 
 

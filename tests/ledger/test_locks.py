@@ -31,7 +31,7 @@ def opened():
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
     assert done.stderr == ""
     return done.stdout
@@ -74,7 +74,7 @@ def test_an_error_inside_releases_the_lock(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=other)
     thread.start()
-    thread.join(30)
+    thread.join(120)
     assert done.is_set()
 
 

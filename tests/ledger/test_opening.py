@@ -127,7 +127,7 @@ def test_without_its_library_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(opening, "find_spec", lambda name: None)
-    with pytest.raises(HoldfastError, match=r"pip install 'holdfast\[postgres\]'"):
+    with pytest.raises(HoldfastError, match=r"pip install 'psycopg\[binary\]'"):
         create_ledger(tmp_path, "postgresql://127.0.0.1/db", HOLDOUT, {})
 
 

@@ -51,6 +51,19 @@ def test_it_is_asked_opened_checked_and_reported_like_any_other(holdout: hf.Hold
     assert not (holdout.path / "ledger.sqlite").exists()
 
 
+def test_a_backup_says_that_the_ledger_is_not_in_it(
+    holdout: hf.Holdout, database: str, tmp_path: Path
+) -> None:
+    receipt = holdout.ask("avg(x)", grid=GRID).receipt
+    made = holdout.backup(tmp_path / "b.holdfast")
+    assert made.receipt == str(receipt)
+    assert sorted(made.files) == ["blocks.parquet", "ledger.json"]
+    (said,) = made.left_out
+    assert "the ledger, in postgres" in said
+    assert "pg_dump" in said
+    assert check_holdout(tmp_path / "b.holdfast", made.receipt).passed
+
+
 def test_lost_in_the_middle_of_a_draw_the_price_stays_and_a_retry_is_answered(
     holdout: hf.Holdout,
 ) -> None:

@@ -155,6 +155,17 @@ def test_a_body_that_says_the_same_in_other_words_is_refused(text: str) -> None:
         Row.from_record(tuple(record))
 
 
+@pytest.mark.parametrize("place", range(9))
+@pytest.mark.parametrize("value", [b"x", None, 0.5, "x", 7], ids=repr)
+def test_a_value_of_another_type_is_damage(place: int, value: object) -> None:
+    """As one changed byte of the file can make it: text becomes bytes, a number becomes NULL."""
+    [row] = extended([], ("created", {"a": 1}, "ab", "r"))
+    record = list(row.record())
+    record[place] = record[place].encode() if value == b"x" and place > 1 else value
+    with pytest.raises(Damaged):
+        Row.from_record(tuple(record))
+
+
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Row]]:
     path = tmp_path_factory.mktemp("sample") / "ledger.sqlite"

@@ -59,14 +59,14 @@ def test_those_who_wait_are_written_once_with_the_newest(
     def slow(path: Path, receipt: Receipt, place: int | None) -> None:
         written.append(str(receipt.number))
         entered.set()
-        assert go_on.wait(30)
+        assert go_on.wait(120)
         write(path, receipt, place)
 
     monkeypatch.setattr(witness, "_write", slow)
     shared = Witness(tmp_path)
     with ThreadPoolExecutor(6) as pool:
         futures = [pool.submit(shared.see, receipt(1))]
-        assert entered.wait(30)
+        assert entered.wait(120)
         futures += [pool.submit(shared.see, receipt(n)) for n in (2, 5, 3, 4)]
         while shared._newest["one"].number < 5:
             pass

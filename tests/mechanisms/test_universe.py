@@ -16,12 +16,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.mechanisms import universe as module
-from holdfast.mechanisms.universe import (
-    BYTES_PER_ELEMENT,
-    MEMORY_LIMIT,
-    Universe,
-    check_memory,
-)
+from holdfast.mechanisms.universe import LARGEST, Universe, check_size
 
 SHAPES = [(n, t) for n in range(1, 8) for t in range(1, 8)] + [(2, 40), (40, 2), (3, 20), (20, 3)]
 
@@ -218,22 +213,16 @@ def test_what_does_not_fit_is_refused_before_it_is_allocated() -> None:
     count = math.comb(1003, 4)
     for part in (f"{count:,}", f"{count * 32 / 1e9:,.1f} GB", "2.1 GB", "67,108,864"):
         assert part in text
-    for way_out in ("coarser points", "smaller blocks", "separate searches", "memory_limit"):
+    for way_out in ("coarser points", "smaller blocks", "separate searches"):
         assert way_out in text
     with pytest.raises(Infeasible, match="more than 1e\\+30 elements"):
         Universe.multisets(range(1000), 900)
 
 
-def test_the_limit_is_exact_and_can_be_moved() -> None:
-    most = MEMORY_LIMIT // BYTES_PER_ELEMENT
-    assert check_memory(most) == most
+def test_the_limit_is_exact() -> None:
+    assert check_size(LARGEST) == LARGEST
     with pytest.raises(Infeasible):
-        check_memory(most + 1)
-    assert Universe.multisets(range(10), 3, memory_limit=220 * 32).size == 220
-    with pytest.raises(Infeasible):
-        Universe.multisets(range(10), 3, memory_limit=220 * 32 - 1)
-    with pytest.raises(Infeasible):
-        Universe.points(range(10), memory_limit=9 * 32)
+        check_size(LARGEST + 1)
 
 
 @pytest.mark.parametrize(

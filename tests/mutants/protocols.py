@@ -226,7 +226,7 @@ class Broken(Verify):
         yes = self._looks(self.counts(values, guess, claim))
         price = self.charge(yes, sides)
         held.settle(price, yes + (yes < sides), noes=min(held.noes, int(yes < sides)))
-        return self._verdict("yes" if yes == sides else "no", guess, float(price))
+        return self._verdict(yes < sides, guess, claim, float(price))
 
     def counts(self, values: NDArray[np.float64], guess: float, claim: Claim) -> list[int]:
         return claim_counts(values, guess, claim)
@@ -238,7 +238,7 @@ class Broken(Verify):
         return yes * self._yes + (self._no if yes < sides else 0)
 
     def exhausted(self, guess: float, estimator: object) -> Verdict:
-        return self._verdict("exhausted", guess, 0.0)
+        return self._verdict(None, guess, "equals", 0.0)
 
 
 class FreeNo(Broken):
@@ -296,7 +296,7 @@ class Refunded(Broken):
 
     def exhausted(self, guess: float, estimator: object) -> Verdict:
         self.budget._account.charged -= self._no
-        return self._verdict("exhausted", guess, 0.0)
+        return self._verdict(None, guess, "equals", 0.0)
 
 
 class ExhaustedButCurious(Broken):
@@ -304,8 +304,7 @@ class ExhaustedButCurious(Broken):
 
     def exhausted(self, guess: float, estimator: object) -> Verdict:
         at_most = claim_counts(block_floats(self.source, estimator), guess, "at most")[0]
-        word = "exhausted" if at_most else "no"
-        return self._verdict(word, guess, 0.0)  # type: ignore[arg-type]
+        return self._verdict(None if at_most else True, guess, "equals", 0.0)
 
 
 class BothLooksAlways(Broken):

@@ -24,6 +24,7 @@ from holdfast.planning.exact import (
     exact_verdicts,
     exact_weights,
 )
+from holdfast.planning.kept import kept_dict, kept_plan
 
 PLANS: dict[str, ExactPlan] = {
     "verdicts": exact_verdicts(200, 3),
@@ -122,10 +123,7 @@ def test_what_is_made_is_proved(
 @pytest.mark.parametrize("name", PLANS)
 def test_a_plan_is_plain_numbers(name: str) -> None:
     plan: Any = PLANS[name]
-    data = json.loads(json.dumps(plan.to_dict()))
-    assert data.pop("protocol") == plan.protocol
-    assert data.pop("method") == "exact"
-    assert type(plan)(**data) == plan
+    assert kept_plan(json.loads(json.dumps(kept_dict(plan)))) == plan
 
 
 def test_whole_floats_are_welcome() -> None:

@@ -24,7 +24,15 @@ from holdfast.errors import HoldfastError, Infeasible, InvalidInput
 from holdfast.planning.joint import JOINT_FORMAT, JointPlan
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.parts import VerdictPart
-from holdfast.planning.requests import AmplifiedEstimates, Estimates, Guesses, Intervals, Request
+from holdfast.planning.requests import (
+    AmplifiedEstimates,
+    DirectMeans,
+    Estimates,
+    Guesses,
+    Intervals,
+    Request,
+)
+from holdfast.protocols import Budget
 from holdfast.theory.classes import total_failure
 from tests.theory.checker import largest, smallest
 from tests.theory.test_verdicts import worst_pair
@@ -373,6 +381,36 @@ def test_an_interval_keeps_its_half() -> None:
 def test_sub_blocks_cannot_promise_more(change: Change) -> None:
     plan = planned(AMPLIFIED)
     assert noticed(plan, **with_part(plan, 0, change))
+
+
+DIRECT = DirectMeans(20, 0.3)
+DIRECT_CHANGES: dict[str, Callable[[Any], Change]] = {
+    "no slope": lambda p: {"slope": 0.0},
+    "a falling slope": lambda p: {"slope": -p.slope},
+    "an infinite slope": lambda p: {"slope": math.inf},
+    "a slope that is none": lambda p: {"slope": math.nan},
+    "another slope": lambda p: {"slope": p.slope * 3},
+    "narrower bars": lambda p: {"half_width": p.half_width * 0.98},
+    "closer thresholds": lambda p: {"apart": p.apart - 1},
+    "a smaller share": lambda p: {"failure": p.failure * 0.8},
+    "a larger share": lambda p: {"failure": p.failure * 1.01},
+    "a coin that is never sure": lambda p: {"floor": 0.01},
+    "looks that cost half": lambda p: {"look_price": p.look_price / 2},
+    "twice the questions": lambda p: {"queries": 2 * p.queries},
+    "four times the looks": lambda p: {"looks": 4 * p.looks},
+}
+
+
+@pytest.mark.parametrize("change", DIRECT_CHANGES)
+def test_no_number_of_direct_means_can_be_made_better(change: str) -> None:
+    """One slope proves all bars: a plan that leaves it open, for each to find its own, is none."""
+    plan = planned(DIRECT)
+    assert plan.verify()
+    assert JointPlan.from_json(plan.to_json()) == plan
+    changed = with_part(plan, 0, DIRECT_CHANGES[change](plan.parts[0]))
+    assert noticed(plan, **changed)
+    with pytest.raises(HoldfastError):
+        Budget(replace(plan, **changed))
 
 
 @pytest.mark.parametrize("name", ["estimate", "verify", "interval"])

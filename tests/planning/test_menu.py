@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import Infeasible, InvalidInput
+from holdfast.errors import InvalidInput
 from holdfast.holdout.offers import choose_offer, offers_of
 from holdfast.holdout.sets import joint_confidence, sets_for
 from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts
@@ -19,7 +19,6 @@ from holdfast.planning.menu import MENU, Order, _share, plans_for, read_order
 from holdfast.planning.parts import DirectPart
 from holdfast.planning.requests import DirectMeans, Guesses
 from holdfast.planning.rounds import RoundsPlan
-from holdfast.planning.scores import score_plan
 from holdfast.planning.splits import SplitPlan
 
 
@@ -149,7 +148,7 @@ def test_scores_make_the_best_of_the_rows() -> None:
     assert made.blocks == 2_000
     assert made.verify()
     fewest = joint_plan(DirectMeans(20, part.half_width)).blocks
-    assert 0.99 * 2_000 <= fewest <= 2_000
+    assert 0.99 * 2_000 <= fewest <= 1.01 * 2_000
 
 
 @pytest.mark.parametrize(
@@ -159,11 +158,6 @@ def test_scores_make_the_best_of_the_rows() -> None:
 def test_scores_want_all_rows_for_themselves(text: str, units: int | None) -> None:
     with pytest.raises(InvalidInput, match="score by itself"):
         plans_for(read_order(text, None), units)
-
-
-def test_too_few_rows_for_scores() -> None:
-    with pytest.raises(Infeasible, match="too few"):
-        score_plan(1000, 50)
 
 
 @given(st.floats(0.01, 0.999), st.integers(1, 7))

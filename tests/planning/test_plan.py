@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -321,3 +322,31 @@ def test_monotone(queries: int, tail: float, confidence: float) -> None:
     assert needed(queries, 256, tail, confidence) > base
     assert needed(queries, 16, tail * 1.5, confidence) >= base / slack
     assert needed(queries, 16, tail, (1 + confidence) / 2) >= base / slack
+
+
+@pytest.mark.parametrize(
+    ("rows", "queries", "error"),
+    [(10_000, 10**6, 1.14), (50, 100, 1.17), (200, 20, 0.55), (3, 1, 0.72)],
+)
+def test_a_plan_whose_bars_say_nothing_is_refused(rows: int, queries: int, error: float) -> None:
+    with pytest.raises(hf.Infeasible, match="The bars would say nothing") as caught:
+        hf.plan(queries=queries, rows=rows)
+    assert f"with {queries:,} question(s) and {rows:,} row(s)" in str(caught.value)
+    said = re.search(r"would be ±([\d.]+)\.", str(caught.value))
+    assert said is not None
+    assert float(said[1]) == pytest.approx(error, abs=0.05)
+
+
+def test_half_of_any_range_says_nothing() -> None:
+    with pytest.raises(hf.Infeasible, match="below ±50, half of the mean's range"):
+        hf.plan(queries=20, rows=200, low=-20, high=80)
+    wide = hf.plan(queries=20, rows=2000, low=-20, high=80)
+    assert wide.error is not None
+    assert wide.error < 50
+
+
+def test_a_promise_of_given_tails_needs_no_error() -> None:
+    plan = hf.plan(queries=20, rows=1000, tail=0.25, grid=32)
+    assert plan.verify()
+    assert "would say nothing" in str(plan)
+    assert "would say nothing" not in str(hf.plan(queries=20, rows=100_000, tail=0.25, grid=32))

@@ -103,6 +103,8 @@ def test_intervals_that_cannot_be() -> None:
         narrowest_interval(20, rows=5, grid=128)
     with pytest.raises(Infeasible, match="grid"):
         smallest_interval(10, half_width=0.05, grid=8)
+    with pytest.raises(Infeasible, match="intervals would say nothing"):
+        narrowest_interval(20, rows=800, grid=64)
 
 
 def test_weights_pay_for_many_questions_and_small_universes() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -212,14 +213,14 @@ class Mixture(RuleBasedStateMachine):
             return
         assert fits
         assert ("verify", sides) not in self.refused
-        outcomes = {sides * yes: sides} if answer.verdict == "yes" else {}
-        if answer.verdict == "no":
+        outcomes = {sides * yes: sides} if answer.verdict == "compatible" else {}
+        if answer.verdict == "not compatible":
             outcomes = {said * yes + no: said + 1 for said in range(sides)}
         paid = [exact for exact in outcomes if float(exact) == answer.price]
         assert len(paid) == 1
         self.spent += paid[0]
         self.uses["verify"].looks += outcomes[paid[0]]
-        self.uses["verify"].refusals += answer.verdict == "no"
+        self.uses["verify"].refusals += answer.verdict == "not compatible"
 
     @precondition(lambda self: self.spent < self.limit / 2)
     @rule(part=st.sampled_from(PARTS), looks=st.integers(0, 3))
@@ -288,7 +289,7 @@ def asker(budget: Budget, name: str) -> Callable[[], bool]:
     """One question of the planned size after another; False once exhausted. No look errs."""
     if name == "verify":
         verify = Verify(budget, source(), TRUTH)
-        return lambda: verify.ask(value, 0.5).verdict == "yes"
+        return lambda: verify.ask(value, 0.5).verdict == "compatible"
     protocol: Estimate | Interval
     protocol = (Estimate if name == "estimate" else Interval)(budget, source(), TRUTH)
     part = budget.plan.part(name)
@@ -343,7 +344,7 @@ def test_what_it_buys_can_be_asked_and_not_one_more(before: list[str], name: str
 def refused_guesses(budget: Budget) -> int:
     """Guesses whose second look says No: the dearest way to be refused."""
     verify, count = Verify(budget, source(), TRUTH), 0
-    while verify.ask(value, 0.95).verdict == "no":
+    while verify.ask(value, 0.95).verdict == "not compatible":
         count += 1
     return count
 
@@ -373,7 +374,7 @@ def test_exhaustion_of_one_part_leaves_the_others() -> None:
     assert refused_guesses(budget) == 3
     assert budget.exhausted("verify")
     assert not budget.exhausted("estimate")
-    with pytest.raises(Exhausted, match=r"Still possible: estimate \(\d+\), interval \(\d+\)"):
+    with pytest.raises(Exhausted, match=r"Still possible: estimate \(\d+\); interval \(\d+\)\."):
         budget.reserve(VERIFY, Fraction(0), 1, noes=1)
     assert asker(budget, "estimate")()
 
@@ -383,8 +384,45 @@ def test_one_part_may_use_what_was_planned_for_all() -> None:
     assert asked(budget, "estimate") == ESTIMATE.looks // 3 == 21
     with pytest.raises(Exhausted):
         Interval(budget, source(), TRUTH).ask(value, points(4))
-    with pytest.raises(Exhausted, match="The holdout is used up"):
+    with pytest.raises(Exhausted, match="The budget is used up: nothing more can be asked"):
         Estimate(budget, source(), TRUTH).ask(value, points(8))
+
+
+@pytest.mark.parametrize("spent", [0, 1, 7, 40, 55, 58, 60, 61, 62, 63])
+def test_what_is_said_to_be_possible_is_possible(spent: int) -> None:
+    """All looks of one part are its own, whatever the others do: ask what the remedy offers."""
+    budget = fresh(replace(mixed_plan(), parts=(ESTIMATE,)))
+    price = Fraction(ESTIMATE.prices(12.0).no)
+    for _ in range(spent):
+        budget.reserve(ESTIMATE, price, 1).settle(price, 1)
+    with pytest.raises(Exhausted) as refused:
+        budget.reserve(ESTIMATE, price, ESTIMATE.looks + 1)
+    remedy, left = refused.value.remedy, budget.buys()["estimate"]
+    if "used up" in remedy:
+        assert left.looks == 0
+        with pytest.raises(Exhausted):
+            budget.reserve(ESTIMATE, price, 1)
+    elif left.questions:
+        assert remedy == f"Still possible: estimate ({left.questions})."
+    else:
+        (most,) = map(int, re.findall(r"at most (\d+) points", remedy))
+        looks = (most - 1).bit_length()
+        assert ("verify a guess" in remedy) == (looks >= 2)
+        budget.reserve(ESTIMATE, looks * price, looks).cancel()
+        with pytest.raises(Exhausted):
+            budget.reserve(ESTIMATE, (looks + 1) * price, looks + 1)
+
+
+def test_one_side_of_a_guess_may_be_affordable_when_two_are_not() -> None:
+    budget = fresh(alone("verify"))
+    prices = VERIFY.prices(12.0)
+    no, yes = Fraction(prices.no), Fraction(prices.yes)
+    rest = Fraction(budget.plan.budget) - max(no, yes)
+    budget._account.charged = rest  # what is left pays for one look, and no more
+    assert budget.buys()["verify"].questions == 0
+    with pytest.raises(Exhausted, match=r"Still possible: verify of one side \(\d+\)"):
+        Verify(budget, source(), TRUTH).budget.reserve(VERIFY, yes + max(no, yes), 2, noes=1)
+    assert Verify(budget, source(), TRUTH).ask(value, 0.5, claim="at least").refused is not None
 
 
 # Reservations.

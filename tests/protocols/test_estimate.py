@@ -102,6 +102,21 @@ def test_the_law_of_a_longer_search() -> None:
     assert found == law
 
 
+def test_an_estimator_tosses_its_coins_once_a_question() -> None:
+    """All looks of a question see one value of each block, however random the estimator is."""
+    calls = 0
+
+    def toss(_: Rows) -> float:
+        nonlocal calls
+        calls += 1
+        return float(calls)
+
+    asked = estimate(rows=np.zeros(BLOCKS))
+    assert points(8).looks == 3
+    asked.ask(toss, points(8))
+    assert calls == BLOCKS
+
+
 def test_a_target_of_its_own_is_aimed_at() -> None:
     """Unequal tails: the count crosses the part's target, not m/2."""
     part = replace(INTERVAL, name="estimate", protocol="estimate", mirrored=False)
@@ -131,9 +146,11 @@ def test_an_answer_says_what_it_is() -> None:
     answer = estimate(SeededEntropy(1)).ask(value, points(8))
     assert (answer.protocol, answer.method, answer.confidence) == ("estimate", "search", 0.4)
     assert (answer.low, answer.high) == (None, None)
-    assert "0.02" in answer.promise
+    assert answer.promise.startswith("at least 2 in 100 fresh blocks of 1 unit give ")
+    assert answer.block_units == 1
+    assert "on blocks of 1 unit" in str(answer)
     data = answer.to_dict()
-    assert set(data) == {*Answer.__dataclass_fields__, "assumes", "tail"}
+    assert set(data) == {*Answer.__dataclass_fields__, "assumes", "reading_words", "tail"}
     assert json.loads(json.dumps(data)) == data
 
 

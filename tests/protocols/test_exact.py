@@ -62,7 +62,7 @@ def test_yes_if_both_sides_have_enough_blocks() -> None:
     for guess in range(plan.blocks):  # at most it: guess + 1 blocks; at least: the others and one
         verdict = ExactVerify(plan, ranked(plan.blocks)).ask(first, guess)
         enough = min(guess + 1, plan.blocks - guess) >= plan.least
-        assert verdict.verdict == ("yes" if enough else "no")
+        assert verdict.verdict == ("compatible" if enough else "not compatible")
 
 
 def test_one_sided_guesses_ask_for_one_side() -> None:
@@ -70,7 +70,7 @@ def test_one_sided_guesses_ask_for_one_side() -> None:
     for guess, claim in product(range(plan.blocks), ("at least", "at most")):
         verify = ExactVerify(plan, ranked(plan.blocks))
         count = guess + 1 if claim == "at most" else plan.blocks - guess
-        expected = "yes" if count >= plan.least else "no"
+        expected = "compatible" if count >= plan.least else "not compatible"
         assert verify.ask(first, guess, claim=claim).verdict == expected  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="one-sided"):
         verify.ask(first, 0)
@@ -82,7 +82,15 @@ def test_a_no_costs_one_refusal_and_a_yes_nothing() -> None:
     verify = ExactVerify(VERDICTS, ranked(VERDICTS.blocks))
     middle, end = VERDICTS.blocks // 2, 0
     told = [verify.ask(first, guess) for guess in (middle, end, middle, end, end, middle, end)]
-    assert [v.verdict for v in told] == ["yes", "no", "yes", "no", "no", "exhausted", "exhausted"]
+    assert [v.verdict for v in told] == [
+        "compatible",
+        "not compatible",
+        "compatible",
+        "not compatible",
+        "not compatible",
+        "exhausted",
+        "exhausted",
+    ]
     assert [v.price for v in told] == [0, 1, 0, 1, 1, 0, 0]
     assert [v.budget_left for v in told] == [3, 2, 2, 1, 0, 0, 0]
     assert [v.refusals_left for v in told] == [3, 2, 2, 1, 0, 0, 0]
@@ -93,13 +101,18 @@ def test_a_no_costs_one_refusal_and_a_yes_nothing() -> None:
 
 def test_the_same_guess_again_is_told_and_charged_again() -> None:
     verify = ExactVerify(VERDICTS, ranked(VERDICTS.blocks))
-    assert [verify.ask(first, -1).verdict for _ in range(4)] == ["no", "no", "no", "exhausted"]
+    assert [verify.ask(first, -1).verdict for _ in range(4)] == [
+        "not compatible",
+        "not compatible",
+        "not compatible",
+        "exhausted",
+    ]
 
 
 def test_the_planned_guesses_and_no_more() -> None:
     verify = ExactVerify(VERDICTS, ranked(VERDICTS.blocks))
     told = [verify.ask(first, VERDICTS.blocks // 2).verdict for _ in range(22)]
-    assert told == ["yes"] * 20 + ["exhausted"] * 2
+    assert told == ["compatible"] * 20 + ["exhausted"] * 2
     assert (verify.questions_left, verify.refusals_left) == (0, 0)
 
 
@@ -109,9 +122,9 @@ def test_what_fails_on_a_block_is_its_lowest_value() -> None:
     def fails(rows: NDArray[Any]) -> float:
         raise ValueError(rows)
 
-    assert verify.ask(fails, -1e300, claim="at most").verdict == "yes"
-    assert verify.ask(fails, -1e300, claim="at least").verdict == "no"
-    assert verify.ask(lambda rows: math.nan, 0.0).verdict == "no"
+    assert verify.ask(fails, -1e300, claim="at most").verdict == "compatible"
+    assert verify.ask(fails, -1e300, claim="at least").verdict == "not compatible"
+    assert verify.ask(lambda rows: math.nan, 0.0).verdict == "not compatible"
 
 
 @pytest.mark.parametrize("kind", ["verify", "correct", "estimate"])
@@ -148,8 +161,8 @@ def test_threads_share_what_is_left() -> None:
     for thread in threads:
         thread.join()
     assert len(told) == 240
-    assert told.count("no") == 7
-    assert told.count("yes") + 7 <= 60
+    assert told.count("not compatible") == 7
+    assert told.count("compatible") + 7 <= 60
     assert told[-1] == "exhausted"
 
 
@@ -162,8 +175,8 @@ def test_an_estimator_that_asks_does_not_hang() -> None:
             inner.append(verify.ask(first, -1).verdict)
         return float(rows[0])
 
-    assert verify.ask(asks, VERDICTS.blocks // 2).verdict == "yes"
-    assert inner == ["no"]
+    assert verify.ask(asks, VERDICTS.blocks // 2).verdict == "compatible"
+    assert inner == ["not compatible"]
     assert verify.refusals_left == 2
 
 
@@ -192,13 +205,17 @@ def test_the_best_analyst_against_the_real_verdicts() -> None:
         return verdicts
 
     def failed(verdict: str, mass: Fraction) -> bool:
-        return verdict == "yes" if mass <= Fraction(1, 10) else verdict == "no" and 10 * mass >= 9
+        return (
+            verdict == "compatible"
+            if mass <= Fraction(1, 10)
+            else verdict == "not compatible" and 10 * mass >= 9
+        )
 
     worst = Fraction(0)
     for (one, one_mass), (yes, yes_mass), (no, no_mass) in product(guesses, repeat=3):
         chance = Fraction(0)
         for count, p in zip(world.samples, world.chances, strict=True):
-            second = {"yes": (yes, yes_mass), "no": (no, no_mass)}
+            second = {"compatible": (yes, yes_mass), "not compatible": (no, no_mass)}
             verdicts = told(count, [lambda _, one=one: one, lambda v, s=second: s[v[0]][0]])
             if failed(verdicts[0], one_mass) or failed(verdicts[1], second[verdicts[0]][1]):
                 chance += p
@@ -302,7 +319,12 @@ def test_a_refused_guess_is_corrected() -> None:
 def test_corrections_end_politely() -> None:
     correct = ExactCorrect(CORRECTIONS, ranked(CORRECTIONS.blocks))
     told = [correct.ask(first, -1.0, POINTS) for _ in range(4)]
-    assert [t.verdict.verdict for t in told] == ["no", "no", "no", "exhausted"]
+    assert [t.verdict.verdict for t in told] == [
+        "not compatible",
+        "not compatible",
+        "not compatible",
+        "exhausted",
+    ]
     assert told[-1].value is None
     assert told[-1].price == 0
 
@@ -319,11 +341,11 @@ def test_the_grid_of_a_correction_may_use_what_earlier_ones_left() -> None:
         correct.ask(first, -1.0, large)
     assert correct.questions_left == 20  # a wrong grid costs nothing
     middle = CORRECTIONS.blocks / 2
-    assert correct.ask(first, middle, POINTS).verdict.verdict == "yes"
+    assert correct.ask(first, middle, POINTS).verdict.verdict == "compatible"
     assert largest() == 8  # nothing was told
-    assert correct.ask(first, -1.0, small).verdict.verdict == "no"
+    assert correct.ask(first, -1.0, small).verdict.verdict == "not compatible"
     assert largest() == 32
-    assert correct.ask(first, -1.0, large).verdict.verdict == "no"
+    assert correct.ask(first, -1.0, large).verdict.verdict == "not compatible"
     assert largest() is None
     assert correct.ask(first, -1.0, grid(0, 10**6, step=1)).value == CORRECTIONS.rank - 1
 

@@ -141,8 +141,9 @@ def test_an_interval_pays_for_two_searches(size: int) -> None:
 def test_an_answer_says_what_it_is() -> None:
     answer = interval(SeededEntropy(2)).ask(value, points(4))
     assert (answer.protocol, answer.tail_low, answer.tail_high) == ("interval", 0.02, 0.02)
-    assert "median" in answer.promise
-    assert "0.02 and 0.98" in answer.promise
+    assert answer.promise.startswith("at least half of all fresh blocks of 1 unit give ")
+    assert "the median over blocks, not over units" in answer.promise
+    assert "at least 2 in 100 lie beyond either end" in answer.promise
     assert not answer.certified
     assert interval(SystemEntropy()).ask(value, points(4)).certified
 

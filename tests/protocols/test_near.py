@@ -37,28 +37,28 @@ def constant(value: float) -> Near:
     st.floats(-1e300, 1e300),
     st.one_of(st.just(0.0), st.floats(0, 1e300)),
 )
-def test_yes_if_every_block_is_within_the_tolerance(
+def test_compatible_if_every_block_is_within_the_tolerance(
     value: float, guess: float, tolerance: float
 ) -> None:
     verdict = constant(value).ask(first, guess, tolerance=tolerance).verdict
     if abs(value - guess) <= tolerance * (1 - 1e-12):
-        assert verdict == "yes"
+        assert verdict == "compatible"
     if abs(value - guess) > tolerance + 1e-12 * (abs(guess) + tolerance):
-        assert verdict == "no"
+        assert verdict == "cannot tell"
 
 
 @pytest.mark.parametrize(
     ("guess", "tolerance", "verdict"),
     [
-        (0.5, 0.0, "yes"),
-        (0.5, 0.25, "yes"),
-        (0.25, 0.25, "yes"),  # the ends belong to it, however they are rounded
-        (0.75, 0.25, "yes"),
-        (0.1, 0.4, "yes"),
-        (0.25, 0.2, "no"),
-        (0.75, 0.2, "no"),
-        (math.nextafter(0.5, 1), 0.0, "no"),
-        (math.nextafter(0.5, 0), 0.0, "no"),
+        (0.5, 0.0, "compatible"),
+        (0.5, 0.25, "compatible"),
+        (0.25, 0.25, "compatible"),  # the ends belong to it, however they are rounded
+        (0.75, 0.25, "compatible"),
+        (0.1, 0.4, "compatible"),
+        (0.25, 0.2, "cannot tell"),
+        (0.75, 0.2, "cannot tell"),
+        (math.nextafter(0.5, 1), 0.0, "cannot tell"),
+        (math.nextafter(0.5, 0), 0.0, "cannot tell"),
     ],
 )
 def test_on_one_value(guess: float, tolerance: float, verdict: str) -> None:
@@ -71,7 +71,9 @@ def test_it_takes_two_looks_at_the_price_of_a_search() -> None:
     price = plan.part("estimate").prices(plan.order).no
     for guess in (0.5, 0.9):
         verdict = asked.ask(first, guess, tolerance=0.1)
-        assert verdict.price == pytest.approx(2 * price)  # a Yes costs what a No costs
+        assert verdict.price == pytest.approx(
+            2 * price
+        )  # to stand costs what it costs to be refused
         assert verdict.refusals_left is None
     assert asked.budget.spent == pytest.approx(4 * price)
     assert asked.budget.buys()["estimate"].looks == 18 - 4
@@ -79,22 +81,22 @@ def test_it_takes_two_looks_at_the_price_of_a_search() -> None:
 
 def test_the_median_decides() -> None:
     values = np.arange(BLOCKS) / BLOCKS
-    assert near(values).ask(first, 0.5, tolerance=0.01).verdict == "yes"
-    assert near(values).ask(first, 0.4, tolerance=0.01).verdict == "no"
-    assert near(values).ask(first, 0.6, tolerance=0.01).verdict == "no"
-    assert near(values).ask(first, 0.4, tolerance=0.15).verdict == "yes"
+    assert near(values).ask(first, 0.5, tolerance=0.01).verdict == "compatible"
+    assert near(values).ask(first, 0.4, tolerance=0.01).verdict == "cannot tell"
+    assert near(values).ask(first, 0.6, tolerance=0.01).verdict == "cannot tell"
+    assert near(values).ask(first, 0.4, tolerance=0.15).verdict == "compatible"
 
 
 def test_failures_are_the_lowest_of_all() -> None:
     failing = constant(math.nan)
-    assert failing.ask(first, 0.0, tolerance=1e300).verdict == "no"
-    assert constant(-math.inf).ask(first, 0.0, tolerance=1e300).verdict == "no"
+    assert failing.ask(first, 0.0, tolerance=1e300).verdict == "cannot tell"
+    assert constant(-math.inf).ask(first, 0.0, tolerance=1e300).verdict == "cannot tell"
 
 
 def test_exhausted_is_free_and_final() -> None:
     asked = constant(0.5)
     for _ in range(9):
-        assert asked.ask(first, 0.5).verdict == "yes"
+        assert asked.ask(first, 0.5).verdict == "compatible"
     spent = asked.budget.spent
     for _ in range(2):
         verdict = asked.ask(first, 0.5)

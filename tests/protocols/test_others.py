@@ -38,6 +38,7 @@ from holdfast.protocols import (
 )
 from holdfast.randomness import SeededEntropy
 from holdfast.theory.amplification import median_failure
+from holdfast.theory.renyi import divergence
 from holdfast.theory.updates import most_updates
 
 UNIT = grid(0, 1, step=0.05)
@@ -70,7 +71,7 @@ def test_a_right_guess_is_the_answer_and_a_wrong_one_is_corrected(correcting: Jo
     assert right.value == 0.4
     assert right.correction is None
     wrong = asked.ask(np.mean, 0.9, UNIT)
-    assert wrong.verdict.verdict == "no"
+    assert wrong.verdict.verdict == "not compatible"
     assert wrong.value == pytest.approx(0.4, abs=0.051)
     assert wrong.price > 10 * right.price
     assert asked.verify.budget.spent == pytest.approx(right.price + wrong.price)
@@ -89,19 +90,6 @@ def test_a_correction_that_cannot_be_paid_is_not_started(correcting: JointPlan) 
     assert budget.spent == before
 
 
-def test_on_disjoint_data_both_promises_must_hold(correcting: JointPlan) -> None:
-    verification = joint_plan(Guesses(30, refusals=3))
-    estimation = joint_plan(Estimates(3, tail_low=0.05, tail_high=0.05), confidence=0.99)
-    asked = Correct(
-        Verify(Budget(verification), normal(verification.blocks), SeededEntropy(1)),
-        Estimate(Budget(estimation), normal(estimation.blocks, seed=2), SeededEntropy(2)),
-    )
-    assert asked.confidence == pytest.approx(0.94)
-    assert correct(correcting).confidence == 0.95
-    assert verification.blocks + estimation.blocks < 2 * correcting.blocks
-    assert asked.ask(np.mean, 0.9, UNIT).value == pytest.approx(0.4, abs=0.051)
-
-
 def test_one_sided_guesses_cannot_be_corrected() -> None:
     plan, other = joint_plan(Guesses(5, refusals=1, sides=1)), joint_plan(Estimates(1))
     verify = Verify(Budget(plan), normal(plan.blocks))
@@ -118,15 +106,63 @@ def test_a_budget_pays_for_one_split_of_the_data(correcting: JointPlan) -> None:
         Estimate(budget, other)
 
 
-def test_two_budgets_want_disjoint_blocks_of_one_size(correcting: JointPlan) -> None:
-    source = normal(correcting.blocks)
-    verify = Verify(Budget(correcting), source)
-    estimate = Estimate(Budget(correcting), source)
-    with pytest.raises(InvalidInput, match="disjoint"):
+def test_guesses_and_corrections_have_one_budget(correcting: JointPlan) -> None:
+    """Two budgets on the same rows spend each block twice; that rows are others is not to be seen.
+
+    Both budgets below are for the very same rows, in two objects.
+    """
+    assert correct(correcting).confidence == 0.95
+    rows = np.random.default_rng(1).normal(0.4, 0.2, size=correcting.blocks * 25)
+    verify = Verify(Budget(correcting), BlockArray(rows, correcting.blocks))
+    estimate = Estimate(Budget(correcting), BlockArray(rows.copy(), correcting.blocks))
+    with pytest.raises(InvalidInput, match="one for guesses and corrections"):
         Correct(verify, estimate)
-    larger = Estimate(Budget(correcting), normal(correcting.blocks, units=50))
-    with pytest.raises(InvalidInput, match="units"):
-        Correct(verify, larger)
+
+
+def test_blocks_and_sub_blocks_do_not_share_a_budget() -> None:
+    """One block of a split may lie in several blocks of another, and move a count by as many."""
+    estimates = Estimates(2, grid=4, tail_low=0.05, tail_high=0.05)
+    amplified = AmplifiedEstimates(2, grid=4, tail=0.25, subblocks=3)
+    with pytest.raises(InvalidInput, match="one split of the data"):
+        joint_plan(estimates, amplified)
+    parts = joint_plan(estimates).parts + joint_plan(amplified).parts
+    with pytest.raises(InvalidInput, match="one split of the data"):
+        JointPlan(2000, 8.0, 1.0, 0.9, parts)
+    # Several parts of the same sub-blocks have the same blocks.
+    same = joint_plan(amplified, replace(amplified, name="more"))
+    assert same.verify()
+    assert same.subblocks == 3
+
+
+def test_why_blocks_and_sub_blocks_do_not_share_a_budget() -> None:
+    """Rows in one order are blocks, in another sub-blocks: one block moves three medians."""
+    blocks, each = 30, 3
+    rows = np.repeat([0.0, 0.0, 1.0] * 10, each)  # blocks of zeros, zeros and ones
+    order = np.arange(blocks * each).reshape(blocks, each).T.ravel()  # first rows of blocks first
+    changed = rows.copy()
+    changed[:each] = 1.0  # the first block
+    before, after = (np.median(x[order].reshape(blocks, each), axis=1) for x in (rows, changed))
+    assert np.count_nonzero(before != after) == 3
+
+    plan = joint_plan(Estimates(100, grid=32, tail_low=0.25, tail_high=0.25))
+    (part,) = plan.parts
+    table, price = part.coin(plan.order).halfsteps, part.prices(plan.order).worst  # type: ignore[attr-defined]
+    for place, least in ((0, 8), (table.size // 2, 10), (table.size - 30, 1000)):
+        assert nearest(plan.order, float(table[place]), float(table[place + 6])) > least * price
+
+
+def nearest(order: float, p: float, q: float) -> float:
+    """The least divergence, both ways, at which one coin can be from both of these."""
+
+    def worst(log_middle: float) -> float:
+        z = math.exp(log_middle)
+        return max(divergence(order, *pair) for x in (p, q) for pair in ((x, z), (z, x)))
+
+    low, high = sorted((math.log(p), math.log(q)))
+    for _ in range(100):  # a maximum of functions that fall and then rise
+        left, right = (2 * low + high) / 3, (low + 2 * high) / 3
+        low, high = (low, right) if worst(left) < worst(right) else (left, high)
+    return worst((low + high) / 2)
 
 
 # Effective rounds.
@@ -179,7 +215,7 @@ def test_the_verification_set_may_answer_exactly(rounds: RoundsPlan) -> None:
     assert answer.value == pytest.approx(0.4, abs=0.05)
     for _ in range(2):
         asked.verify.ask(np.mean, 9.0)
-    assert asked.verify.ask(np.mean, 9.0).verdict == "no"
+    assert asked.verify.ask(np.mean, 9.0).verdict == "not compatible"
     with pytest.raises(Exhausted):
         asked.ask(np.mean)
 

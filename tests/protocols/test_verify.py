@@ -83,15 +83,15 @@ def test_without_errors_a_guess_is_confirmed_if_both_counts_exceed_the_target(
     }
     for claim, right in expected.items():
         said = verify(values=values).ask(value, 0.0, claim=claim)
-        assert said.verdict == ("yes" if right else "no")
+        assert said.verdict == ("compatible" if right else "not compatible")
 
 
 def test_guesses_need_not_be_on_any_grid() -> None:
     asked = verify()
     said = [asked.ask(value, guess).verdict for guess in (0.5, 0.123456, 0.05, 0.95)]
-    assert said == ["yes", "yes", "no", "no"]
-    assert verify().ask(value, Fraction(1, 2)).verdict == "yes"  # type: ignore[arg-type]
-    assert verify().ask(value, np.float32(0.5)).verdict == "yes"  # type: ignore[arg-type]
+    assert said == ["compatible", "compatible", "not compatible", "not compatible"]
+    assert verify().ask(value, Fraction(1, 2)).verdict == "compatible"  # type: ignore[arg-type]
+    assert verify().ask(value, np.float32(0.5)).verdict == "compatible"  # type: ignore[arg-type]
 
 
 COUNTS = (0, 20, 40, 45, 46, 47, 48, 49, 55, 80, 200, BLOCKS)
@@ -102,7 +102,7 @@ def has_the_chances_of_its_coin(ask: type[Verify] = Verify) -> bool:
 
     def yes(entropy: Entropy) -> bool:
         asked = ask(fresh(mixed_plan()), data, entropy)
-        return asked.ask(value, 0.0, claim=claim).verdict == "yes"
+        return asked.ask(value, 0.0, claim=claim).verdict == "compatible"
 
     for count in COUNTS:
         offset = 2 * count - VERIFY.twice_target
@@ -156,9 +156,9 @@ def charges_by_verdict(ask: type[Verify] = Verify) -> bool:
             for x in (2 * c - VERIFY.twice_target for c in (below + on, BLOCKS - below))
         )
         expected = {
-            ("no", no): 1 - first,
-            ("no", yes + no): first * (1 - second),
-            ("yes", 2 * yes): first * second,
+            ("not compatible", no): 1 - first,
+            ("not compatible", yes + no): first * (1 - second),
+            ("compatible", 2 * yes): first * second,
         }
         if law_of_a_guess(below, on, ask) != expected:
             return False
@@ -183,7 +183,7 @@ def test_the_verdicts_follow_the_coin() -> None:
         data = Listed([-1.0] * count + [1.0] * (BLOCKS - count))
         asked = Verify(fresh(plan), data, SeededEntropy((count, 1)))
         verdicts = [asked.ask(value, 0.0, claim="at most").verdict for _ in range(trials)]
-        seen.append(verdicts.count("yes"))
+        seen.append(verdicts.count("compatible"))
         offset = 2 * count - VERIFY.twice_target
         law.append(coin().side(offset).yes(offset))
     assert not alarm(seen, trials, law)
@@ -199,7 +199,14 @@ def stops_after_its_refusals(ask: type[Verify] = Verify) -> bool:
     """Three refusals, then exhausted for ever, whatever is asked and however much is left."""
     asked = ask(fresh(mixed_plan()), source(), TRUTH)
     said = [asked.ask(value, guess).verdict for guess in (0.5, 0.99, 0.5, 0.01, 0.5, 0.99)]
-    if said != ["yes", "no", "yes", "no", "yes", "no"]:
+    if said != [
+        "compatible",
+        "not compatible",
+        "compatible",
+        "not compatible",
+        "compatible",
+        "not compatible",
+    ]:
         return False
     before = account(asked.budget)
     claims: tuple[Claim, ...] = ("equals", "at least", "at most")
@@ -218,7 +225,7 @@ def test_after_the_planned_refusals_it_is_exhausted() -> None:
 def test_after_the_planned_looks_it_is_exhausted() -> None:
     asked = verify()
     said = [asked.ask(value, 0.5).verdict for _ in range(14)]
-    assert said == ["yes"] * 12 + ["exhausted"] * 2
+    assert said == ["compatible"] * 12 + ["exhausted"] * 2
     assert account(asked.budget)[1]["verify"] == (24, 0)
 
 
@@ -226,7 +233,7 @@ def test_one_sided_guesses_use_one_look() -> None:
     asked = verify()
     claims: tuple[Claim, ...] = ("at most", "at least")
     said = [asked.ask(value, 0.5, claim=claims[i % 2]).verdict for i in range(25)]
-    assert said == ["yes"] * 24 + ["exhausted"]
+    assert said == ["compatible"] * 24 + ["exhausted"]
     assert account(asked.budget)[0] == 24 * prices()[1]
 
 
@@ -234,9 +241,9 @@ def test_with_one_look_left_only_one_side_can_be_asked() -> None:
     asked = verify()
     for _ in range(11):
         asked.ask(value, 0.5)
-    assert asked.ask(value, 0.5, claim="at most").verdict == "yes"
+    assert asked.ask(value, 0.5, claim="at most").verdict == "compatible"
     assert asked.ask(value, 0.5).verdict == "exhausted"
-    assert asked.ask(value, 0.5, claim="at least").verdict == "yes"
+    assert asked.ask(value, 0.5, claim="at least").verdict == "compatible"
     assert asked.ask(value, 0.5, claim="at least").verdict == "exhausted"
 
 
@@ -245,7 +252,7 @@ def test_money_for_a_yes_alone_is_not_enough() -> None:
     no, yes = prices()
     plan = replace(alone("verify"), budget=float(no + yes) * 1.001)
     asked = Verify(fresh(plan), source(), TRUTH)
-    assert asked.ask(value, 0.5).verdict == "yes"
+    assert asked.ask(value, 0.5).verdict == "compatible"
     assert asked.budget.left > 5 * yes
     assert asked.ask(value, 0.5).verdict == "exhausted"
     assert asked.ask(value, 0.5, claim="at most").verdict == "exhausted"
@@ -257,7 +264,7 @@ def test_plans_of_one_sided_guesses_refuse_two_sides() -> None:
     with pytest.raises(InvalidInput, match="one-sided"):
         asked.ask(value, 0.5)
     assert account(asked.budget)[0] == 0
-    assert asked.ask(value, 0.5, claim="at least").verdict == "yes"
+    assert asked.ask(value, 0.5, claim="at least").verdict == "compatible"
 
 
 # What it says of itself.
@@ -268,7 +275,13 @@ def test_a_verdict_says_what_it_is() -> None:
     assert (said.protocol, said.guess, said.confidence) == ("verify", 0.5, 0.4)
     assert (said.tail_low, said.tail_high, said.refusals_left) == (0.02, 0.45, 3)
     data = said.to_dict()
-    assert set(data) == {*Verdict.__dataclass_fields__, "assumes", "tail"}
+    assert set(data) == {
+        *Verdict.__dataclass_fields__,
+        "verdict",
+        "assumes",
+        "reading_words",
+        "tail",
+    }
     assert json.loads(json.dumps(data)) == data
 
 
@@ -293,13 +306,20 @@ def test_the_same_seed_gives_the_same_verdicts() -> None:
 
 @pytest.mark.parametrize("kind", FAILURES)
 def test_an_estimator_that_fails_is_below_every_guess(kind: str) -> None:
-    expected: dict[Claim, str] = {"at most": "yes", "at least": "no", "equals": "no"}
+    expected: dict[Claim, str] = {
+        "at most": "compatible",
+        "at least": "not compatible",
+        "equals": "not compatible",
+    }
     for claim, guess in itertools.product(expected, (-1e308, 0.0, 1e308)):
         assert verify().ask(FAILURES[kind], guess, claim=claim).verdict == expected[claim]
 
 
 def test_infinite_values_are_values() -> None:
-    for number, at_most, at_least in ((math.inf, "no", "yes"), (-math.inf, "yes", "no")):
+    for number, at_most, at_least in (
+        (math.inf, "not compatible", "compatible"),
+        (-math.inf, "compatible", "not compatible"),
+    ):
         values = [number] * BLOCKS
         assert verify(values=values).ask(value, 0.0, claim="at most").verdict == at_most
         assert verify(values=values).ask(value, 0.0, claim="at least").verdict == at_least
@@ -426,9 +446,9 @@ def test_ten_thousand_guesses_and_one_refusal() -> None:
     rows = np.linspace(0, 1, plan.blocks)
     asked = Verify(Budget(plan), BlockArray(rows, plan.blocks), TRUTH)
     assert [asked.ask(value, x).verdict for x in (0.5, 0.4, 0.001, 0.5)] == [
-        "yes",
-        "yes",
-        "no",
+        "compatible",
+        "compatible",
+        "not compatible",
         "exhausted",
     ]
 
@@ -440,11 +460,15 @@ def test_any_source_that_has_blocks_will_do() -> None:
         def values(self, estimator: Any, /) -> object:
             return np.linspace(0, 1, BLOCKS) ** estimator
 
-        def sums(self, function: Any, /, where: Any = None) -> Any:
+        def sums(self, function: Any, /, where: Any = None, bounds: Any = None) -> Any:
             raise NotImplementedError
 
         def part(self, start: int, stop: int, /) -> Any:
             raise NotImplementedError
 
     asked = Verify(fresh(mixed_plan()), Given(), TRUTH)
-    assert [asked.ask(power, 0.5).verdict for power in (1, 2, 40)] == ["yes", "yes", "no"]
+    assert [asked.ask(power, 0.5).verdict for power in (1, 2, 40)] == [
+        "compatible",
+        "compatible",
+        "not compatible",
+    ]

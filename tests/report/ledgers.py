@@ -16,12 +16,11 @@ from holdfast.ledger.receipts import Receipt
 from holdfast.ledger.rows import Row, genesis
 from holdfast.planning import Estimates, Guesses, JointPlan, joint_plan, plan
 from holdfast.protocols.account import Charge
-from holdfast.protocols.answers import Answer, Verdict
+from holdfast.protocols.answers import Answer, Claim, Verdict
 
 __all__ = ["IDENTITY", "Writer", "charter", "joint", "simple"]
 
 IDENTITY = "0123456789abcdef0123456789abcdef"
-FINGERPRINT = "f" * 64
 UNITS = 30
 
 
@@ -45,20 +44,13 @@ def charter(*plans: AnyPlan, **changes: Any) -> Charter:
     schema = Schema(tuple(Column(name, kind) for name, kind in zip(columns, _KINDS, strict=False)))
     rows = blocks * UNITS + 107
     manifest = Manifest(
-        rows=rows,
         units=rows,
         blocks=blocks,
         block_units=UNITS,
-        block_rows=blocks * UNITS,
-        one_row_units=True,
         unit_column=None,
         open_units=100,
-        open_rows=100,
         leftover_units=7,
-        leftover_rows=7,
         schema=schema,
-        fingerprint=FINGERPRINT,
-        files=(),
     )
     values: dict[str, Any] = {
         "identity": IDENTITY,
@@ -66,6 +58,7 @@ def charter(*plans: AnyPlan, **changes: Any) -> Charter:
         "manifest": manifest,
         "sets": sets,
         "ranges": {"x": (0.0, 1.0)},
+        "categories": {},
         "target": None,
         "seed": None,
         "new_budget": None,
@@ -124,24 +117,29 @@ class Writer:
             *("estimate", value, low, high, 0.25, 0.25, 0.95, promise, float(charge.price), 0.1),
             at_grid_end=end,
             certified=certified,
+            block_units=self.charter.manifest.block_units,
         )
         self._record(body, [number], [charge], answer)
 
-    def verify(self, guess: float, verdict: Any, *, claim: str = "equals") -> None:
-        """A guess, confirmed (two looks) or refused by the first."""
+    def verify(
+        self, guess: float, *, refused: bool, claim: Claim = "equals", gate: bool = False
+    ) -> None:
+        """A guess that stands (two looks), or is refused by the first."""
         block_set = self.charter.sets[0]
         part = block_set.plan.part("verify")  # type: ignore[union-attr]
         prices = part.prices(block_set.plan.order)  # type: ignore[union-attr]
         yes, no = Fraction(prices.yes), Fraction(prices.no)
         about = {"engine": "sql", "text": "avg(x)"}
         question = {"verb": "verify", "part": "verify", "estimator": about, "guess": guess}
-        body = {"set": "main", "question": {**question, "claim": claim}}
+        question |= {"claim": claim} | ({"gate": True} if gate else {})
+        body = {"set": "main", "question": question}
         worst = Charge("verify", yes + max(yes, no), 2, 1)
         number = self._add("reserved", {**body, "charge": worst.to_dict()})
-        charge = Charge("verify", 2 * yes, 2) if verdict == "yes" else Charge("verify", no, 1, 1)
+        charge = Charge("verify", no, 1, 1) if refused else Charge("verify", 2 * yes, 2)
+        units = self.charter.manifest.block_units
         given = Verdict(
-            *("verify", verdict, guess, 0.05, 0.25, 0.95, "yes: it is so", float(charge.price)),
-            *(0.1, 3, True),
+            *("verify", guess, claim, None, refused, 0.05, 0.25, 0.95, "it is so"),
+            *(float(charge.price), 0.1, 3, True, units),
         )
         self._record(body, [number], [charge], given)
 

@@ -46,8 +46,8 @@ def several() -> Writer:
         writer.ask(f"avg(x + {number})", value, low=low, high=high)
     writer.ask("max(x)", 1.0, where="arm = 'a'", end=True)
     writer.ask("min(x)", 7.5, points=hf.grid(-10, 10, step=0.5), lost=True)
-    writer.verify(0.4, "yes")
-    writer.verify(0.9, "no", claim="at least")
+    writer.verify(0.4, refused=False)
+    writer.verify(0.9, refused=True, claim="at least")
     return writer
 
 
@@ -87,7 +87,8 @@ def test_every_question_and_answer_is_there(several: Writer) -> None:
                 assert any(f"[{low}, {high}]" in cell for cell in shown.cells)
                 assert f"[{answer['low']!r}, {answer['high']!r}]" in shown.values("title")
         else:
-            assert answer["verdict"] in shown.cells
+            word = "not compatible" if answer["refused"] else "compatible"
+            assert word in shown.cells
             assert any(f"{answer['guess']:g}" in cell for cell in shown.cells)
     assert any("grid end" in cell for cell in shown.cells)
     assert any("where arm = 'a'" in cell for cell in shown.cells)
@@ -142,7 +143,7 @@ def test_the_summary(several: Writer) -> None:
     assert str(story.head) in words
     assert f"holdfast check DIR --receipt {story.head}" in words
     assert "2026-01-31 12:00:00 UTC" in words
-    assert "f" * 64 in words
+    assert "fingerprint" not in words
 
 
 def test_the_curve_ends_where_the_account_stands(several: Writer) -> None:
@@ -225,11 +226,37 @@ def test_drawings_stay_inside_their_frames(several: Writer) -> None:
     assert len(bars) == 16
     for drawing in bars:
         starts = [float(x) for x in re.findall(r'<rect class="bar" x="([\d.-]+)"', drawing)]
-        widths = [float(x) for x in re.findall(r'width="([\d.]+)"', drawing)]
+        widths = [float(x) for x in re.findall(r'class="bar" [^>]* width="([\d.]+)"', drawing)]
         dots = [float(x) for x in re.findall(r'cx="([\d.-]+)"', drawing)]
         assert all(6 <= x <= 126 for x in dots)
         assert all(x >= 6 and x + w <= 126.1 for x, w in zip(starts, widths, strict=True))
     assert '<circle class="dot" cx="46.0"' in bars[-2]  # 10² between 10⁰ and 10⁶
+
+
+def test_the_extent_of_a_grid_is_a_scale_and_no_interval(several: Writer) -> None:
+    """A bar is drawn where one is certified; the ends of the grid are named, and have no marks."""
+    shown = page(several)
+    several.ask("avg(x)", 0.5, low=0.25, high=0.75)
+    with_bar = re.findall(r'<svg class="bar".*?</svg>', page(several).source)[-1]
+    several.ask("avg(x)", 0.5)
+    without = re.findall(r'<svg class="bar".*?</svg>', page(several).source)[-1]
+    assert with_bar.count('<rect class="bar"') == 1
+    assert without.count('<rect class="bar"') == 0
+    for drawing in (with_bar, without):
+        assert "<line" not in drawing  # a line with ends is read as an error bar
+        assert drawing.count('<rect class="track"') == 1
+        assert re.findall(r"<text [^>]*>([^<]*)</text>", drawing) == ["0", "1"]
+        assert "on a grid from 0 to 1" in drawing
+    units = several.charter.manifest.block_units
+    assert f"answer, on blocks of {units:,} units" in shown.source
+    assert "the ends say what could have been answered, and bound nothing" in shown.source
+
+
+def test_a_gate_passes_or_fails(several: Writer) -> None:
+    several.verify(0.9, refused=False, claim="at least", gate=True)
+    assert "pass" in page(several).cells
+    several.verify(0.95, refused=True, claim="at least", gate=True)
+    assert "fail" in page(several).cells
 
 
 def test_a_changed_row_is_refused(several: Writer) -> None:

@@ -40,7 +40,7 @@ def test_more_questions_are_less_private_and_never_beyond_the_whole_budget() -> 
     writer = Writer(charter(joint()))
     before = 0.0
     for step in range(6):
-        writer.verify(0.5, "no" if step == 3 else "yes")
+        writer.verify(0.5, refused=step == 3)
         writer.ask(lost=step == 2)
         (figures,) = set_privacy(read_story(IDENTITY, writer.rows))
         assert figures.spent is not None

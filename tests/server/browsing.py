@@ -18,7 +18,7 @@ __all__ = ["Visitor", "one_browser", "visiting"]
 CHROMIUM = Path("/usr/bin/chromium")
 _QUIET = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run")
 _QUIETER = ("--disable-background-networking", "--disable-component-update", "--disable-sync")
-_PATIENCE = 30_000  # milliseconds: a machine may be busy with other tests
+_PATIENCE = 120_000  # milliseconds: a machine may be busy with other tests
 _REFUSED = re.compile(r"Failed to load resource: (?:.* status of (\d+)|net::ERR_FAILED)")
 _POLICE = """addEventListener("securitypolicyviolation", (event) =>
   console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`));"""
@@ -146,7 +146,7 @@ def one_browser() -> Iterator[Browser]:
     expect.set_options(timeout=_PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=[*_QUIET, *_QUIETER], timeout=60_000
+            executable_path=CHROMIUM, args=[*_QUIET, *_QUIETER], timeout=_PATIENCE
         )
         yield browser
         browser.close()

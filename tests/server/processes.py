@@ -15,7 +15,7 @@ from typing import Any
 
 __all__ = ["Running", "serving"]
 
-_SECONDS = 60
+_SECONDS = 120
 _HOLDFAST = (sys.executable, "-c", "from holdfast.cli import main; main()")
 
 

@@ -27,7 +27,7 @@ from holdfast.server.slots import Ending, pace_of
 from tests.holdout.plans import verdicts
 from tests.server.conftest import auth, made
 
-SECONDS = 30.0  # beyond which a test has failed
+SECONDS = 120.0  # beyond which a test has failed
 
 
 @contextmanager
@@ -384,20 +384,36 @@ def test_without_threads_a_question_fails_and_later_ones_do_not(
 
 
 def test_what_takes_long_begins_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many questions, at multiples of an interval: whatever began before, and when."""
+    """Of many questions, at multiples of an interval: whatever began before, and when.
+
+    On a busy machine it may begin later; never before the end of the interval it was wanted in.
+    """
     interval = 0.2
     monkeypatch.setattr(crowds, "_PAUSE", interval)
-    begun: list[float] = []
+    begun: list[int] = []
+    early: list[tuple[float, float]] = []
+    begin = Crowd._begin
 
-    def wants(seconds: float) -> None:
-        waiting.sleep(seconds)
-        waiting.elsewhere(lambda: begun.append(time.monotonic()))
+    def watched(here: Crowd) -> None:
+        end, now = (here._wanted // interval + 1) * interval, time.monotonic()
+        if here._errands and now < end:
+            early.append((now, end))
+        begin(here)
 
+    def wants(number: int) -> None:
+        waiting.sleep(0.05 + 0.03 * number)
+        waiting.elsewhere(lambda: begun.append(number))
+
+    def stays() -> None:
+        """So that there are many."""
+        while len(begun) < 12:
+            waiting.sleep(0.01)
+
+    monkeypatch.setattr(Crowd, "_begin", watched)
     with crowd() as here:
-        many = [partial(slept, 1, 0)] * 5
-        ask(here, *many, *(partial(wants, 0.05 + 0.03 * i) for i in range(12)))
-    assert len(begun) == 12
-    assert all(moment % interval < interval / 2 for moment in begun)
+        ask(here, *[stays] * 5, *(partial(wants, number) for number in range(12)))
+    assert sorted(begun) == list(range(12))
+    assert early == []
 
 
 def test_of_few_questions_it_begins_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,11 +25,11 @@ PLACE = "/api/holdouts/study/jobs"
 
 def until(ready: Callable[[], bool]) -> None:
     """Wait for something that must happen."""
-    for _ in range(1000):
+    for _ in range(12_000):
         if ready():
             return
         time.sleep(0.01)
-    raise AssertionError("it did not happen within ten seconds")
+    raise AssertionError("it did not happen within two minutes")
 
 
 def test_a_cancelled_question_stays_paid(
@@ -48,7 +48,7 @@ def test_a_cancelled_question_stays_paid(
     monkeypatch.setattr(Engines, "values", endless)
     headers = auth(tokens["analyst"])
     job = client.post(PLACE, json=BODY, headers=headers).json()
-    assert begun.wait(10)
+    assert begun.wait(120)
     until(lambda: client.get(f"{PLACE}/{job['id']}", headers=headers).json()["progress"] == 0.3)
     other = auth(tokens["custodian"])
     assert [each["id"] for each in client.get(PLACE, headers=other).json()] == [job["id"]]

@@ -74,6 +74,23 @@ def test_replies_are_as_openapi_says(play: tuple[TestClient, dict[str, str]]) ->
     assert [each.name for each in standings.entries] == ["mine", "b"]
 
 
+def test_every_reply_about_predictions_names_its_reading(
+    play: tuple[TestClient, dict[str, str]],
+) -> None:
+    client, tokens = play
+    token = tokens["analyst"]
+    replies = [
+        post(client, "submissions", token, name="mine").json(),
+        post(client, "gate", token, at_least=0.1).json(),
+        told(client, token),
+        client.get(f"{WHERE}/transcript", headers=auth(token)).json()["rows"][0]["answer"],
+    ]
+    for each in replies:
+        assert each["reading"] == "rule-on-fresh-rows"
+        assert each["reading_words"].startswith("this rule, on fresh rows (assumes that it was")
+    assert replies[1]["certifies"].endswith(replies[1]["reading_words"])
+
+
 def test_submissions_and_who_sees_them(play: tuple[TestClient, dict[str, str]]) -> None:
     client, tokens = play
     first = post(client, "submissions", tokens["analyst"], name="mine", key="k1")
@@ -114,10 +131,10 @@ def test_submissions_and_who_sees_them(play: tuple[TestClient, dict[str, str]]) 
 def test_gates(play: tuple[TestClient, dict[str, str]]) -> None:
     client, tokens = play
     passed = post(client, "gate", tokens["analyst"], at_least=0.01).json()
-    assert (passed["passed"], passed["verdict"], passed["claim"]) == (True, "yes", "at least")
+    assert (passed["passed"], passed["verdict"], passed["claim"]) == (True, "pass", "at least")
     assert passed["certifies"].startswith("certified: ")
     failed = post(client, "gate", tokens["analyst"], at_least=0.999).json()
-    assert (failed["passed"], failed["verdict"]) == (False, "no")
+    assert (failed["passed"], failed["verdict"]) == (False, "fail")
 
 
 WRONG: list[tuple[str, dict[str, Any], int, str]] = [
@@ -174,7 +191,7 @@ class Labels(Still):
         self._arrays = {"label": labels[:, np.newaxis].astype(float)}
         self._arrays["__row"] = np.arange(blocks, dtype=float)[:, np.newaxis]
 
-    def sums(self, function: Any, /, where: Any = None) -> Any:
+    def sums(self, function: Any, /, where: Any = None, bounds: Any = None) -> Any:
         return even_sums(row_terms(function.batched(self._arrays), self.blocks), self.blocks)
 
 

@@ -20,6 +20,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from holdfast.holdout import Holdout
 from holdfast.report.text import number, outwards, percent
 from tests.holdout.plans import board, estimates
+from tests.holdout.registry import made as registry_made
 from tests.holdout.tables import table
 from tests.server.browsing import Visitor, one_browser, visiting
 from tests.server.conftest import made, tokens_of
@@ -32,7 +33,7 @@ Visiting = Callable[..., AbstractContextManager[Visitor]]
 
 @dataclass(frozen=True)
 class Site:
-    """A server of three holdouts: one with tokens, two that are open to all on this machine."""
+    """A server of four holdouts: one with tokens, three that are open to all on this machine."""
 
     url: str
     tokens: dict[str, str]
@@ -77,9 +78,12 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     entries = folder / "board.holdfast"
     rows = table(ENTRIES, seed=SEED)
     Holdout.create(entries, rows, board(), target="y", ids="number").close()
-    plain = made(folder / "plain.holdfast", estimates())
+    plain = made(folder / "plain.holdfast", estimates(), units=2, open_fraction=0.3)
+    registry = folder / "registry.holdfast"
+    texts = {"sex": ["female", "male"]}
+    registry_made(registry, ranges={"age": (18, 102)}, categories=texts).close()
     options = ("--slot", "0.001", "--log-level", "warning", "--rate", "1000", "--burst", "1000")
-    with serving(entries, plain, study, log=folder / "log", options=options) as running:
+    with serving(entries, plain, registry, study, log=folder / "log", options=options) as running:
         yield Site(running.url, tokens)
         running.stop()
 
@@ -119,6 +123,44 @@ def test_an_analyst_asks_and_sees_the_answer(visit: Visiting, site: Site) -> Non
         assert page.evaluate("sessionStorage.length") == 0
 
 
+def test_a_verdict_says_no_more_than_it_certifies(visit: Visiting, site: Site) -> None:
+    """Every row's `c` is 5: no look errs, but with less than 1e-7."""
+    with visit() as visitor:
+        page = visitor.page
+        visitor.sign_in(site.tokens["analyst"])
+        card, word = page.locator(".answer-card"), page.locator(".answer-card .pill").first
+        for guess, said in (("5", "compatible"), ("6", "not compatible")):
+            page.check("input[name=verb][value=verify]")
+            visitor.ask("avg(c) + 0", guess=guess)
+            page.click("#ask-button")
+            expect(word).to_have_text(said)
+            expect(card).to_contain_text("fresh blocks of 4 units give")
+        expect(word).to_have_class("pill bad")
+        visitor.visit("answers")
+        page.select_option("#answer-group", label="guesses of avg(c) + 0 (2)")
+        expect(page.locator("#answer-key")).to_contain_text("A ring is a guess that is compatible")
+        expect(page.locator("#answer-plot .mark-compatible")).to_have_count(1)
+        expect(page.locator("#answer-plot .mark-refuted")).to_have_count(1)
+
+
+def test_a_range_comes_from_the_open_part(visit: Visiting) -> None:
+    """A plan without guesses: what is refused is not told to be wrong."""
+    with visit() as visitor:
+        page = visitor.page
+        page.select_option("#holdout", "plain")
+        expect(page.locator("#where")).to_contain_text("plain")
+        card, word = page.locator(".answer-card"), page.locator(".answer-card .pill").first
+        for guess, said in (("5", "compatible"), ("6", "cannot tell")):
+            page.check("input[name=verb][value=verify]")
+            visitor.ask("avg(c)", guess=guess, tolerance="0.5")
+            page.click("#ask-button")
+            expect(word).to_have_text(said)
+            expect(card).to_contain_text(
+                re.compile(r"Guesses in \[4\.5.*, 5\.5.*\] are compatible")
+            )
+            expect(card).to_contain_text("going by 240 open blocks")
+
+
 def test_the_page_of_a_token_that_does_not_hold(visit: Visiting) -> None:
     with visit() as visitor:
         visitor.may.add(401)
@@ -152,6 +194,118 @@ def test_a_wrong_question_is_said_at_its_field_and_costs_nothing(
         expect(page.locator("#guess-error")).to_have_text("guess must be a number.")
         expect(page.locator("#ask-button")).to_be_disabled()
         assert site.spent() == before
+
+
+def test_a_mean_of_a_term_in_a_range(visit: Visiting, site: Site) -> None:
+    with visit() as visitor:
+        visitor.may.add(400)
+        page, before = visitor.page, site.spent()
+        visitor.sign_in(site.tokens["analyst"])
+        expect(page.locator("#range")).to_be_hidden()  # it is for means alone
+        page.check("input[name=verb][value=mean]")
+        page.fill("#estimator", "x - c")
+        expect(page.locator("#estimator-error")).to_contain_text("declare its range")
+        page.fill("#range", "-9")
+        expect(page.locator("#range-error")).to_have_text("range must be LOW:HIGH, two numbers.")
+        page.fill("#range", "9:-9")
+        expect(page.locator("#range-error")).to_contain_text("low < high")
+        expect(page.locator("#ask-button")).to_be_disabled()
+        assert site.spent() == before
+        page.fill("#range", "-9:9")
+        expect(page.locator("#price")).to_contain_text("of what is left")
+        page.click("#ask-button")
+        card = page.locator(".answer-card")
+        expect(card).to_contain_text("cut to [−9, 9]")
+        expect(card).to_contain_text("of the term cut to [-9, 9]")
+        (row,) = [row for row in site.answers() if text_of(row) == "x - c"]
+        assert row["question"]["range"] == [-9, 9]
+        visitor.visit("answers")
+        expect(page.locator(f"#answer-{row['number']}")).to_contain_text("cut to [−9, 9]")
+        expect(page.locator("#answer-group")).to_contain_text("means from −9 to 9")
+
+
+def test_a_slip_is_told_and_asked_only_if_it_is_meant(visit: Visiting, site: Site) -> None:
+    with visit() as visitor:
+        page, before = visitor.page, site.spent("registry")
+        page.select_option("#holdout", "registry")
+        expect(page.locator("#columns li", has_text="sex")).to_contain_text("text: female, male")
+        page.fill("#estimator", "avg(age)")
+        page.fill("#where-text", "sex = 'Male'")
+        said = page.locator("#where-text-error")
+        expect(said).to_contain_text("there is 'female' or 'male'. Did you mean 'male'?")
+        expect(page.locator("#where-text")).to_have_attribute("aria-invalid", "true")
+        expect(page.locator("#price")).to_contain_text("of what is left")
+        expect(page.locator("#ask-button")).to_be_disabled()
+        assert visitor.faults_here() == []
+        page.check("#anyway")
+        expect(page.locator("#ask-button")).to_be_enabled()
+        expect(said).to_be_empty()
+        expect(page.locator("#price")).to_contain_text("Did you mean 'male'?")  # still told
+        page.uncheck("#anyway")
+        expect(said).to_contain_text("Did you mean")
+        expect(page.locator("#ask-button")).to_be_disabled()
+        page.check("#anyway")
+        page.fill("#where-text", "race = 'black'")  # another question, which nobody has meant
+        expect(page.locator("#anyway")).to_be_hidden()
+        expect(page.locator("#anyway")).not_to_be_checked()
+        expect(page.locator("#price")).to_contain_text("answers are lower for it")
+        expect(page.locator("#ask-button")).to_be_enabled()
+        page.fill("#where-text", "sex = 'Male'")
+        page.check("#anyway")
+        assert site.spent("registry") == before
+        page.click("#ask-button")
+        card = page.locator(".answer-card")
+        expect(card).to_contain_text("a block without such rows counts as the lowest point")
+        expect(page.locator("#price")).to_contain_text("Free.")
+        expect(page.locator("#anyway")).to_be_hidden()
+        assert site.spent("registry") > before
+
+
+def test_a_grid_belongs_to_its_verb_and_an_answer_to_its_form(visit: Visiting, site: Site) -> None:
+    with visit() as visitor:
+        visitor.may.add(400)
+        page = visitor.page
+        page.select_option("#holdout", "registry")
+        expect(page.locator("#columns li", has_text="sex")).to_be_visible()
+        visitor.ask("median(days)", grid="0:700:100")
+        page.click("#ask-button")
+        card = page.locator(".answer-card")
+        expect(card).to_contain_text("rounded up to a grid with step 100")
+        page.check("input[name=verb][value=mean]")
+        expect(page.locator("#grid")).to_have_value("")
+        expect(card).to_have_count(0)
+        visitor.ask("died = 1")
+        page.click("#ask-button")
+        expect(card).to_contain_text("mean of died = 1")
+        (row,) = [each for each in site.answers("registry") if each["question"]["verb"] == "mean"]
+        assert 0 <= row["answer"]["value"] <= 1
+        page.fill("#grid", "0:800:10")
+        expect(card).to_have_count(0)
+        expect(page.locator("#grid-error")).to_contain_text("between 0 and 1")
+        page.check("input[name=verb][value=ask]")
+        expect(page.locator("#grid")).to_have_value("0:700:100")
+        page.check("input[name=verb][value=mean]")
+        expect(page.locator("#grid")).to_have_value("0:800:10")
+        page.select_option("#holdout", "plain")
+        expect(page.locator("#columns li", has_text="sex")).to_have_count(0)
+        expect(page.locator("#grid")).to_have_value("")
+
+
+def test_an_error_takes_the_answer_before_it_away(visit: Visiting) -> None:
+    with visit() as visitor:
+        visitor.may.add(500)
+        page = visitor.page
+        page.select_option("#holdout", "registry")
+        expect(page.locator("#columns li", has_text="sex")).to_be_visible()
+        visitor.ask("avg(days)", grid="0:700:100")
+        page.click("#ask-button")
+        expect(page.locator(".answer-card")).to_be_visible()
+        expect(page.locator("#price")).to_contain_text("Free.")
+        busy = {"error": {"kind": "internal", "message": "It went wrong.", "request": "1"}}
+        page.route("**/ask", lambda route: route.fulfill(status=500, json=busy))
+        page.click("#ask-button")
+        expect(page.locator("#ask-error")).to_contain_text("It went wrong.")
+        expect(page.locator(".answer-card")).to_have_count(0)
 
 
 def test_a_question_can_be_asked_with_the_keyboard_alone(visit: Visiting, site: Site) -> None:
@@ -269,11 +423,16 @@ def test_predictions_become_an_entry(visit: Visiting, site: Site, tmp_path: Path
         page.set_input_files("#file", {"name": "p.csv", "mimeType": "", "buffer": guesses()})
         page.click("#submit-button")
         expect(page.locator("#submission-result")).to_contain_text("always no:")
+        reading = "this rule, on fresh rows (assumes that it was made without these rows' features)"
+        expect(page.locator("#submission-result")).to_contain_text(reading)
+        expect(page.locator("#board-table caption")).to_contain_text(f"Scores of {reading}")
         line = page.locator("#board-table tbody tr")
         expect(line).to_contain_text("always no")
         expect(line.locator("svg.spark")).to_be_visible()
         (row,) = site.answers("board")
         expect(line.locator("button.receipt")).to_have_attribute("title", row["receipt"])
+        visitor.visit("answers")
+        expect(page.locator("#answer-table tbody tr")).to_contain_text(reading)
 
 
 def guesses() -> bytes:

@@ -582,3 +582,69 @@ def test_a_wanted_quantile_is_the_target_or_nothing() -> None:
     assert place_target(CURVE, 400, below, above, quantile=0.5) == 200
     assert place_target(CURVE, 400, below, above, quantile=0.45) == 180
     assert place_target(CURVE, 400, below, above, quantile=0.3) is None
+
+
+# The lattice points of theorem 2 (docs/explanation/theory/budget.md).
+
+
+def kept_points(twice_error: int | None, twice_reach: int) -> int:
+    """#{e : E < e ≤ reach}, e > 0 on the lattice of the reach; no error is None."""
+    first = 2 - twice_reach % 2
+    points = range(first, twice_reach + 1, 2)
+    return sum(1 for e in points if twice_error is None or e > twice_error)
+
+
+def search_outcomes(blocks: int, twice_target: int) -> Iterator[tuple[int, int, int | None]]:
+    """#{φ ≤ v}, #{φ ≥ v} and twice the largest error, for all verdicts of all searches on a grid.
+
+    A grid of four points, and every way in which the values can be spread over them.
+    """
+    for spread in itertools.product(range(blocks + 1), repeat=4):
+        if sum(spread) != blocks:
+            continue
+        at_most = list(itertools.accumulate(spread))
+        for verdicts in itertools.product((True, False), repeat=2):
+            low, high, worst = 0, 3, None
+            for yes in verdicts:
+                middle = (low + high) // 2
+                offset = 2 * at_most[middle] - twice_target
+                if (offset <= 0) == yes or offset == 0:
+                    worst = max(-1 if worst is None else worst, abs(offset))
+                low, high = (low, middle) if yes else (middle + 1, high)
+            yield at_most[low], blocks - (at_most[low] - spread[low]), worst
+
+
+@pytest.mark.parametrize("twice_target", range(8))
+def test_answers_have_a_block_for_every_lattice_point(twice_target: int) -> None:
+    """Whole targets and half-integers, all of them and not m/2 alone."""
+    blocks = 3 if twice_target < 7 else 4
+    for below, above, error in search_outcomes(blocks, twice_target):
+        assert below >= kept_points(error, twice_target)
+        assert above >= kept_points(error, 2 * blocks - twice_target)
+
+
+def test_the_line_c_less_e_is_half_a_count_short() -> None:
+    """Where no look errs at a half-integer there is one lattice point more than c − E says."""
+    short = [
+        kept_points(error, 3) - (3 / 2 - (error or 0) / 2) for _, _, error in search_outcomes(3, 3)
+    ]
+    assert max(short) == 0.5
+
+
+NEVER = Profile(np.full(4, 1e-300))  # of looks that never err
+
+
+def test_the_profile_counts_just_these_points() -> None:
+    for twice_reach in range(1, 12):
+        kept = kept_points(None, twice_reach)
+        assert NEVER.mass(0.5, twice_reach, 6) == pytest.approx(0.5 * kept / 6)
+
+
+def test_a_class_at_a_half_integer_needs_a_whole_count() -> None:
+    """ψ = 1/2 on the only block has D[ψ] = 1/2 and m·S[ψ] = c = 1/2, always; a class rules it out.
+
+    So a function with values between 0 and 1 must not be made one: means have their own theorem.
+    """
+    ruled_out = FailureClass("ψ = 1/2", 0.5, 1, 0.9, NEVER)
+    assert ruled_out.holds(RenyiCurve(2.0, 1e-9), blocks=1)
+    assert kept_points(None, 1) == 1 > 0.5

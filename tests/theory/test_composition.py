@@ -278,3 +278,17 @@ def test_what_is_refused(p: list[float], q: list[float], step: float) -> None:
 def test_counts_are_whole_and_positive(count: int) -> None:
     with pytest.raises(InvalidInput):
         pair_losses(bernoulli(0.5), bernoulli(0.4), 0.1).composed(count)
+
+
+@pytest.mark.parametrize("cells", [100, 20_000])
+def test_a_convolution_is_charged_for_more_than_it_errs(cells: int) -> None:
+    """Flat masses have small Euclidean norms: a charge of both norms' product is too small."""
+    flat = np.full(cells, 1 / cells)
+    rough = np.random.default_rng(1).random(cells)
+    rough /= rough.sum()
+    one, other = (LossDistribution(1e-3, 0, masses, 0.0) for masses in (flat, rough))
+    made = one._plus(other)
+    exact = np.convolve(flat.astype(np.longdouble), rough.astype(np.longdouble))
+    found = np.zeros(exact.size)
+    found[made.first : made.first + made.masses.size] = made.masses
+    assert float(np.abs(found - exact)[1:-1].sum()) * 20 < made.infinite < 1e-11

@@ -215,6 +215,54 @@ def test_a_search_slips_as_rarely_as_its_profile_says() -> None:
     assert slip_excess(lambda coin, k, _: k * coin.halfsteps) > 1.05  # the far looks count too
 
 
+def shortfall_excess(half: bool) -> float:
+    """P[an answer is short by j or more] over the slips at j − 1/2, or at j; mixed thresholds.
+
+    An answer's shortfall is ⌈c₋⌉ − C or C − ⌊c₊⌋, whatever the kinds of its two thresholds are.
+    """
+    worst = 0.0
+    for parameters in COINS:
+        coin = steepest_coin(*parameters)
+        apart = coin.halfsteps.size - 1
+        blocks = 4 * (apart + 1)
+        targets = tuple(itertools.accumulate([apart, 2 * apart + 1, 2 * apart, 2 * apart + 1]))
+        assert separated(coin, targets)
+        assert len({t % 2 for t in targets}) == 2
+        slips = search_profile(coin, 1, len(targets).bit_length()).slips
+        ups, downs = [-(-t // 2) for t in targets], [t // 2 for t in targets]
+        for count in range(blocks + 1):
+            law = cell_law(coin, targets, 2 * count)
+            short = [
+                max(ups[j - 1] - count if j else 0, count - downs[j] if j < len(targets) else 0)
+                for j in range(len(targets) + 1)
+            ]
+            for j in range(1, max(short) + 1):
+                chance = sum(p for p, s in zip(law, short, strict=True) if s >= j)
+                worst = max(worst, chance / slips[min(2 * j - half, slips.size - 1)])
+    return worst
+
+
+def test_thresholds_of_both_parities_slip_like_half_integers() -> None:
+    assert 0.99 < shortfall_excess(half=True) < SLACK
+    assert shortfall_excess(half=False) > 1.05  # as if all were whole
+
+
+def test_bars_of_mixed_thresholds_allow_for_half_integers() -> None:
+    coin = steepest_coin(4.0, 0.1, 1e-2)
+    apart, order, beta, slope = coin.halfsteps.size - 1, 4.0, 0.3, 40.0
+    m, mixed = 5 * apart, (4 * apart, 6 * apart + 1)
+    curve, profile = RenyiCurve(order, coin.price(order)), search_profile(coin, 1, 2)
+    rent = math.expm1((order - 1) * curve.budget) / beta
+
+    def low_end(twice_target: int) -> float:
+        short = profile.shortfall(beta, twice_target) / m
+        return level_tail(order, slope, rent + slope * short, -(-mixed[0] // 2) / m)
+
+    bars = direct_bars(curve, profile, m, mixed, beta, slope=slope)
+    assert bars.low[1] == pytest.approx(low_end(2 * m - 1), rel=1e-9)
+    assert bars.low[1] < 0.999 * low_end(2 * m)
+
+
 # Step 3: the change of measure, E₁[1(bad)·(ν + λ·ψ)] ≤ K.
 
 

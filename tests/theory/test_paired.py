@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf, workdps
 
@@ -394,6 +394,7 @@ def inverts(tail_for: Tail, order: float, budget: float, share: float, failure: 
 
 
 @given(ORDERS, BUDGETS, st.floats(0.001, 0.999), FAILURES)
+@example(order=10.30572040929699, budget=9.646616199111993, share=0.375, failure=0.01)
 def test_the_tail_is_the_inverse(order: float, budget: float, share: float, failure: float) -> None:
     assert inverts(paired_tail, order, budget, share, failure)
 

@@ -262,6 +262,24 @@ def test_the_bound_on_verdicts_is_nearly_reached() -> None:
     assert min(ratios) > 0.2
 
 
+@pytest.mark.parametrize(
+    ("k", "noes", "reached"),
+    [(1, 1, 289), (3, 1, 3 * 289), (2, 2, 2 * 289), (3, 2, 4 * 289), (3, 3, 4 * 289)],
+)
+def test_the_bound_on_verdicts_is_attained(k: int, noes: int, reached: int) -> None:
+    """Failures after different histories exclude each other here: to the last digit."""
+    quarter, blocks, least = Fraction(1, 4), 7, 4
+    one = sum(math.comb(7, j) * quarter**j * (1 - quarter) ** (7 - j) for j in range(least, 8))
+    assert one == Fraction(289, 4096)  # a false Yes, and by symmetry a false No
+    bound = (math.comb(k - 1, noes) + sum(math.comb(k - 1, j) for j in range(noes))) * one
+    best = best_verdict(
+        World((quarter,) * 4, blocks), least, k, noes, (quarter, 3 * quarter), sides=1
+    )
+    assert best == bound == Fraction(reached, 4096)
+    ours = bound_of(Guessing(k, noes, 0.25, 0.75, 1), blocks, least)
+    assert float(bound) <= ours <= float(bound) * (1 + 1e-8)
+
+
 def one_history(guessing: Guessing, blocks: int, least: int) -> float:
     """A mistake: as if nothing depended on the answers."""
     no, yes, _ = guessing.chances(blocks, least, None)

@@ -61,7 +61,7 @@ class _Blocks:
         time.sleep(uniform_index(_LONGEST_DRAW, system_entropy()) / 1e6)
         return np.arange(self.blocks, dtype=np.float64) % 2
 
-    def sums(self, function: Any, /, where: Any = None) -> NDArray[np.int64]:
+    def sums(self, function: Any, /, where: Any = None, bounds: Any = None) -> NDArray[np.int64]:
         raise NotImplementedError
 
     def part(self, start: int, stop: int, /) -> _Blocks:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.engines.opening import open_store
 from holdfast.holdout import Holdout
 from holdfast.planning import Estimates, joint_plan
 from tools.cluster import Cluster
@@ -42,19 +43,19 @@ def created(rows: int, cluster: Cluster, folder: Path) -> dict[str, Any]:
         path, files = folder / STUDY, str(data / "*.parquet")
         with Holdout.create(path, files, plan, engine=cluster.url, progress=progress) as made:
             end = time.perf_counter()
-            manifest = made.charter.manifest
+            contents = open_store(path, made.charter.manifest).manifest
     moments = [start, *sorted(begun.values()), end]
     stages = ["opening", *sorted(begun, key=begun.__getitem__)]
     seconds = {s: b - a for s, (a, b) in zip(stages, itertools.pairwise(moments), strict=True)}
     return {
         "rows": rows,
-        "blocks": manifest.blocks,
-        "shards": len(manifest.shards),
-        "leftover_units": manifest.leftover_units,
+        "blocks": contents.blocks,
+        "shards": len(contents.shards),
+        "leftover_units": contents.leftover_units,
         "creation": seconds,
         "creation_seconds": end - start,
         "data_bytes": _size(data),
-        "sealed_bytes": sum(file.bytes for file in manifest.files),
+        "sealed_bytes": sum(file.bytes for file in contents.files),
         **most,
     }
 

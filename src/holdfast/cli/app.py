@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -21,7 +22,14 @@ import holdfast.cli.report
 import holdfast.cli.serve
 import holdfast.cli.status
 import holdfast.cli.token
-from holdfast.errors import Damaged, Exhausted, HoldfastError, Infeasible, InvalidInput
+from holdfast.errors import (
+    Damaged,
+    Doubtful,
+    Exhausted,
+    HoldfastError,
+    Infeasible,
+    InvalidInput,
+)
 
 __all__ = ["app", "run"]
 
@@ -42,6 +50,7 @@ app.command("correct")(holdfast.cli.ask.correct_command)
 app.command("gate")(holdfast.cli.gate.gate_command)
 app.command("status")(holdfast.cli.status.status_command)
 app.command("check")(holdfast.cli.status.check_command)
+app.command("backup")(holdfast.cli.status.backup_command)
 app.command("report")(holdfast.cli.report.report_command)
 app.command("demo")(holdfast.cli.demo.demo_command)
 app.command("serve")(holdfast.cli.serve.serve_command)
@@ -72,6 +81,16 @@ def _root(
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit status."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _warn
+        return _run(arguments)
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"holdfast: {message}", file=sys.stderr)
+
+
+def _run(arguments: Sequence[str]) -> int:
     _print_anywhere()
     as_json = "--json" in arguments
     try:
@@ -84,7 +103,8 @@ def run(arguments: Sequence[str]) -> int:
         _report(_usage(wrong), "usage", as_json)
         return 2
     except (InvalidInput, Infeasible) as wrong:
-        _report(str(wrong), "bad_question", as_json)
+        kind = "doubtful" if isinstance(wrong, Doubtful) else "bad_question"
+        _report(str(wrong), kind, as_json)
         return 2
     except Exhausted as wrong:
         _report(str(wrong), "exhausted", as_json)

@@ -32,10 +32,14 @@ Points = Annotated[
     str | None, typer.Option("--grid", help="Possible answers, LOW:HIGH:STEP or 1,2,5,10.")
 ]
 By = Annotated[str | None, typer.Option(help="The part of the plan to ask, where it has several.")]
+Anyway = Annotated[
+    bool,
+    typer.Option("--anyway", help="Ask even where what is public calls the question a slip."),
+]
 Request = Annotated[
     str | None, typer.Option(help="A key of yours: asked again with it, nothing is drawn anew.")
 ]
-Guess = Annotated[float, typer.Option("--guess", help="The value to be confirmed.")]
+Guess = Annotated[float, typer.Option("--guess", help="The value that is asked about.")]
 
 
 def ask_command(
@@ -44,6 +48,7 @@ def ask_command(
     where: Where = None,
     grid: Points = None,
     by: By = None,
+    anyway: Anyway = False,
     request: Request = None,
     token: Token = None,
     engine: Engine = None,
@@ -55,7 +60,13 @@ def ask_command(
     """
     with _opened(place, token, engine, as_json) as (holdout, more):
         answer = holdout.ask(
-            _estimator(estimator), where=where, grid=_grid(grid), by=by, request=request, **more
+            _estimator(estimator),
+            where=where,
+            grid=_grid(grid),
+            by=by,
+            anyway=anyway,
+            request=request,
+            **more,
         )
     _show(answer, estimator, where, as_json)
 
@@ -66,25 +77,37 @@ def interval_command(
     where: Where = None,
     grid: Points = None,
     by: By = None,
+    anyway: Anyway = False,
     request: Request = None,
     token: Token = None,
     engine: Engine = None,
     as_json: Json = False,
 ) -> None:
-    """Ask for an interval that encloses the estimator's median on fresh data."""
+    """Ask for an interval that encloses the median of the estimator over fresh blocks."""
     with _opened(place, token, engine, as_json) as (holdout, more):
         answer = holdout.interval(
-            _estimator(estimator), where=where, grid=_grid(grid), by=by, request=request, **more
+            _estimator(estimator),
+            where=where,
+            grid=_grid(grid),
+            by=by,
+            anyway=anyway,
+            request=request,
+            **more,
         )
     _show(answer, estimator, where, as_json)
 
 
 def mean_command(
     place: Place,
-    term: Annotated[str, typer.Argument(help="SQL that is true or false, or in [0, 1], of a row.")],
+    term: Annotated[str, typer.Argument(help="SQL of a row: true or false, or a number.")],
     where: Where = None,
+    within: Annotated[
+        str | None,
+        typer.Option("--range", help="LOW:HIGH that the term lies in, if not in 0:1."),
+    ] = None,
     grid: Points = None,
     by: By = None,
+    anyway: Anyway = False,
     request: Request = None,
     token: Token = None,
     engine: Engine = None,
@@ -93,11 +116,12 @@ def mean_command(
     """Ask for a mean, with its error bar.
 
     holdfast mean flights.holdfast "arr_delay > 60"
+    holdfast mean flights.holdfast "arr_delay - dep_delay" --range -120:120
     """
-    with _opened(place, token, engine, as_json) as (holdout, _):
-        answer = holdout.mean(
-            _estimator(term), where=where, grid=_grid(grid), by=by, request=request
-        )
+    words: dict[str, Any] = {"where": where, "range": _range(within), "grid": _grid(grid)}
+    words |= {"by": by, "anyway": anyway, "request": request}
+    with _opened(place, token, engine, as_json) as (holdout, more):
+        answer = holdout.mean(_estimator(term), **words, **more)
     _show(answer, f"mean of {term}", where, as_json)
 
 
@@ -111,12 +135,16 @@ def verify_command(
     ] = None,
     claim: Annotated[str, typer.Option(help="equals, 'at least' or 'at most'.")] = "equals",
     by: By = None,
+    anyway: Anyway = False,
     request: Request = None,
     token: Token = None,
     engine: Engine = None,
     as_json: Json = False,
 ) -> None:
-    """Ask whether a guess is right: yes, no or exhausted."""
+    """Ask whether a guess is compatible with fresh data: compatible, not compatible, cannot tell.
+
+    "Compatible" is no confirmation: with an open part, the range says which other guesses are.
+    """
     with _opened(place, token, engine, as_json) as (holdout, more):
         verdict = holdout.verify(
             _estimator(estimator),
@@ -125,6 +153,7 @@ def verify_command(
             tolerance=tolerance,
             claim=claim,  # type: ignore[arg-type]  # checked where it is used
             by=by,
+            anyway=anyway,
             request=request,
             **more,
         )
@@ -138,12 +167,13 @@ def correct_command(
     where: Where = None,
     grid: Points = None,
     by: By = None,
+    anyway: Anyway = False,
     request: Request = None,
     token: Token = None,
     engine: Engine = None,
     as_json: Json = False,
 ) -> None:
-    """Confirm a guess, or answer in its place."""
+    """Ask whether a guess is compatible with fresh data, and for an answer if it is not."""
     with _opened(place, token, engine, as_json) as (holdout, more):
         corrected = holdout.correct(
             _estimator(estimator),
@@ -151,6 +181,7 @@ def correct_command(
             where=where,
             grid=_grid(grid),
             by=by,
+            anyway=anyway,
             request=request,
             **more,
         )
@@ -177,6 +208,16 @@ def _opened(
             progress.update(task, completed=done, total=total, visible=True)
 
         yield holdout, {} if is_url(place) else {"progress": report}
+
+
+def _range(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        low, high = map(float, text.split(":"))
+    except ValueError:
+        raise InvalidInput("--range", text, "LOW:HIGH, two numbers") from None
+    return low, high
 
 
 def _grid(text: str | None) -> Grid | None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from holdfast.cli.place import Engine
-from holdfast.cli.show import show_json, show_status
+from holdfast.cli.show import show_json, show_status, warnings_shown
 from holdfast.cli.values import Json, whole_option
 from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from holdfast.holdout.sets import AnyPlan
-    from holdfast.planning.kept import KeptPlan
+    from holdfast.holdout.creation import PlanMaker
+    from holdfast.holdout.preview import Preview
+    from holdfast.planning.menu import Order
 
 __all__ = ["create_command"]
 
@@ -55,6 +58,10 @@ def create_command(
         list[str] | None,
         typer.Option("--range", help="COLUMN=LOW:HIGH, what its values can be; repeatable."),
     ] = None,
+    categories: Annotated[
+        list[str] | None,
+        typer.Option("--categories", help="COLUMN=a,b,c, all that its texts can be; repeatable."),
+    ] = None,
     block_units: Annotated[
         int | None, whole_option("Units a block; else as many as the data allow.")
     ] = None,
@@ -66,6 +73,10 @@ def create_command(
         ),
     ] = None,
     target: Annotated[str | None, typer.Option(help="Column that models predict.")] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(help="All labels that it has, a,b,c: public, and others are refused."),
+    ] = None,
     weight: Annotated[str | None, typer.Option(hidden=True)] = None,
     new_budget: Annotated[
         str | None,
@@ -85,35 +96,49 @@ def create_command(
         typer.Option(help="Where the ledger is kept, postgresql://HOST/DATABASE; else in DIR."),
     ] = None,
     seed: Annotated[int | None, whole_option("Repeatable, but without a certificate.")] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Seal without asking, whatever the plan costs.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Seal a table: random blocks, a plan, a ledger.
+
+    Before anything is sealed, it prints how large the blocks are, what is left over and how wide
+    the bars can be; on a terminal it asks, where a plan wastes more than half of the data.
 
     holdfast create flights.holdfast --data flights.parquet --queries 500
     """
     from holdfast.holdout import Holdout
 
     values = _universe(universe or [])
-    size = _universe_size(values, block_units)
+    order = None
+    if plan is None:
+        size = _universe_size(values, block_units)
+        order = _order(protocols, queries, grid, tail, confidence, refusals, rounds, size)
+    review = _Review(order, block_units, ask=not yes, as_json=as_json)
     with (
-        _progress(quiet=as_json) as report,
+        warnings_shown(),
+        _progress(quiet=as_json, review=review) as report,
         Holdout.create(
             folder,
             data,
-            _plan_maker(plan, protocols, queries, grid, tail, confidence, refusals, rounds, size),
+            _plan_maker(plan, order),
             unit=unit,
             ids=ids,
             open_fraction=open_fraction,
             block_units=block_units,
             universe=values or None,
             ranges=_ranges(ranges or []),
+            categories=_categories(categories or []),
             target=target,
+            labels=None if labels is None else [each.strip() for each in labels.split(",")],
             weight=weight,
             new_budget=new_budget,
             name=name,
             memory_limit=memory_limit,
             seed=seed,
             progress=report,
+            review=review,
             engine=engine,
             location=location,
             ledger=ledger,
@@ -121,13 +146,23 @@ def create_command(
     ):
         status = holdout.status()
     if as_json:
-        show_json(status.to_dict())
+        show_json({**status.to_dict(), "preview": review.to_dict()})
     else:
         show_status(status)
 
 
-def _plan_maker(
-    plan: Path | None,
+def _plan_maker(plan: Path | None, order: Order | None) -> PlanMaker:
+    from holdfast.planning.kept import written_plan
+    from holdfast.planning.menu import plans_for
+
+    if order is not None:
+        return lambda units: plans_for(order, units)
+    assert plan is not None
+    made = written_plan(plan.read_text(encoding="utf-8"))
+    return lambda _units: made
+
+
+def _order(
     protocols: str,
     queries: int | None,
     grid: int,
@@ -136,20 +171,13 @@ def _plan_maker(
     refusals: int,
     rounds: int,
     universe: int | None,
-) -> Callable[[int], AnyPlan | list[KeptPlan]]:
-    from holdfast.planning.joint import JointPlan
-    from holdfast.planning.menu import plans_for, read_order
-    from holdfast.planning.plan import Plan
-    from holdfast.planning.written import json_object
+) -> Order:
+    from holdfast.planning.menu import read_order
 
-    if plan is not None:
-        data = json_object(plan.read_text(encoding="utf-8"), "a plan")
-        made = JointPlan.from_dict(data) if "parts" in data else Plan.from_dict(data)
-        return lambda _units: made
     if queries is None and "=" not in protocols:
         hint = "Say how many questions you want to ask."
         raise InvalidInput("--queries", None, "a whole number", hint)
-    order = read_order(
+    return read_order(
         protocols,
         queries,
         grid=grid,
@@ -159,7 +187,78 @@ def _plan_maker(
         rounds=rounds,
         universe=universe,
     )
-    return lambda units: plans_for(order, units)
+
+
+class _Review:
+    """Shows what is going to be sealed, and asks where that wastes more than half of the data.
+
+    Only on a terminal: a program is told, and never asked.
+    """
+
+    def __init__(
+        self, order: Order | None, block_units: int | None, *, ask: bool, as_json: bool
+    ) -> None:
+        self.order, self.block_units = order, block_units
+        self.as_json = as_json
+        self.ask = ask and not as_json and sys.stdin.isatty() and sys.stderr.isatty()
+        self.pause: Callable[[], None] = lambda: None
+        self.seen: dict[str, Any] = {}
+
+    def __call__(self, preview: Preview) -> None:
+        doubts = [*self._doubts(preview)]
+        self.seen = {**preview.to_dict(), "careful": doubts}
+        if self.as_json:
+            return
+        self.pause()
+        typer.echo(str(preview))
+        for doubt in doubts:
+            typer.echo(f"Careful: {doubt}", err=True)
+        if doubts and self.ask and not typer.confirm("Seal the data like this?", err=True):
+            typer.echo("Nothing was sealed.", err=True)
+            raise typer.Abort
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was seen, for programs."""
+        return self.seen
+
+    def _doubts(self, preview: Preview) -> Iterator[str]:
+        if preview.mostly_left_over:
+            size = (preview.units - preview.open_units) // preview.blocks
+            advice = f"; without --block-units blocks would have {size:,} units"
+            yield (
+                f"only {preview.blocks * preview.block_units:,} of {preview.units:,} units are "
+                f"sealed, and {preview.leftover_units:,} are never used"
+                + (advice if self.block_units is not None else "")
+            )
+        empty = [part.name for part in preview.parts if (part.half_width or 0) >= 0.5]
+        if empty:
+            yield f"the bars of {', '.join(empty)} would say nothing: larger blocks are needed"
+        if self.order is None or self.block_units is not None or len(self.order.queries) < 2:
+            return
+        alone = _alone(self.order, preview.units - preview.open_units)
+        halved = {name: size for name, size in alone.items() if size > 2 * preview.block_units}
+        if halved:
+            listed = ", ".join(f"{name} {size:,}" for name, size in halved.items())
+            dearest = min(alone, key=alone.__getitem__)
+            yield (
+                f"blocks have {preview.block_units:,} units, and larger ones give narrower bars: "
+                f"asked alone, there would be {listed}. {dearest} needs the most blocks: "
+                "ask for fewer kinds of questions, or seal some of the rows for them"
+            )
+
+
+def _alone(order: Order, units: int) -> dict[str, int]:
+    """How many units a block would have, were each protocol the only one."""
+    from holdfast.holdout.sets import sets_for
+    from holdfast.planning.menu import plans_for
+
+    plans = {
+        name: plans_for(replace(order, queries={name: count}), units)
+        for name, count in order.queries.items()
+    }
+    return {
+        name: units // sum(each.blocks for each in sets_for(made)) for name, made in plans.items()
+    }
 
 
 def _ranges(texts: list[str]) -> dict[str, tuple[float, float]]:
@@ -172,6 +271,16 @@ def _ranges(texts: list[str]) -> dict[str, tuple[float, float]]:
         except ValueError:
             raise InvalidInput("--range", text, "COLUMN=LOW:HIGH") from None
     return ranges
+
+
+def _categories(texts: list[str]) -> dict[str, list[str]]:
+    found = {}
+    for text in texts:
+        column, equals, values = text.partition("=")
+        if not equals or not values:
+            raise InvalidInput("--categories", text, "COLUMN=a,b,c")
+        found[column] = [value.strip() for value in values.split(",")]
+    return found
 
 
 def _universe(texts: list[str]) -> dict[str, list[object]]:
@@ -202,8 +311,8 @@ def _universe_size(values: dict[str, list[object]], block_units: int | None) -> 
 
 
 @contextmanager
-def _progress(*, quiet: bool) -> Iterator[Callable[[str, float], None]]:
-    """A bar on standard error that goes from stage to stage."""
+def _progress(*, quiet: bool, review: _Review) -> Iterator[Callable[[str, float], None]]:
+    """A bar on standard error that goes from stage to stage, and is put away for a question."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -211,4 +320,10 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[str, float], None]]:
     silent = quiet or not console.is_terminal
     with Progress(console=console, transient=True, disable=silent) as progress:
         task = progress.add_task("creating", total=1.0)
-        yield lambda stage, done: progress.update(task, description=stage, completed=done)
+        review.pause = progress.stop
+
+        def report(stage: str, done: float) -> None:
+            progress.start()
+            progress.update(task, description=stage, completed=done)
+
+        yield report

@@ -14,6 +14,8 @@ from holdfast.errors import HoldfastError
 
 __all__ = ["serve_command"]
 
+_PACKAGES = "fastapi greenlet httptools prometheus-client uvicorn uvloop"
+
 
 def serve_command(
     folders: Annotated[
@@ -50,7 +52,7 @@ def serve_command(
         from holdfast.server.run import serve
         from holdfast.server.settings import Settings
     except ImportError as missing:
-        message = f"The server needs {missing.name}: pip install 'holdfast[server]'."
+        message = f"The server needs {missing.name}: pip install {_PACKAGES}."
         raise HoldfastError(message) from None
 
     settings = Settings(

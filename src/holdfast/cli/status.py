@@ -1,7 +1,8 @@
-"""`holdfast status` and `holdfast check`: what is left, and whether all of it adds up."""
+"""`holdfast status`, `check` and `backup`: what is left, whether it adds up, and a copy of it."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ from holdfast.cli.place import Folder, Place, Token, opened
 from holdfast.cli.show import show_json, show_status
 from holdfast.cli.values import Json
 
-__all__ = ["check_command", "status_command"]
+__all__ = ["backup_command", "check_command", "status_command"]
 
 GATE = 4
 
@@ -42,3 +43,19 @@ def check_command(
         typer.echo(str(checked))
     if not checked.passed:
         raise typer.Exit(GATE)
+
+
+def backup_command(
+    folder: Folder,
+    copy: Annotated[Path, typer.Argument(metavar="COPY", help="A folder that does not exist yet.")],
+    as_json: Json = False,
+) -> None:
+    """Copy a holdout, also while it is in use, into a folder that its owner alone can read."""
+    from holdfast.holdout import Holdout
+
+    with Holdout.open(folder) as holdout:
+        made = holdout.backup(copy)
+    if as_json:
+        show_json(made.to_dict())
+    else:
+        typer.echo(str(made))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,30 +38,45 @@ def create_command(
         str | None, typer.Option(help="When it ends: 12h, 30d, 8w, or a date 2027-01-31.")
     ] = None,
     quota: Quota = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="A new file for the token, which its owner alone can read; else it is printed.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a token. It is shown once: the ledger keeps only its hash.
+    """Make a token. It is told once: the ledger keeps only its hash.
 
-    holdfast token create flights.holdfast --role analyst --name Ann --expires 30d
+    holdfast token create flights.holdfast --role analyst --name Ann --expires 30d -o ann.token
     """
     from holdfast.holdout import Holdout
 
     moment = None if expires is None else _moment(expires)
-    with Holdout.open(folder) as holdout:
+    with Holdout.open(folder) as holdout, _new_file(output) as file:
         grant, token = holdout.access.grant(
             role,  # type: ignore[arg-type]  # checked there
             name=name,
             expires=moment,
             quota=quota,
         )
+        if file is not None:
+            os.write(file, f"{token}\n".encode("ascii"))
+            os.fsync(file)
+    told = {"token": token} if output is None else {"output": str(output)}
     if as_json:
-        show_json({"token": token, **grant.to_dict()})
+        show_json({**told, **grant.to_dict()})
         return
-    typer.echo(token)
+    if output is None:
+        typer.echo(token)
     ends = "without an end" if grant.expires is None else f"until {grant.expires}"
     share = "" if grant.quota is None else f", for {grant.quota:.0%} of the budget"
     about = f"{grant.role} {grant.name} (id {grant.id}), {ends}{share}"
-    typer.echo(f"{about}. Keep it: it is not shown again.", err=True)
+    kept = "Keep it: it is not shown again." if output is None else f"The token is in {output}."
+    typer.echo(f"{about}. {kept}", err=True)
 
 
 @token_app.command("list")
@@ -68,18 +87,18 @@ def list_command(folder: Folder, as_json: Json = False) -> None:
     with Holdout.open(folder) as holdout:
         grants = holdout.access.grants()
         used = {grant.id: holdout.access.used(grant.id) for grant in grants}
+        holding = holdout.access.holding()
     if as_json:
         show_json([{**grant.to_dict(), "used": used[grant.id]} for grant in grants])
         return
     from rich.console import Console
     from rich.table import Table
 
-    now = datetime.now(UTC)
     table = Table(box=None, pad_edge=False)
     for heading in ("id", "name", "role", "state", "quota", "used"):
         table.add_column(heading)
     for grant in grants:
-        state = "revoked" if grant.revoked else ("holds" if grant.valid(now) else "expired")
+        state = "revoked" if grant.revoked else ("holds" if grant.id in holding else "expired")
         quota = "" if grant.quota is None else f"{grant.quota:.1%}"
         most = max(used[grant.id].values(), default=0.0)
         table.add_row(grant.id, grant.name, grant.role, state, quota, f"{most:.1%}")
@@ -120,6 +139,25 @@ def quota_command(
     else:
         share = "no limit of its own" if grant.quota is None else f"{grant.quota:.1%} of the budget"
         typer.echo(f"{grant.name} (id {grant.id}) has {share}.")
+
+
+@contextmanager
+def _new_file(path: Path | None) -> Iterator[int | None]:
+    """A file that nobody else can read, before there is a token; an error removes it."""
+    if path is None:
+        yield None
+        return
+    try:
+        file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise InvalidInput("--output", str(path), "a file that does not exist yet") from None
+    try:
+        yield file
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(file)
 
 
 def _identity(token: str) -> str:

@@ -12,4 +12,4 @@ __all__ = ["httpx_is_there"]
 def httpx_is_there() -> None:
     """Raise an error that says what to install, if it is not."""
     if find_spec("httpx2") is None:
-        raise HoldfastError("A client needs httpx2: pip install 'holdfast[client]'.")
+        raise HoldfastError("A client needs httpx2: pip install httpx2.")

@@ -74,13 +74,18 @@ def ask(
     where: str | None = None,
     shape: Shape | None = None,
     by: str | None = None,
+    anyway: bool = False,
     request: str | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Asked[Answer]:
     """The estimator's value on fresh data, from an SQL aggregate of one block."""
     stays_here(shape=shape, progress=progress, **options)
-    body = {"estimator": _text("estimator", estimator), **_common(where, by), **_points(grid)}
+    body = {
+        "estimator": _text("estimator", estimator),
+        **_common(where, by, anyway),
+        **_points(grid),
+    }
     return Asked("ask", body, key_of(request), read_answer)
 
 
@@ -92,18 +97,19 @@ def verify(
     claim: Claim = "equals",
     where: str | None = None,
     by: str | None = None,
+    anyway: bool = False,
     request: str | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Asked[Verdict]:
-    """Whether a guess is right: yes, no or exhausted."""
+    """Whether a guess is compatible with fresh data, not compatible, or nobody can tell."""
     stays_here(progress=progress, **options)
     body = {"estimator": _text("estimator", estimator), "guess": real_number("guess", guess)}
     if tolerance is not None:
         body["tolerance"] = real_number("tolerance", tolerance, 0)
     if claim != "equals":
         body["claim"] = _text("claim", claim)
-    return Asked("verify", {**body, **_common(where, by)}, key_of(request), read_verdict)
+    return Asked("verify", {**body, **_common(where, by, anyway)}, key_of(request), read_verdict)
 
 
 def correct(
@@ -114,15 +120,16 @@ def correct(
     where: str | None = None,
     shape: Shape | None = None,
     by: str | None = None,
+    anyway: bool = False,
     request: str | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Asked[Corrected]:
-    """Confirm a guess, or answer in its place."""
+    """Whether a guess is compatible with fresh data; if not, an answer in its place."""
     stays_here(shape=shape, progress=progress, **options)
     body: dict[str, Any] = {"estimator": _text("estimator", estimator)}
     body["guess"] = real_number("guess", guess)
-    body |= {**_common(where, by), **_points(grid)}
+    body |= {**_common(where, by, anyway), **_points(grid)}
     return Asked("correct", body, key_of(request), read_corrected)
 
 
@@ -130,14 +137,28 @@ def mean(
     term: Estimator,
     *,
     where: object = None,
+    range: tuple[float, float] | None = None,  # noqa: A002 – what everybody calls it
     grid: Grid | None = None,
     columns: Sequence[str] | None = None,
     by: str | None = None,
+    anyway: bool = False,
     request: str | None = None,
+    progress: Progress | None = None,
 ) -> Asked[Answer]:
-    """The mean of a term between 0 and 1 (true is 1), with its error bar where none filters."""
-    stays_here(columns=columns)
-    body = {"term": _text("term", term), **_common(where, by), **_points(grid)}
+    """The mean of a term (true is 1), with its error bar where none filters.
+
+    The term lies in [0, 1] by its form and the declared ranges of its columns, or else in `range`,
+    a pair (low, high). What leaves a declared range on a sealed row is cut to it, and the promise
+    says so.
+    """
+    stays_here(columns=columns, progress=progress)
+    body: dict[str, Any] = {
+        "term": _text("term", term),
+        **_common(where, by, anyway),
+        **_points(grid),
+    }
+    if range is not None:
+        body["range"] = _pair(range)
     return Asked("mean", body, key_of(request), read_answer)
 
 
@@ -147,13 +168,18 @@ def interval(
     grid: Grid | None = None,
     where: str | None = None,
     by: str | None = None,
+    anyway: bool = False,
     request: str | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Asked[Answer]:
-    """An interval that encloses the estimator's median on fresh data."""
+    """An interval that encloses the median of what the estimator gives on fresh blocks."""
     stays_here(progress=progress, **options)
-    body = {"estimator": _text("estimator", estimator), **_common(where, by), **_points(grid)}
+    body = {
+        "estimator": _text("estimator", estimator),
+        **_common(where, by, anyway),
+        **_points(grid),
+    }
     return Asked("interval", body, key_of(request), read_answer)
 
 
@@ -182,9 +208,10 @@ def key_of(request: object) -> str:
     return request
 
 
-def _common(where: object, by: object) -> dict[str, str]:
+def _common(where: object, by: object, anyway: bool) -> dict[str, Any]:
     given = {"where": where, "by": by}
-    return {name: _text(name, value) for name, value in given.items() if value is not None}
+    words = {name: _text(name, value) for name, value in given.items() if value is not None}
+    return {**words, "anyway": True} if anyway else words
 
 
 def _points(grid: object) -> dict[str, Any]:
@@ -193,6 +220,14 @@ def _points(grid: object) -> dict[str, Any]:
     if not isinstance(grid, Grid):
         raise InvalidInput("grid", grid, "a grid", "Make one: holdfast.grid(0, 1, step=0.05).")
     return {"grid": grid.to_json()}
+
+
+def _pair(given: Any) -> list[float]:
+    try:
+        low, high = given
+    except (TypeError, ValueError):
+        raise InvalidInput("range", given, "two numbers, (low, high) with low < high") from None
+    return [real_number("range", low), real_number("range", high)]
 
 
 def _text(name: str, value: object) -> str:

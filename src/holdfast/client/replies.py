@@ -12,6 +12,7 @@ from holdfast.client.errors import Cancelled, NotAllowed, ServerFailed
 from holdfast.client.steps import Call, Reply
 from holdfast.errors import (
     Damaged,
+    Doubtful,
     Exhausted,
     HoldfastError,
     Infeasible,
@@ -84,6 +85,11 @@ def _invalid(message: str, told: Mapping[str, Any], call: Call, url: str) -> Hol
     return _worded(InvalidInput(name, sent.get(name), allowed, hint), message)
 
 
+def _doubtful(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
+    del call, url
+    return _worded(Doubtful(str(told.get("parameter", "question")), message), message)
+
+
 def _not_found(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
     """Which part of the address it is that leads nowhere."""
     del told
@@ -135,6 +141,7 @@ _ERRORS: dict[str, _Maker] = {
     "cancelled": _cancelled,
     "conflict": _invalid,
     "damaged": _damaged,
+    "doubtful": _doubtful,
     "exhausted": _read_again(Exhausted, _EXHAUSTED, "The budget"),
     "forbidden": _not_allowed,
     "not_found": _not_found,

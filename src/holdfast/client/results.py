@@ -128,11 +128,13 @@ def read_status(data: Mapping[str, Any], path: str) -> Status:
 
 def read_price(data: Mapping[str, Any]) -> Price:
     """What a question would cost."""
+    from holdfast.holdout.doubts import Doubt
     from holdfast.holdout.pricing import Price
 
     grid = data["grid"]
     points = None if grid is None else (grid["low"], grid["high"], grid["points"])
-    return _made(Price, data, grid=points, assumes=tuple(data["assumes"]))
+    doubts = tuple(_made(Doubt, each) for each in data["doubts"])
+    return _made(Price, data, grid=points, assumes=tuple(data["assumes"]), doubts=doubts)
 
 
 def read_page(data: Mapping[str, Any]) -> tuple[list[dict[str, Any]], int | None]:

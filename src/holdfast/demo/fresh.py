@@ -105,10 +105,10 @@ def _sides(record: Record, values: Values) -> tuple[float, float]:
         return float(np.mean(indices <= said)), float(np.mean(indices >= said))
     failed = np.where(np.isnan(values), -np.inf, values)
     low, high = result.guess - record.tolerance, result.guess + record.tolerance
-    if result.verdict == "yes":
+    if not result.refused:
         return float(np.mean(failed <= high)), float(np.mean(failed >= low))
     beyond = max(float(np.mean(failed < low)), float(np.mean(failed > high)))
-    return beyond, beyond  # No: on one side of it there is more than a tail
+    return beyond, beyond  # refused: on one side of it there is more than a tail
 
 
 def share_of(flights: Flights, rows: Rows) -> Phi:

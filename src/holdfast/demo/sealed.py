@@ -153,12 +153,17 @@ class Sealed:
 
 
 def ninetieth(cell: Cell) -> Callable[[dict[str, Any]], float]:
-    """The 90 % quantile of known delays in a cell, as a Python function of one block."""
+    """The 90 % quantile of known delays in a cell, as a Python function of one block.
+
+    Where a block has no such flight it is 0, the lowest point of the grid: a function that failed
+    there would fail on most made-up blocks, and be refused.
+    """
 
     def quantile(block: dict[str, Any]) -> float:
         kept = np.ones(len(block["arr_delay"]), dtype=bool)
         for column, value in cell:
             kept &= block[column] == value
-        return float(np.nanquantile(block["arr_delay"][kept], 0.9))
+        known = block["arr_delay"][kept & ~np.isnan(block["arr_delay"])]
+        return float(np.quantile(known, 0.9)) if known.size else 0.0
 
     return quantile

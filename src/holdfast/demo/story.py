@@ -61,7 +61,7 @@ def run_demo(
     show_comparison(screen, result)
     result.pictures = draw_pictures(result, flights, output)
     where = " and ".join(str(path) for path in result.pictures)
-    screen.say("Picture", where or "none: matplotlib is missing (pip install 'holdfast[plot]')")
+    screen.say("Picture", where or "none: matplotlib is missing (pip install matplotlib)")
     result.seconds = time.monotonic() - began
     screen.say("Try", f"holdfast status {folder} · holdfast check {folder}")
     screen.say("Time", f"{result.seconds:.0f} seconds")

@@ -5,21 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.engines.source import Engines, Limits
-from holdfast.engines.store import BlockStore, Manifest
+from holdfast.engines.store import BlockStore, Contents, Manifest, read_contents
 from holdfast.errors import InvalidInput
 
-__all__ = ["check_engine", "open_engines", "open_store"]
+__all__ = ["check_engine", "open_engines", "open_store", "store_of"]
 
 _CLUSTERS = ("dask://", "dask+tls://")
 
 
 def open_store(folder: Path, manifest: Manifest) -> BlockStore:
+    """The blocks of the holdout in a folder, whose ledger has this manifest."""
+    return store_of(folder, read_contents(folder, manifest))
+
+
+def store_of(folder: Path, contents: Contents) -> BlockStore:
     """The blocks in a folder, or where the manifest says that they are."""
-    if manifest.location is None:
-        return BlockStore(folder, manifest)
+    if contents.location is None:
+        return BlockStore(folder, contents)
     from holdfast.engines.store.remote import RemoteStore
 
-    return RemoteStore(folder, manifest)
+    return RemoteStore(folder, contents)
 
 
 def check_engine(engine: str | None) -> str | None:

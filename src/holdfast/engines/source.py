@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.arguments import real_number, whole_number
+from holdfast.protocols.source import UNIT, Bounds
 
 if TYPE_CHECKING:
     from holdfast.engines.local import LocalEngine, LocalEstimator
@@ -77,24 +78,41 @@ class Engines:
 
         return self._by_shard(of, start, stop)
 
-    def sums(self, function: Any, where: Any, start: int, stop: int) -> NDArray[np.int64]:
+    def sums(
+        self,
+        function: Any,
+        where: Any,
+        start: int,
+        stop: int,
+        bounds: Bounds = UNIT,
+        progress: Progress | None = None,
+    ) -> NDArray[np.int64]:
         """For each of the blocks the sum of its units' terms in parts of 2⁻¹⁶; None is the term 1.
 
-        `where` is a condition of what is summed.
+        `where` is a condition of what is summed. Terms are scaled from `bounds` to [0, 1].
         """
         from holdfast.engines.sql import SqlTerm
 
         sql = isinstance(function, SqlTerm) or isinstance(where, SqlTerm)
         engine = self.sql if sql else self.local
-        return self._by_shard(
-            lambda first, last: engine.sums(function, where, first, last), start, stop
-        )
+
+        def of(first: int, last: int) -> NDArray[np.int64]:
+            tell = None if progress is None else _later(progress, first - start, stop - start)
+            return engine.sums(function, where, first, last, bounds=bounds, progress=tell)
+
+        return self._by_shard(of, start, stop)
 
     def admit(
-        self, function: LocalEstimator, *, rows: bool = False, symmetric: bool = False
+        self,
+        function: LocalEstimator,
+        *,
+        rows: bool = False,
+        symmetric: bool = False,
+        bounds: Bounds = UNIT,
     ) -> tuple[str, ...]:
         """What is assumed of a Python function, after a try on public blocks; see `LocalEngine`."""
-        return self.local.admit(function, rows=rows, symmetric=symmetric).assumptions
+        tried = self.local.admit(function, rows=rows, symmetric=symmetric, bounds=bounds)
+        return tried.assumptions
 
     def verify(self, holdout: str) -> None:
         """Raise `Damaged` unless the files are as they were written."""
@@ -180,8 +198,9 @@ class EngineSource:
     def values(self, estimator: Any, /) -> NDArray[np.float64]:
         return self._engines.values(estimator, self._start, self._stop, self._progress)
 
-    def sums(self, function: Any, /, where: Any = None) -> NDArray[np.int64]:
-        return self._engines.sums(function, where, self._start, self._stop)
+    def sums(self, function: Any, /, where: Any = None, bounds: Bounds = UNIT) -> NDArray[np.int64]:
+        engines, progress = self._engines, self._progress
+        return engines.sums(function, where, self._start, self._stop, bounds, progress)
 
     def part(self, start: int, stop: int, /) -> EngineSource:
         stop = whole_number("stop", stop, 1, self.blocks)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,8 +33,21 @@ class Access:
 
     def identify(self, token: str) -> Grant | None:
         """The grant of a token, if it holds now."""
-        grant = self._door.read(lambda books: books.grants.find(token))
-        return grant if grant is not None and grant.valid(datetime.now(UTC)) else None
+
+        def look(books: Books) -> Grant | None:
+            grant = books.grants.find(token)
+            return grant if grant is not None and grant.valid(books.grants.now()) else None
+
+        return self._door.read(look)
+
+    def holding(self) -> dict[str, Grant]:
+        """Those that hold now, by their ids."""
+
+        def look(books: Books) -> dict[str, Grant]:
+            now = books.grants.now()
+            return {name: each for name, each in books.grants.all.items() if each.valid(now)}
+
+        return self._door.read(look)
 
     def grant(
         self,
@@ -56,7 +68,7 @@ class Access:
             "hash": hashed(token),
             "name": _name(name) if name is not None else identity,
             "role": role,
-            "expires": None if expires is None else _moment(expires),
+            "expires": None if expires is None else self._moment(expires),
             "quota": None if quota is None else _share(quota),
         }
         return self._note(note), token
@@ -74,6 +86,21 @@ class Access:
         return self._door.read(
             lambda books: {name: float(books[name].used_by(identity)) for name in books.names}
         )
+
+    def _moment(self, expires: datetime) -> str:
+        if expires.tzinfo is None:
+            raise InvalidInput("expires", expires, "a moment with its time zone")
+        now = self._door.read(lambda books: books.grants.now())
+        if expires <= now:
+            hint = (
+                ""
+                if expires <= datetime.now(UTC)
+                else "The ledger has a row of that time, so this machine's clock is late, or one "
+                "was early. Set it right, or make a token without an end."
+            )
+            allowed = f"in the future, after {now.isoformat(sep=' ', timespec='seconds')}"
+            raise InvalidInput("expires", expires.isoformat(), allowed, hint)
+        return expires.astimezone(UTC).isoformat(timespec="seconds")
 
     def _note(self, note: dict[str, Any]) -> Grant:
         with self._door.writing() as (transaction, books):
@@ -95,16 +122,13 @@ class Access:
 
 def _divided(books: Books, identity: str, quota: float) -> None:
     """Quotas divide one budget: those that hold add up to at most all of it."""
-    others = _live(each for each in books.grants.all.values() if each.id != identity)
+    now = books.grants.now()
+    rest = [each for each in books.grants.all.values() if each.id != identity]
+    others = sum(each.quota or 0.0 for each in rest if each.valid(now))
     if others + quota > 1 + _SLACK:
         needed = f"quotas that add up to at most 1, and this one is {quota:g}"
         remedy = "Take a smaller share, or make the others smaller, or revoke one first."
         raise Infeasible("Quotas divide one budget", needed, f"others hold {others:g}", remedy)
-
-
-def _live(grants: Iterable[Grant]) -> float:
-    now = datetime.now(UTC)
-    return sum(each.quota or 0.0 for each in grants if each.valid(now))
 
 
 def _name(name: str) -> str:
@@ -112,14 +136,6 @@ def _name(name: str) -> str:
     if not text or len(text) > _LONGEST_NAME or not text.isprintable():
         raise InvalidInput("name", name, f"1 to {_LONGEST_NAME} printable characters")
     return text
-
-
-def _moment(expires: datetime) -> str:
-    if expires.tzinfo is None:
-        raise InvalidInput("expires", expires, "a moment with its time zone")
-    if expires <= datetime.now(UTC):
-        raise InvalidInput("expires", expires.isoformat(), "a moment in the future")
-    return expires.astimezone(UTC).isoformat(timespec="seconds")
 
 
 def _share(quota: float) -> float:

@@ -166,6 +166,7 @@ class Books:
                 what = f"Row {row.number} of the ledger"
                 raise Damaged(what, "a charge that fits the plan", str(wrong), remedy) from wrong
             self.number = row.number
+            self.grants.latest = max(self.grants.latest, row.at)
 
     def _apply(self, row: Row) -> None:
         if row.kind == "reserved":

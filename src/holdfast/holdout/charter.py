@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from holdfast.engines.store import Manifest
 from holdfast.errors import InvalidInput
 from holdfast.holdout.ids import Ids
+from holdfast.holdout.labels import checked_labels
 from holdfast.holdout.sets import BlockSet, joint_confidence, read_sets
 from holdfast.holdout.worlds import Cells, read_cells
 from holdfast.randomness import Entropy, SeededEntropy, system_entropy
@@ -36,6 +37,24 @@ class Charter:
     new_budget: str | None
     earlier: tuple[str, ...]
     ids: Ids | None = None
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    labels: tuple[object, ...] | None = None
+    """All labels that the target has, if they were declared."""
+
+    @cached_property
+    def values(self) -> Mapping[str, Sequence[object]]:
+        """All values of columns for which they were declared."""
+        values: dict[str, Sequence[object]] = {} if self.cells is None else {**self.cells.values}
+        values |= self.categories
+        column = None if self.target is None else self.manifest.schema.find(self.target)
+        if column is not None and self.labels is not None:
+            values[column.name] = self.labels
+        return values
+
+    def texts(self, column: str) -> Sequence[str] | None:
+        """All that a column of texts is declared to be; None if nothing is declared."""
+        values = self.values.get(column)
+        return None if values is None else tuple(each for each in values if isinstance(each, str))
 
     @cached_property
     def confidence(self) -> float:
@@ -51,8 +70,10 @@ class Charter:
             "manifest": self.manifest.to_dict(),
             "sets": [each.to_dict() for each in self.sets],
             "ranges": {name: list(pair) for name, pair in self.ranges.items()},
+            "categories": {name: list(texts) for name, texts in self.categories.items()},
             "universe": None if self.cells is None else self.cells.to_dict(),
             "target": self.target,
+            "labels": None if self.labels is None else list(self.labels),
             "seed": self.seed,
             "new_budget": self.new_budget,
             "earlier": list(self.earlier),
@@ -79,6 +100,8 @@ class Charter:
             new_budget=data["new_budget"],
             earlier=tuple(data["earlier"]),
             ids=None if ids is None else Ids.from_dict(ids),
+            categories={name: tuple(texts) for name, texts in data["categories"].items()},
+            labels=checked_labels(data["labels"], data["target"], manifest.schema),
         )
 
 

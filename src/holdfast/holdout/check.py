@@ -6,7 +6,8 @@ plan       every plan proves its promise again: coins, prices, failure classes, 
 prices     every reservation and every charge is what its question costs under the plan
 budget     all charges together fit the budget, in the order in which they were made
 answers    every answer was paid for before it was drawn, says what its question and the plan let it
-           say, and no question has two of them; a submission names its answer
+           say, and no question has two of them; what weights learnt follows from what they had
+           learnt before; a submission names its answer
 data       the sealed files are those that were written
 """
 
@@ -14,27 +15,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from holdfast.engines.opening import open_store
-from holdfast.engines.store import state_folder
+from holdfast.engines.store import first_seen, state_folder
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.holdout.books import Books
 from holdfast.holdout.charter import Charter
 from holdfast.holdout.ids import check_ids
 from holdfast.holdout.leaderboard import submission_fits
-from holdfast.holdout.rules import Wrong, check_key, check_recorded, check_reserved
+from holdfast.holdout.rules import (
+    Wrong,
+    check_key,
+    check_learnt,
+    check_recorded,
+    check_reserved,
+)
 from holdfast.holdout.said import check_said
 from holdfast.ledger.interface import Ledger
 from holdfast.ledger.opening import has_ledger, open_ledger
 from holdfast.ledger.receipts import Receipt, check_against
 from holdfast.ledger.rows import Row, canonical
 from holdfast.ledger.witness import Witness
+from holdfast.mechanisms.hypothesis import Hypothesis
 from holdfast.planning.joint import JointPlan
+from holdfast.protocols.promises import confidence_text
 
 __all__ = ["Checked", "Finding", "check_holdout"]
 
+_SKEW = timedelta(minutes=1)  # by which the clocks of several servers may differ
 # What reading a row raises that is well chained and says something else than a row should.
 _MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
@@ -90,10 +101,10 @@ def check_holdout(
             findings.append(Finding(name, False, f"a row is not as Holdfast writes it: {wrong!r}"))
         return findings[-1].passed
 
+    rows: list[Row] = []
     with open_ledger(path) as ledger:
-        if run("chain", lambda: _chain(ledger)):
+        if run("chain", lambda: _chain(ledger, rows)):
             run("receipt", lambda: _receipts(ledger, given))
-            rows = ledger.rows()
             made: list[Charter] = []
             if run("plan", lambda: _plan(ledger, rows[0], made)):
                 (charter,) = made
@@ -104,8 +115,29 @@ def check_holdout(
         return Checked(tuple(findings), str(ledger.head()) if findings[0].passed else "none")
 
 
-def _chain(ledger: Ledger) -> str:
-    return f"{ledger.verify().number:,} rows, each linked to the one before"
+def _chain(ledger: Ledger, rows: list[Row]) -> str:
+    """Verify the chain, and read its rows."""
+    number = ledger.verify().number
+    rows += ledger.rows()
+    return f"{number:,} rows, each linked to the one before{_set_back(rows)}"
+
+
+def _set_back(rows: list[Row]) -> str:
+    """A note of rows that are dated before an earlier one: that alone is no damage."""
+    latest, first = datetime.min.replace(tzinfo=UTC), None
+    count = 0
+    for row in rows:
+        at = datetime.fromisoformat(row.at)
+        if latest - at > _SKEW:
+            first = first or (row, latest)
+            count += 1
+        latest = max(latest, at)
+    if first is None:
+        return ""
+    row, before = first
+    told = f"row {row.number:,}, of {row.at[:10]}, follows one of {before.date().isoformat()}"
+    more = f", and {count - 1:,} more are dated back" if count > 1 else ""
+    return f"; a clock was set back: {told}{more}"
 
 
 def _receipts(ledger: Ledger, given: Receipt | None) -> str:
@@ -122,7 +154,8 @@ def _plan(ledger: Ledger, first: Row, made: list[Charter]) -> str:
     charter = Charter.from_dict(ledger.holdout, first.body)
     made.append(charter)
     names = ", ".join(name for each in charter.sets for name in each.protocols)
-    return f"{names}: proved again, for all at once with confidence {charter.confidence:g}"
+    sure = confidence_text(charter.confidence)
+    return f"{names}: proved again, for all at once with confidence {sure}"
 
 
 def _prices(charter: Charter, rows: list[Row]) -> str:
@@ -162,6 +195,7 @@ def _answers(charter: Charter, rows: list[Row]) -> str:
     sets = {each.name: each for each in charter.sets}
     open_rows: dict[int, Row] = {}
     known: set[str] = set()
+    hypotheses: dict[tuple[str, str], Hypothesis] = {}
     count = 0
     answered: dict[int, Row] = {}
     for row in rows:
@@ -173,6 +207,8 @@ def _answers(charter: Charter, rows: list[Row]) -> str:
         elif row.kind == "recorded":
             check_key(row)
             _paid(row, open_rows)
+            if "learnt" in row.body:
+                check_learnt(sets[row.body["set"]], row, hypotheses)
             if row.body["answer"] is None:  # exhausted: nothing was said
                 continue
             count += 1
@@ -212,8 +248,16 @@ def _asked_once(row: Row, known: set[str]) -> None:
 
 
 def _data(path: Path, charter: Charter) -> str:
-    open_store(path, charter.manifest).check_files()
+    store = open_store(path, charter.manifest)
+    seen = first_seen(charter.identity, store.manifest)
+    store.check_files()
     if charter.ids is not None:
         check_ids(path, charter.ids)
     public = "" if charter.ids is None else "; the ids of rows likewise"
-    return f"{len(charter.manifest.files)} sealed files, unchanged{public}"
+    if seen is None:
+        how = "fit the list beside them; this account has not seen them before"
+    elif seen.made_here:
+        how = "are as this account made them"
+    else:
+        how = f"are as this account first saw them, on {seen.date[:10]}; it did not make them"
+    return f"the sealed files {how}{public}"

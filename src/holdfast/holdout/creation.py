@@ -15,18 +15,22 @@ from holdfast.arguments import real_number, whole_number
 from holdfast.engines.opening import check_engine
 from holdfast.engines.store import (
     BlockStore,
+    Contents,
     Input,
-    Manifest,
     Schema,
+    forget,
     known,
     open_input,
     remember,
     split_units,
+    write_contents,
     write_store,
 )
 from holdfast.errors import InvalidInput
 from holdfast.holdout.charter import Charter
 from holdfast.holdout.ids import write_ids
+from holdfast.holdout.labels import check_open_part, checked_labels
+from holdfast.holdout.preview import Preview, preview_of
 from holdfast.holdout.sets import AnyPlan, BlockSet, planned_universes, sets_for
 from holdfast.holdout.unfinished import folder_beside, remove_leftovers
 from holdfast.holdout.worlds import Cells, check_cells, read_cells, world_size, write_world
@@ -58,6 +62,7 @@ def create_holdout(
     ranges: Mapping[str, tuple[float, float]] | None,
     universe: Mapping[str, Sequence[object]] | None,
     target: str | None,
+    labels: Sequence[object] | None = None,
     weight: str | None,
     name: str | None,
     new_budget: str | None,
@@ -65,14 +70,17 @@ def create_holdout(
     memory_limit: str | None,
     threads: int | None,
     progress: Progress | None,
+    review: Callable[[Preview], None] | None = None,
     ledger: str | None = None,
     engine: str | None = None,
     location: str | None = None,
+    categories: Mapping[str, Sequence[str]] | None = None,
 ) -> Charter:
     """Seal the data under the plan; `plan` may also be a function of the number of units.
 
     `ledger` is the URL of a database; without it the ledger is a file in the folder. `engine` is
-    the address of a cluster that does the work, and `location` where its shards go.
+    the address of a cluster that does the work, and `location` where its shards go. `review` sees
+    what the holdout is going to be before anything is sealed; what it raises stops the creation.
     """
     _refuse_weight(weight)
     _check_ids(ids, unit, target)
@@ -86,11 +94,11 @@ def create_holdout(
     open_fraction = real_number("open_fraction", open_fraction, 0, 1, open_high=True)
     seed = None if seed is None else whole_number("seed", seed, 0, 2**64 - 1)
     entropy = system_entropy() if seed is None else SeededEntropy(seed)
-    remove_leftovers(path, progress)
     if location is not None:
         from holdfast.engines.dask.creation.depot import check_location
 
         location = check_location(location)
+    remove_leftovers(path, engine, location, progress)
     with folder_beside(path, _identity()[:16], engine, location) as folder:
         options = {
             "unit": unit,
@@ -102,30 +110,39 @@ def create_holdout(
         }
         with _opened(data, folder, entropy, engine, location, options) as table:
             checked = _checked_ranges(ranges, table.schema)
+            texts = _checked_categories(categories, table.schema)
             if target is not None and table.schema.find(target) is None:
                 raise InvalidInput("target", target, f"one of {', '.join(table.schema.names[:20])}")
-            earlier = _earlier(table.fingerprint(), reason)
+            listed = checked_labels(labels, target, table.schema)
+            fingerprint = table.fingerprint()
+            earlier = _earlier(fingerprint, reason)
             rows, units = table.count()
             named = None if table.ids is None else write_ids(folder, table, table.ids, rows)
             sealed = units - split_units(units, 1, open_fraction).open_units
             cells = None if universe is None else read_cells(universe, table.schema)
             sets = sets_for(plan(sealed) if callable(plan) else plan)
             _check_world(sets, cells, block_units)
-            if cells is not None and rows != units:
+            if cells is not None and unit is not None:
                 hint = "Weights need to list all blocks, and units of several rows have no end."
                 raise InvalidInput("universe", unit, "given where every row is a unit", hint)
             blocks = sum(each.blocks for each in sets)
-            _check_units(sets, split_units(units, blocks, open_fraction, block_units).block_units)
+            split = split_units(units, blocks, open_fraction, block_units)
+            _check_units(sets, split.block_units)
+            if review is not None:
+                review(preview_of(sets, units, split))
             sizes = {"blocks": blocks, "open_fraction": open_fraction, "block_units": block_units}
-            manifest = _written(folder, table, entropy, progress, sizes)
+            contents = _written(folder, table, entropy, progress, sizes)
+        if target is not None:
+            check_open_part(BlockStore(folder, contents), target, listed)
         if cells is not None:
-            check_cells(BlockStore(folder, manifest), cells)
-            made = write_world(folder, cells, manifest.block_units)
-            manifest = replace(manifest, files=(*manifest.files, made))
+            check_cells(BlockStore(folder, contents), cells)
+            made = write_world(folder, cells, contents.block_units)
+            contents = replace(contents, files=(*contents.files, made))
+        write_contents(folder, contents)
         charter = Charter(
             identity=_identity(),
             name=title,
-            manifest=manifest,
+            manifest=contents.public,
             sets=sets,
             ranges=checked,
             cells=cells,
@@ -134,11 +151,18 @@ def create_holdout(
             new_budget=reason,
             earlier=earlier,
             ids=named,
+            categories=texts,
+            labels=listed,
         )
         _seal(folder, charter, ledger)
-        folder.rename(path)
+        # First: the folder does not tell of which data it was made, if nobody remembers.
+        remember(charter.identity, path.resolve(), contents, fingerprint)
+        try:
+            folder.rename(path)
+        except BaseException:
+            forget(charter.identity)
+            raise
     _sync(path.parent)
-    remember(manifest.fingerprint, charter.identity, path.resolve())
     return charter
 
 
@@ -196,7 +220,7 @@ def _written(
     entropy: Entropy,
     progress: Progress | None,
     sizes: dict[str, Any],
-) -> Manifest:
+) -> Contents:
     if isinstance(table, Input):
         return write_store(folder, table, entropy=entropy, progress=progress, **sizes)
     return table.write(**sizes)
@@ -270,6 +294,23 @@ def _checked_ranges(
             raise InvalidInput("ranges", pair, f"a pair (low, high) for {name}") from None
         whole = BoundedMean(low, high)  # says what is wrong with the pair
         checked[column.name] = (float(whole.low), float(whole.high))
+    return checked
+
+
+def _checked_categories(
+    categories: Mapping[str, Sequence[str]] | None, schema: Schema
+) -> dict[str, tuple[str, ...]]:
+    checked: dict[str, tuple[str, ...]] = {}
+    for name, given in (categories or {}).items():
+        column = schema.find(name)
+        if column is None or column.kind != "text":
+            named = [each.name for each in schema.columns if each.kind == "text"]
+            allowed = f"a column of texts: {', '.join(named[:20]) or 'there is none'}"
+            raise InvalidInput("categories", name, allowed)
+        texts = () if isinstance(given, str) else tuple(given)
+        if not texts or not all(isinstance(each, str) for each in texts):
+            raise InvalidInput("categories", given, f"a list of all the texts that {name} can be")
+        checked[column.name] = tuple(dict.fromkeys(texts))
     return checked
 
 

@@ -2,8 +2,10 @@
 
 Two sources. A value may have bounds that hold for all data, or for all data within the ranges that
 the custodian declared: a correlation, a rate, the mean of a bounded column. Or the open part, which
-anybody may see, shows where the estimator lies. Either is a hint and never a risk to the promise:
-values beyond an end are projected onto it, and an answer at the end of its grid says so.
+anybody may see, shows where the estimator lies. The finer grid is taken: that of the open part,
+within the bounds, wherever at least five open blocks have values that are not all the same. Either
+is a hint and never a risk to the promise: values beyond an end are projected onto it, and an answer
+at the end of its grid says so.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, grid
 
-__all__ = ["grid_between", "grid_from_values", "no_grid"]
+__all__ = ["ENOUGH", "finer_grid", "grid_between", "grid_from_values", "no_grid"]
 
+ENOUGH = 5  # open blocks with a value, where bounds are known too
 _BEYOND = 3.0  # spreads beyond the open blocks' extremes
 _NICE = (Fraction(1), Fraction(2), Fraction(5, 2), Fraction(5))
 _POWERS = 20
@@ -39,18 +42,48 @@ def grid_between(low: float, high: float, points: int) -> Grid:
         return grid([low, high])
 
 
-def grid_from_values(values: NDArray[np.float64], points: int) -> Grid | None:
+def finer_grid(low: float, high: float, values: NDArray[np.float64] | None, points: int) -> Grid:
+    """A grid between known bounds: around what open blocks say, if they say enough and it is finer.
+
+    >>> finer_grid(0, 2029, np.array([180.0, 205, 233, 260, 290]), 51)
+    grid(50, 420, step=10)
+    >>> finer_grid(0, 2029, np.array([180.0, 290]), 51)
+    grid(0, 2029, step=40.58)
+    """
+    wide = grid_between(low, high, points)
+    known = _numbers(values)
+    if known.size < ENOUGH or known.min() == known.max():
+        return wide
+    if known.min() >= high or known.max() <= low:  # the bounds were declared, and are wrong
+        return wide
+    near = grid_from_values(known, points, (low, high))
+    if near is None or near.size < 2 or wide.size < 2:
+        return wide
+    steps = [float(each.point(1) - each.point(0)) for each in (near, wide)]
+    return near if steps[0] < steps[1] else wide
+
+
+def grid_from_values(
+    values: NDArray[np.float64], points: int, bounds: tuple[float, float] = (-math.inf, math.inf)
+) -> Grid | None:
     """A grid around what open blocks say, in round steps; None if they say nothing.
 
     >>> grid_from_values(np.array([9.0, 10.0, 11.5]), 32)
     grid(6, 14.5, step=0.5)
     """
-    known = values[np.isfinite(values) & (np.abs(values) < 1e15)]
+    known = _numbers(values)
     if known.size == 0:
         return None
     low, high = float(known.min()), float(known.max())
-    spread = _spread(known, low, high)
-    return _round_grid(low - _BEYOND * spread, high + _BEYOND * spread, points)
+    beyond = _BEYOND * _spread(known, low, high)
+    return _round_grid(max(bounds[0], low - beyond), min(bounds[1], high + beyond), points)
+
+
+def _numbers(values: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Those that a grid can be laid around."""
+    if values is None:
+        return np.empty(0)
+    return values[np.isfinite(values) & (np.abs(values) < 1e15)]
 
 
 def _spread(known: NDArray[np.float64], low: float, high: float) -> float:

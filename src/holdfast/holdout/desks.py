@@ -7,8 +7,6 @@ protocol's.
 
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +18,7 @@ from holdfast.holdout.door import Learnt, Session
 from holdfast.holdout.questions import Question
 from holdfast.holdout.records import Result
 from holdfast.holdout.sets import Offer
-from holdfast.holdout.worlds import World
+from holdfast.holdout.worlds import World, read_indices, written_indices
 from holdfast.planning.exact import (
     ExactCorrections,
     ExactEstimates,
@@ -51,6 +49,7 @@ from holdfast.protocols import (
     Weights,
 )
 from holdfast.protocols.answers import Answer
+from holdfast.protocols.source import UNIT
 from holdfast.protocols.weighing import Weighing
 from holdfast.randomness import Entropy
 
@@ -85,9 +84,11 @@ def _by_looks(
     common = (budget, source, entropy)
     asked, grid = question.estimator, question.grid
     if question.verb == "mean":
+        words: dict[str, Any] = {"where": question.where, "range": question.range or UNIT}
+        words |= {"cut": question.range is not None, "failures": question.failures}
         if isinstance(part, DirectPart):
-            return DirectMean(*common, name=part.name).ask(asked, where=question.where)
-        return MedianMean(*common, name=part.name).ask(asked, where=question.where, grid=grid)
+            return DirectMean(*common, name=part.name).ask(asked, **words)
+        return MedianMean(*common, name=part.name).ask(asked, grid=grid, **words)
     if question.verb == "verify":
         return _verdict(offer, question, common)
     if question.verb == "interval":
@@ -186,15 +187,13 @@ def _learnt(weighing: Weighing, indices: NDArray[np.int64], grid: Grid) -> Learn
     """What a later object needs to learn the same."""
     if not weighing.steps:
         return None
-    packed = zlib.compress(indices.astype("<i8").tobytes(), 9)
     steps = [[guess, side, rate] for guess, side, rate in weighing.steps]
-    return {"size": grid.size, "indices": base64.b85encode(packed).decode(), "steps": steps}
+    return {"size": grid.size, "indices": written_indices(indices), "steps": steps}
 
 
 def _repeat(weighing: Weighing, learnt: Learnt) -> None:
     """Learn again what a row of the ledger says was learnt."""
-    packed = base64.b85decode(learnt["indices"])
-    indices = np.frombuffer(zlib.decompress(packed), "<i8").astype(np.int64)
+    indices = read_indices(learnt["indices"], weighing.universe.size)
     weighing.repeat(indices, learnt["size"], [tuple(step) for step in learnt["steps"]])
 
 

@@ -71,27 +71,36 @@ class Door(Renewed):
         """
         with self.ledger.lock(*self._names(question, block_set, request)) as names:
             known = self._known(question, request)
-            if known is not None:
-                return known
-            session = Session(self, names, question, block_set, request, asker, pace)
-            try:
-                result, learnt = draw(session)
-            finally:
-                session.pause()
-            if not session.charged:  # exhausted: nothing was drawn, there is nothing to keep
-                return result
-            row = session.record(result, learnt)
-            if not is_answer(result):  # exhausted on the way: it may be affordable later
-                return result
-        receipt = self._receipt(row)
+            if known is None:
+                session = Session(self, names, question, block_set, request, asker, pace)
+                try:
+                    result, learnt = draw(session)
+                finally:
+                    session.pause()
+                if not session.charged:  # exhausted: nothing was drawn, there is nothing to keep
+                    return result
+                row = session.record(result, learnt)
+                if not is_answer(result):  # exhausted on the way: it may be affordable later
+                    return result
+        # Also of an answer that another has recorded, who may have died before it was witnessed.
+        receipt = self._receipt(known or row)
         self.witness.see(receipt)
-        return read_result(row.body["answer"], str(receipt), cached=False)
+        return read_result((known or row).body["answer"], str(receipt), cached=known is not None)
 
     def is_known(self, question: Question) -> bool:
         """Whether the question was answered before, so that it is free."""
         if question.key is None:
             return False
         return self.ledger.recorded(question.key) is not None
+
+    def head(self) -> Receipt:
+        """The receipt of the last row, which is witnessed: whatever was read before may be shown.
+
+        Otherwise an older copy of the ledger would be accepted after somebody saw what it lacks.
+        """
+        head = self.ledger.head()
+        self.witness.see(head)
+        return head
 
     @contextmanager
     def books(self) -> Iterator[Books]:
@@ -198,14 +207,12 @@ class Door(Renewed):
             names.append(f"set {block_set.name}")
         return names
 
-    def _known(self, question: Question, request: str | None) -> Result | None:
+    def _known(self, question: Question, request: str | None) -> Row | None:
         # Whoever may answer this question or use this key waits for the lock that is held here.
         row = self._requested(question, request)
         if row is None and question.key is not None:
             row = self.ledger.recorded(question.key)
-        if row is None:
-            return None
-        return read_result(row.body["answer"], str(self._receipt(row)), cached=True)
+        return row
 
     def _receipt(self, row: Row) -> Receipt:
         return Receipt(self.ledger.holdout, row.number, row.digest)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from holdfast.engines.local import LocalEstimator, local_estimator
-from holdfast.engines.sql import SqlEstimator, sql_condition, sql_estimator, sql_term
+from holdfast.engines.sql import SqlEstimator, SqlTerm, sql_condition, sql_estimator, sql_term
 from holdfast.engines.store import Manifest
 from holdfast.errors import InvalidInput
 from holdfast.planning.shapes import BoundedMean
+from holdfast.protocols.mean import checked_bounds
+from holdfast.protocols.promises import in_full
+from holdfast.protocols.source import UNIT, Bounds
 
-__all__ = ["Asked", "asked_estimator", "asked_mean"]
+__all__ = ["Asked", "asked_estimator", "asked_mean", "is_within"]
 
 Ranges = Mapping[str, tuple[float, float]]
 
@@ -26,6 +30,8 @@ class Asked:
     about: dict[str, Any]
     range: tuple[float, float] | None = None
     shape: BoundedMean | None = None
+    cut: bool = False
+    """Of a mean's term: whether its values could leave the range, and are then cut to it."""
     where: Any = None
     assumptions: tuple[str, ...] = ()
 
@@ -54,38 +60,96 @@ def asked_estimator(
 
 
 def asked_mean(
-    term: object, manifest: Manifest, where: object, columns: Sequence[str] | None
+    term: object,
+    manifest: Manifest,
+    ranges: Ranges,
+    where: object,
+    columns: Sequence[str] | None,
+    bounds: Bounds | None = None,
 ) -> Asked:
-    """A term of one unit, between 0 and 1, whose mean is asked for."""
+    """A term of one unit, within its bounds or else within [0, 1], whose mean is asked for."""
+    declared = None if bounds is None else checked_bounds(bounds)
     if isinstance(term, str):
         if where is not None and not isinstance(where, str):
             raise InvalidInput("where", where, "SQL text, like the term itself")
         sql = sql_term(term, manifest.schema)
         kept = None if where is None else sql_condition(where, manifest.schema)
+        if not sql.columns:
+            _refuse_constant(sql.text)
         about = {"engine": "sql", "text": sql.text}
         if kept is not None:
             about["where"] = kept.text
         identity = f"sql mean {about}"
-        return Asked(sql, identity, about, (0.0, 1.0), where=kept)
+        within, cut = _sql_range(sql, ranges, declared)
+        return Asked(sql, identity, about, within, cut=cut, where=kept)
     if not callable(term) and not isinstance(term, LocalEstimator):
         hint = "Write SQL such as 'x > 3', or a function that gives one number a row."
         raise InvalidInput("term", term, "SQL text or a callable", hint)
     made = term if isinstance(term, LocalEstimator) else local_estimator(term, columns=columns)
+    within, cut = _local_range(made, declared)
     if where is None:
-        return Asked(made, made.identity, _local_about(made), (0.0, 1.0))
+        return Asked(made, made.identity, _local_about(made), within, cut=cut)
     if not callable(where):
         raise InvalidInput("where", where, "a callable, like the term itself")
     kept_local = local_estimator(where, columns=columns)
     both = (made.identity, kept_local.identity)
     identity_or_none = None if None in both else f"{both[0]} where {both[1]}"
     about = {**_local_about(made), "where": kept_local.describe()}
-    return Asked(made, identity_or_none, about, (0.0, 1.0), where=kept_local)
+    return Asked(made, identity_or_none, about, within, cut=cut, where=kept_local)
+
+
+def is_within(inner: Bounds, outer: Bounds) -> bool:
+    """Whether every number of one range is in the other."""
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def _sql_range(sql: SqlTerm, ranges: Ranges, declared: Bounds | None) -> tuple[Bounds, bool]:
+    """The range of a term in SQL, and whether it could leave it.
+
+    Refused if it may leave [0, 1] and no other is declared. Ranges of columns are only declared: a
+    sealed row may leave them, and its term is then cut.
+    """
+    if declared in (None, UNIT) and is_within(sql.range({}), UNIT):
+        return UNIT, False
+    if declared is not None:
+        return declared, True
+    low, high = found = sql.range(ranges)
+    if is_within(found, UNIT):
+        return UNIT, True
+    hint = "Nothing public bounds it: declare its range, as range=(-1, 1) or --range -1:1; or ask "
+    if math.isfinite(low) and math.isfinite(high):
+        known, typed = f"({in_full(low)}, {in_full(high)})", f"{in_full(low)}:{in_full(high)}"
+        hint = f"Declare its range, which may be range={known} or --range {typed}; or ask "
+    hint += "for a term that stays in [0, 1], as (1 + b - a)/2 does if a and b do."
+    allowed = "between 0 and 1 by its form and the declared ranges of its columns"
+    raise InvalidInput("term", sql.text, allowed, hint)
+
+
+def _local_range(made: LocalEstimator, declared: Bounds | None) -> tuple[Bounds, bool]:
+    """The range of a Python term, which must be declared: nothing is known of what it gives."""
+    if declared in (None, UNIT) and made.range == UNIT:  # Holdfast's own, as an accuracy's
+        return UNIT, False
+    if declared is None:
+        hint = (
+            "Nothing is known of what a Python function gives: range=(0, 1) is for true and false. "
+            "What leaves the range is cut, and the promise says so."
+        )
+        allowed = "a pair (low, high) between which the term of every row lies"
+        raise InvalidInput("range", None, allowed, hint)
+    return declared, True
 
 
 def _sql_asked(sql: SqlEstimator, manifest: Manifest, ranges: Ranges) -> Asked:
     about = {"engine": "sql", "text": sql.text}
     if sql.where is not None:
         about["where"] = sql.where
+    known = sql.known_value(manifest.block_units, manifest.one_row_units)
+    if known is not None:
+        rows = f"a block has {manifest.block_units:,} rows"
+        hint = f"It is {known:.12g} on every block, whatever the data: {rows}. Nothing was charged."
+        raise InvalidInput("question", sql.text, "one whose answer is not known already", hint)
+    if manifest.one_row_units and not sql.columns:
+        _refuse_constant(sql.text)
     mean = sql.bounded_mean(manifest.one_row_units)
     return Asked(
         sql,
@@ -96,6 +160,11 @@ def _sql_asked(sql: SqlEstimator, manifest: Manifest, ranges: Ranges) -> Asked:
     )
 
 
+def _refuse_constant(text: str | None) -> None:
+    hint = "It names no column: its value is the same whatever the data. Nothing was charged."
+    raise InvalidInput("question", text, "one that depends on a column", hint)
+
+
 def _local_asked(made: LocalEstimator, manifest: Manifest) -> Asked:
     mean = made.range if made.bounded_mean and manifest.one_row_units else None
     return Asked(
@@ -103,13 +172,21 @@ def _local_asked(made: LocalEstimator, manifest: Manifest) -> Asked:
         made.identity,
         _local_about(made),
         made.range,
-        # A model may fail on a block, and a row may have no target: only the lower end is sure.
-        None if mean is None else BoundedMean(*mean, can_fail=not made.built_in),
+        # A model may fail on a block, and a row may have no target: only one end is sure.
+        None
+        if mean is None
+        else BoundedMean(*mean, can_fail=not made.built_in, fails_high=_fails_high(made)),
     )
 
 
+def _fails_high(made: LocalEstimator) -> bool:
+    return not made.built_in and made.fails_high
+
+
 def _local_about(made: LocalEstimator) -> dict[str, Any]:
-    return {"engine": "local", "text": made.describe()}
+    codes = {"failure": made.failing, "reading": made.reading}
+    about = {"engine": "local", "text": made.describe()}
+    return about | {name: code for name, code in codes.items() if code is not None}
 
 
 def _refuse_options(options: Mapping[str, object]) -> None:

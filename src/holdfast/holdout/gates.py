@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any, Literal
 
 from holdfast.arguments import real_number
 from holdfast.errors import InvalidInput
 from holdfast.holdout.clerk import Clerk
+from holdfast.holdout.offers import tells
 from holdfast.holdout.scorers import Scorer
 from holdfast.holdout.scores import Judged
 from holdfast.holdout.sets import Offer
 from holdfast.protocols.answers import Verdict
+from holdfast.protocols.promises import at_least, fewer_than, rounded_down, rounded_up
+from holdfast.protocols.readings import reading_words
 from holdfast.theory.verdict_bars import verdict_bar
 
 __all__ = [
     "Gate",
+    "GateWord",
     "Side",
     "gate_offer",
+    "refuse_empty",
     "refuse_foregone",
-    "refuse_hidden_failures",
     "rounded_down",
     "rounded_up",
     "side_of",
@@ -29,6 +32,7 @@ __all__ = [
 ]
 
 Side = Literal["at least", "at most"]
+GateWord = Literal["pass", "fail", "exhausted"]
 _GATE = "gate"
 
 
@@ -50,18 +54,24 @@ class Gate:
     @property
     def passed(self) -> bool:
         """Whether the threshold was confirmed."""
-        return self.verdict.verdict == "yes"
+        return self.verdict.refused is False
 
     @property
     def exhausted(self) -> bool:
         """Whether nothing was drawn, for what is left does not pay for it."""
-        return self.verdict.verdict == "exhausted"
+        return self.verdict.refused is None
+
+    @property
+    def word(self) -> GateWord:
+        """Pass, fail or exhausted."""
+        return "exhausted" if self.exhausted else "pass" if self.passed else "fail"
 
     def to_dict(self) -> dict[str, Any]:
-        """The verdict's plain data, and the gate's."""
+        """The verdict's plain data, and the gate's; its `verdict` is pass, fail or exhausted."""
         return {
             **self.verdict.to_dict(),
             "type": "verdict",
+            "verdict": self.word,
             "passed": self.passed,
             "metric": self.metric,
             "claim": self.claim,
@@ -79,13 +89,12 @@ class Gate:
         return cls(verdict, *more)
 
     def __str__(self) -> str:
-        word = "exhausted" if self.exhausted else "pass" if self.passed else "fail"
         left, budget = self.verdict.refusals_left, self.verdict.budget_left
         paid = f"  price {self.verdict.price:.4g}"
         paid += "" if left == budget else f", {budget:.4g} left"  # where refusals are what is paid
         paid += "" if left is None else f"; {left:,} refusals left"
         lines = [
-            f"{word}: {self.metric} {self.claim} {self.verdict.guess:.12g}?",
+            f"{self.word}: {self.metric} {self.claim} {self.verdict.guess:.12g}?",
             f"  {self.certifies}",
             "  free: asked before" if self.verdict.cached else paid,
         ]
@@ -95,6 +104,11 @@ class Gate:
     def receipt(self) -> str:
         """The verdict's receipt."""
         return self.verdict.receipt
+
+    @property
+    def reading(self) -> str | None:
+        """What the score is about, as a code."""
+        return self.verdict.reading
 
 
 def side_of(at_least: float | None, at_most: float | None) -> tuple[Side, float]:
@@ -134,30 +148,34 @@ def refuse_foregone(scorer: Scorer, claim: Side, threshold: float) -> None:
         raise InvalidInput(claim.replace(" ", "_"), threshold, allowed, "Nothing was charged.")
 
 
-def refuse_hidden_failures(score: Judged, claim: Side) -> None:
-    """Refuse a claim that a model would pass by failing: a failure counts as the lowest value."""
-    loss = not score.scorer.greater_is_better and score.scorer.metric.bounded_mean
-    if loss and claim == "at most" and (score.model or not score.terms):
-        hint = "Where it fails on a block it would pass. Gate accuracy with at_least instead."
-        raise InvalidInput("at_most", score.scorer.name, "left out for a model's losses", hint)
+def refuse_empty(offer: Offer, score: Judged) -> None:
+    """Refuse a score that is no mean where the plan's tails say nothing of any other."""
+    if not score.terms and not tells(offer):
+        hint = (
+            "Nothing was charged. Gate accuracy, or seal data under gates that speak of blocks: "
+            "holdfast create … --protocols gate=200 --tail 0.1."
+        )
+        allowed = "a mean of terms from 0 to 1: of anything else these gates certify nothing"
+        raise InvalidInput("metric", score.scorer.name, allowed, hint)
 
 
 def told(clerk: Clerk, score: Judged, claim: Side, verdict: Verdict) -> Gate:
     """The gate that a verdict is, with what it certifies in plain words."""
     name, units = score.scorer.name, clerk.charter.manifest.block_units
-    if verdict.verdict == "exhausted":
+    if verdict.refused is None:
         words = "what is left does not pay for it: nothing was drawn, and nothing is said"
         return Gate(verdict, name, claim, None, None, words)
     low = high = None
     if score.terms:
         low, high = verdict_bar(
-            *(verdict.guess, claim, verdict.verdict == "yes", units),
+            *(verdict.guess, claim, not verdict.refused, units),
             *(verdict.tail_low, verdict.tail_high),
         )
-        if score.model:  # a failure counts as the lowest value: it can hide a higher score
-            high = 1.0
+        if score.model:  # a failure counts as the worst value: it can hide a better score
+            low, high = (low, 1.0) if score.scorer.greater_is_better else (0.0, high)
     sure = "certified" if verdict.certified else "NOT certified (the holdout is seeded)"
     words = _bar(name, low, high) or _quantile(name, claim, verdict, units)
+    words += f", for {reading_words(verdict.reading)}"
     return Gate(verdict, name, claim, low, high, f"{sure}: {words}")
 
 
@@ -171,30 +189,6 @@ def _bar(name: str, low: float | None, high: float | None) -> str:
 
 
 def _quantile(name: str, claim: Side, verdict: Verdict, units: int) -> str:
-    block, score = f"a fresh block of {units:,} units", f"{name} of {claim} {verdict.guess:.12g}"
-    if verdict.verdict == "yes":
-        return f"{block} has a {score} with probability above {rounded_down(verdict.tail_low)}"
-    if verdict.tail_high > 1 - 1e-4:
-        return (
-            f"{block} has no {score} with probability above {rounded_down(1 - verdict.tail_high)}"
-        )
-    return f"{block} has a {score} with probability below {rounded_up(verdict.tail_high)}"
-
-
-def rounded_down(value: float, digits: int = 4) -> str:
-    """A bound for people, never above it.
-
-    >>> rounded_down(0.80995), rounded_down(1e-6), rounded_up(0.88491), rounded_up(0.25)
-    ('0.8099', '1e-06', '0.885', '0.25')
-    """
-    return _rounded(value, digits, ROUND_FLOOR)
-
-
-def rounded_up(value: float, digits: int = 4) -> str:
-    """A bound for people, never below it."""
-    return _rounded(value, digits, ROUND_CEILING)
-
-
-def _rounded(value: float, digits: int, direction: str) -> str:
-    number = Context(digits, direction).create_decimal(repr(value))
-    return f"{float(number):.{digits}g}"
+    share = fewer_than(verdict.tail_high) if verdict.refused else at_least(verdict.tail_low)
+    blocks = f"fresh blocks of {units:,} units"
+    return f"{share} {blocks} have a {name} of {claim} {verdict.guess:.12g}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Literal, get_args
 
@@ -69,7 +69,16 @@ class Grants:
 
     def __init__(self) -> None:
         self.all: dict[str, Grant] = {}
+        self.latest = ""  # moment of any row: all are written in one form, which sorts by time
         self._by_hash: dict[str, str] = {}
+
+    def now(self) -> datetime:
+        """The clock's moment, or that of the latest row, if the clock was set back since.
+
+        What has expired stays so.
+        """
+        now = datetime.now(UTC)
+        return max(now, datetime.fromisoformat(self.latest)) if self.latest else now
 
     def read(self, row: Row) -> None:
         """Go on to a later note."""

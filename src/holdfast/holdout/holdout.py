@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, cast
@@ -11,16 +12,20 @@ from holdfast.engines.source import Limits, Progress
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
 from holdfast.holdout.access import Access
+from holdfast.holdout.backups import Backup, back_up
 from holdfast.holdout.charter import Charter
 from holdfast.holdout.clerk import HERE, Clerk, Place
 from holdfast.holdout.creation import create_holdout
 from holdfast.holdout.door import Door, Pace
+from holdfast.holdout.doubts import refuse
 from holdfast.holdout.estimators import Estimator
 from holdfast.holdout.grants import Asker
-from holdfast.holdout.phrasing import phrased
+from holdfast.holdout.phrasing import Phrased, phrased
+from holdfast.holdout.preview import Preview
 from holdfast.holdout.pricing import Price, price_of
 from holdfast.holdout.questions import SLOTS, Verb
-from holdfast.holdout.records import Result
+from holdfast.holdout.ranges import ranged
+from holdfast.holdout.records import Result, is_answer
 from holdfast.holdout.scorers import Scorers
 from holdfast.holdout.scoring import Boards, Scoring
 from holdfast.holdout.sets import AnyPlan
@@ -72,8 +77,10 @@ class Holdout(Scoring):
         open_fraction: float = 0.0,
         block_units: int | None = None,
         ranges: Mapping[str, tuple[float, float]] | None = None,
+        categories: Mapping[str, Sequence[str]] | None = None,
         universe: Mapping[str, Sequence[object]] | None = None,
         target: str | None = None,
+        labels: Sequence[object] | None = None,
         weight: str | None = None,
         name: str | None = None,
         new_budget: str | None = None,
@@ -81,6 +88,7 @@ class Holdout(Scoring):
         memory_limit: str | None = None,
         threads: int | None = None,
         progress: Callable[[str, float], None] | None = None,
+        review: Callable[[Preview], None] | None = None,
         limits: Limits | None = None,
         engine: str | None = None,
         location: str | None = None,
@@ -91,9 +99,12 @@ class Holdout(Scoring):
         `unit` names the column whose value tells units apart; without it every row is one. `ids`
         names one that predictions are keyed by: its values are public, and not sealed.
         `open_fraction` of the units stay open, for training and for guesses. `ranges` declares
-        between which values columns of numbers lie; `universe`, for weights, all the values that
-        columns can have. Blocks are as large as the data allow, or have `block_units` units. With a
-        `seed` nothing is certified.
+        between which values columns of numbers lie, `categories` all that columns of texts can be;
+        `universe`, for weights, all the values that columns can have. `target` is what models
+        predict, and `labels` are all the labels that it has: they are public then, and any other
+        prediction is refused. Blocks are as large as the data allow, or have `block_units` units.
+        With a `seed` nothing is certified. `review=print` shows how large the blocks and how wide
+        the bars will be, before anything is sealed; what it raises stops the creation.
 
         `engine`, the address of a Dask scheduler (dask://…), creates and asks on its cluster, from
         Parquet files; `location`, a URL, is where the sealed files then go. `ledger`
@@ -110,8 +121,10 @@ class Holdout(Scoring):
             open_fraction=open_fraction,
             block_units=block_units,
             ranges=ranges,
+            categories=categories,
             universe=universe,
             target=target,
+            labels=labels,
             weight=weight,
             name=name,
             new_budget=new_budget,
@@ -119,6 +132,7 @@ class Holdout(Scoring):
             memory_limit=memory_limit,
             threads=threads,
             progress=progress,
+            review=review,
             engine=engine,
             location=location,
             ledger=ledger,
@@ -155,6 +169,7 @@ class Holdout(Scoring):
         where: str | None = None,
         shape: Shape | None = None,
         by: str | None = None,
+        anyway: bool = False,
         request: str | None = None,
         progress: Progress | None = None,
         **options: Any,
@@ -162,10 +177,11 @@ class Holdout(Scoring):
         """The estimator's value on fresh data, from any estimator of one block.
 
         SQL text is an aggregate; a callable gets one block. `options` (columns, block, vectorised)
-        say how to call it.
+        say how to call it. What is public and looks like a slip is refused, free: `Doubtful`;
+        `anyway` asks it all the same. The other verbs do likewise.
         """
         words = {"grid": grid, "where": where, "shape": shape, "by": by, "options": options}
-        return cast(Answer, self._answer("ask", estimator, words, request, progress))
+        return cast(Answer, self._answer("ask", estimator, words, request, progress, anyway))
 
     def verify(
         self,
@@ -176,14 +192,18 @@ class Holdout(Scoring):
         claim: Claim = "equals",
         where: str | None = None,
         by: str | None = None,
+        anyway: bool = False,
         request: str | None = None,
         progress: Progress | None = None,
         **options: Any,
     ) -> Verdict:
-        """Whether a guess is right: yes, no or exhausted."""
+        """Whether a guess is compatible with fresh data, not compatible, or nobody can tell.
+
+        "Compatible" is no confirmation: `range_low` and `range_high` say which other guesses are.
+        """
         words: dict[str, Any] = {"guess": guess, "tolerance": tolerance, "claim": claim}
         words |= {"where": where, "by": by, "options": options}
-        return cast(Verdict, self._answer("verify", estimator, words, request, progress))
+        return cast(Verdict, self._ranged("verify", estimator, words, request, progress, anyway))
 
     def correct(
         self,
@@ -194,28 +214,39 @@ class Holdout(Scoring):
         where: str | None = None,
         shape: Shape | None = None,
         by: str | None = None,
+        anyway: bool = False,
         request: str | None = None,
         progress: Progress | None = None,
         **options: Any,
     ) -> Corrected:
-        """Confirm a guess, or answer in its place."""
+        """Whether a guess is compatible with fresh data; if not, an answer in its place."""
         words: dict[str, Any] = {"guess": guess, "grid": grid, "where": where, "shape": shape}
         words |= {"by": by, "options": options}
-        return cast(Corrected, self._answer("correct", estimator, words, request, progress))
+        found = self._ranged("correct", estimator, words, request, progress, anyway)
+        return cast(Corrected, found)
 
     def mean(
         self,
         term: Estimator,
         *,
         where: object = None,
+        range: tuple[float, float] | None = None,  # noqa: A002 – what everybody calls it
         grid: Grid | None = None,
         columns: Sequence[str] | None = None,
         by: str | None = None,
+        anyway: bool = False,
         request: str | None = None,
+        progress: Progress | None = None,
     ) -> Answer:
-        """The mean of a term between 0 and 1 (true is 1), with its error bar where none filters."""
-        words: dict[str, Any] = {"where": where, "grid": grid, "columns": columns, "by": by}
-        return cast(Answer, self._answer("mean", term, words, request, None))
+        """The mean of a term (true is 1), with its error bar where none filters.
+
+        The term lies in [0, 1] by its form and the declared ranges of its columns, or else in
+        `range`, a pair (low, high), which a Python function must have. What leaves a declared
+        range on a sealed row is cut to it, and the promise says so.
+        """
+        words: dict[str, Any] = {"where": where, "range": range, "grid": grid}
+        words |= {"columns": columns, "by": by}
+        return cast(Answer, self._answer("mean", term, words, request, progress, anyway))
 
     def interval(
         self,
@@ -224,19 +255,22 @@ class Holdout(Scoring):
         grid: Grid | None = None,
         where: str | None = None,
         by: str | None = None,
+        anyway: bool = False,
         request: str | None = None,
         progress: Progress | None = None,
         **options: Any,
     ) -> Answer:
-        """An interval that encloses the estimator's median on fresh data."""
+        """An interval that encloses the median of what the estimator gives on fresh blocks."""
         words: dict[str, Any] = {"grid": grid, "where": where, "by": by, "options": options}
-        return cast(Answer, self._answer("interval", estimator, words, request, progress))
+        return cast(Answer, self._answer("interval", estimator, words, request, progress, anyway))
 
     def price(self, verb: Verb, estimator: Estimator, **words: Any) -> Price:
         """What a question would cost, asked now: nothing is drawn, and nothing charged.
 
-        `words` are those of the verb: holdout.price("ask", "avg(x)", grid=…).
+        `words` are those of the verb: holdout.price("ask", "avg(x)", grid=…). What would be refused
+        without `anyway` is priced, and told in `doubts`.
         """
+        words.pop("anyway", None)
         return price_of(self._clerk, phrased(self._clerk, verb, estimator, **words), self._asker)
 
     def _answer(
@@ -246,8 +280,33 @@ class Holdout(Scoring):
         words: dict[str, Any],
         request: str | None,
         progress: Progress | None,
+        anyway: bool = False,
     ) -> Result:
         asked = phrased(self._clerk, verb, estimator, **words)
+        return self._asked(asked, request, progress, anyway)
+
+    def _ranged(
+        self,
+        verb: Verb,
+        estimator: Estimator,
+        words: dict[str, Any],
+        request: str | None,
+        progress: Progress | None,
+        anyway: bool = False,
+    ) -> Result:
+        asked = phrased(self._clerk, verb, estimator, **words)
+        result = self._asked(asked, request, progress, anyway)
+        if not is_answer(result):
+            return result
+        worst = math.inf if asked.question.about.get("failure") == "highest" else -math.inf
+        return ranged(result, self._clerk.open_values(asked.question), worst)
+
+    def _asked(
+        self, asked: Phrased, request: str | None, progress: Progress | None, anyway: bool
+    ) -> Result:
+        doubts = () if anyway else self._clerk.doubts(asked.asked, asked.question)
+        if doubts and not self._clerk.door.is_known(asked.question):  # else it is free anyway
+            refuse(doubts)
         question = asked.question if self._pace is None else asked.question.assuming(SLOTS)
         return self._clerk.answer(asked.offer, question, request, progress, self._asker, self._pace)
 
@@ -273,16 +332,23 @@ class Holdout(Scoring):
     def status(self) -> Status:
         """What is spent, what is left, and what it still buys."""
         with self.door.books() as books:
-            return status_of(self.charter, self.path, books, self.door.ledger.head())
+            return status_of(self.charter, self.path, books, self.door.head())
 
     def transcript(self, after: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
         """Questions and answers as plain data, those after a row of the ledger, oldest first."""
-        return transcript_of(self.door.ledger, after, limit)
+        return transcript_of(self.door, after, limit)
 
     @property
     def receipt(self) -> Receipt:
         """The ledger's head, to be kept elsewhere."""
-        return self.door.ledger.head()
+        return self.door.head()
+
+    def backup(self, path: str | Path) -> Backup:
+        """Copy the holdout as of now into a new folder that its owner alone can read.
+
+        For disaster only: to go on with an older copy is to hand out budget twice.
+        """
+        return back_up(self._clerk.store, self.charter, self.door.ledger, Path(path))
 
     def open_table(self, columns: Sequence[str] | None = None) -> Any:
         """The open part as an Arrow table: for training and for guesses, as often as you like."""

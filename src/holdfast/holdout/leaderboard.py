@@ -24,6 +24,7 @@ from holdfast.holdout.gates import rounded_down, rounded_up
 from holdfast.holdout.scores import is_score, is_score_of
 from holdfast.ledger.receipts import Receipt
 from holdfast.ledger.rows import Row
+from holdfast.protocols.readings import reading_words
 
 __all__ = ["MOST_NAMES", "Board", "Entry", "Standings", "submission_fits"]
 
@@ -63,6 +64,10 @@ class Standings:
     metric: str
     greater_is_better: bool
     entries: tuple[Entry, ...]
+    reading: str | None = None
+    """What the scores are about, as a code; None while there is none."""
+    certified: bool = True
+    """Whether bars and ranks are certified: those of a seeded holdout are not."""
 
     @property
     def best(self) -> Entry | None:
@@ -81,6 +86,9 @@ class Standings:
             "greater_is_better": self.greater_is_better,
             "entries": [each.to_dict() for each in self.entries],
             "ties": self.ties,
+            "certified": self.certified,
+            "reading": self.reading,
+            "reading_words": reading_words(self.reading),
         }
 
     @classmethod
@@ -90,7 +98,13 @@ class Standings:
         entries = tuple(
             Entry(**{name: each[name] for name in names}, asker=None) for each in data["entries"]
         )
-        return cls(data["metric"], data["greater_is_better"], entries)
+        return cls(
+            data["metric"],
+            data["greater_is_better"],
+            entries,
+            data["reading"],
+            data["certified"],
+        )
 
     def __str__(self) -> str:
         lines = [f"{'rank':>9}  {'name':<24} {self.metric}"]
@@ -102,7 +116,9 @@ class Standings:
             low = "?" if each.low is None else rounded_down(each.low)
             high = "?" if each.high is None else rounded_up(each.high)
             lines.append(f"{rank:>9}  {each.name:<24} {each.value:.4g}   [{low}, {high}]")
-        return "\n".join(lines)
+        words = reading_words(self.reading)
+        lines += [] if words is None else [f"scores of {words}"]
+        return "\n".join(lines if self.certified else [*lines, "NOT certified: it is seeded"])
 
 
 @dataclass
@@ -112,6 +128,23 @@ class _Kept:
     best: tuple[Row, Row] | None = None  # the note, and the answer
     unimproved: tuple[Row, Row] | None = None
     recorded: set[int] = field(default_factory=set)
+
+    @property
+    def found(self) -> tuple[Row, Row]:
+        """The note and the answer that are shown."""
+        found = self.best or self.unimproved
+        assert found is not None  # a note is one or the other
+        return found
+
+    @property
+    def certified(self) -> bool:
+        """Whether its bar is certified."""
+        return bool((self.found[1].body["answer"] or {}).get("certified", True))
+
+    @property
+    def reading(self) -> str:
+        """What the score is about, as a code."""
+        return str(self.found[1].body["question"]["estimator"]["reading"])
 
 
 class Board:
@@ -166,7 +199,12 @@ class Board:
             self._read(self._door.ledger.rows(self._number))
             kept = self._kept.get(metric, {})
             made = [self._entry(name, asker, each) for (asker, name), each in kept.items()]
-        return Standings(metric, greater_is_better, ranked(made, greater_is_better))
+            readings = {each.reading for each in kept.values()}  # there is one, or none
+            certified = all(each.certified for each in kept.values())
+        self._door.head()
+        entries = ranked(made, greater_is_better)
+        reading = next(iter(readings), None)
+        return Standings(metric, greater_is_better, entries, reading, certified)
 
     def _read(self, rows: Iterable[Row]) -> None:
         for row in rows:
@@ -193,9 +231,7 @@ class Board:
             kept.best = row, recorded
 
     def _entry(self, name: str, asker: str | None, kept: _Kept) -> Entry:
-        found = kept.best or kept.unimproved
-        assert found is not None  # a note is one or the other
-        note, recorded = found
+        note, recorded = kept.found
         answer = recorded.body["answer"] if kept.best is not None else {}
         receipt = Receipt(self._door.ledger.holdout, recorded.number, recorded.digest)
         return Entry(

@@ -9,8 +9,10 @@ from holdfast.errors import InvalidInput
 from holdfast.holdout.books import JointBook
 from holdfast.holdout.charter import Charter
 from holdfast.holdout.door import Door
-from holdfast.holdout.offers import able_offers, offers_of
+from holdfast.holdout.offers import able_offers, offers_of, tells
 from holdfast.holdout.phrasing import VERBS
+from holdfast.holdout.questions import Verb
+from holdfast.holdout.sets import Offer
 from holdfast.holdout.status import set_status
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.parts import SearchPart
@@ -25,17 +27,28 @@ def can_be_asked(charter: Charter) -> dict[str, Any]:
     offers = offers_of(charter.sets)
     return {
         "columns": [
-            {"name": each.name, "kind": each.kind, "range": charter.ranges.get(each.name)}
+            {
+                "name": each.name,
+                "kind": each.kind,
+                "range": charter.ranges.get(each.name),
+                "categories": charter.texts(each.name) if each.kind == "text" else None,
+            }
             for each in charter.manifest.schema.columns
         ],
         "verbs": {
             verb: names
             for verb in VERBS
-            if (names := [offer.name for offer in able_offers(offers, verb)])
+            if (names := [each.name for each in able_offers(offers, verb) if _says(each, verb)])
         },
         "target": charter.target,
+        "labels": None if charter.labels is None else list(charter.labels),
         "ids": None if charter.ids is None else charter.ids.column,
     }
+
+
+def _says(offer: Offer, verb: Verb) -> bool:
+    """Whether anything comes of asking: gates are for scores, and may say nothing of a guess."""
+    return verb != "verify" or tells(offer)
 
 
 def left_of(

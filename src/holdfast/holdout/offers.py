@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from holdfast.errors import InvalidInput
 from holdfast.holdout.questions import Verb
 from holdfast.holdout.sets import BlockSet, Offer
 from holdfast.planning.joint import JointPlan
+from holdfast.planning.parts import LEAST_SHARE, SearchPart
 
-__all__ = ["able_offers", "choose_offer", "is_one_sided", "offers_of"]
+__all__ = ["able_offers", "choose_offer", "is_one_sided", "offers_of", "tells"]
 
 # The protocols that can answer, the first choice first. An estimate serves where a plan has no part
 # made for means or guesses: its promise covers them, at its own price.
@@ -44,6 +46,15 @@ def able_offers(offers: tuple[Offer, ...], verb: Verb) -> list[Offer]:
 def is_one_sided(offer: Offer) -> bool:
     """Whether it verifies one side of a guess, and no equality."""
     return getattr(offer.part or offer.set.plan, "sides", 2) == 1
+
+
+def tells(offer: Offer) -> bool:
+    """Whether a verdict of it can say more than "cannot tell" (`Verdict.verdict`)."""
+    plan: Any = offer.part or offer.set.plan
+    low, high = plan.tail_low, plan.tail_high
+    if isinstance(plan, SearchPart):
+        return bool(min(low, high) >= LEAST_SHARE)
+    return bool(low >= LEAST_SHARE or 1 - high >= LEAST_SHARE)
 
 
 def choose_offer(

@@ -12,10 +12,12 @@ from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
 from holdfast.holdout.clerk import Clerk
 from holdfast.holdout.estimators import Asked
-from holdfast.holdout.offers import is_one_sided
+from holdfast.holdout.offers import is_one_sided, tells
 from holdfast.holdout.questions import Question, Verb
 from holdfast.holdout.sets import Offer
+from holdfast.planning.parts import DirectPart
 from holdfast.planning.shapes import Shape
+from holdfast.protocols.promises import at_least
 
 __all__ = ["VERBS", "Phrased", "phrased"]
 
@@ -25,10 +27,11 @@ _CLAIMS = ("equals", "at least", "at most")
 
 @dataclass(frozen=True)
 class Phrased:
-    """A question, and the part of the plan that it is for."""
+    """A question, the part of the plan that it is for, and the estimator that it is about."""
 
     offer: Offer
     question: Question
+    asked: Asked
 
 
 def phrased(
@@ -44,12 +47,19 @@ def phrased(
     tolerance: float | None = None,
     claim: str = "equals",
     columns: Sequence[str] | None = None,
+    range: tuple[float, float] | None = None,  # noqa: A002 – as `Holdout.mean` has it
     options: Mapping[str, Any] | None = None,
+    gate: bool = False,
 ) -> Phrased:
-    """The question that these words are. Whatever is wrong with them is said here, at no cost."""
+    """The question that these words are. Whatever is wrong with them is said here, at no cost.
+
+    `gate`: the verdict is on a score, and certifies a bound on it.
+    """
     offer = clerk.offer(verb, by, one_sided=claim != "equals")
     if verb == "mean":
-        asked = clerk.term(estimator, where, columns)
+        if where is not None and isinstance(offer.part, DirectPart):
+            raise _unfiltered(where)
+        asked = clerk.term(estimator, where, columns, range)
     else:
         asked = clerk.estimator(estimator, where, options or {})
     more: dict[str, Any] = {}
@@ -57,7 +67,12 @@ def phrased(
         more["guess"] = _number("guess", guess)
     if verb == "verify":
         more |= _nearness(clerk, offer, asked, tolerance, claim)
-    return Phrased(offer, clerk.question(verb, offer, asked, grid=grid, shape=shape, **more))
+        if gate:
+            more["gate"] = True
+        else:
+            _refuse_empty(offer)
+    question = clerk.question(verb, offer, asked, grid=grid, shape=shape, **more)
+    return Phrased(offer, question, asked)
 
 
 def _nearness(
@@ -79,6 +94,33 @@ def _nearness(
         raise InvalidInput("claim", claim, "'equals' for this plan", hint)
     near = clerk.tolerance(offer, asked) if tolerance is None else tolerance
     return {"tolerance": _number("tolerance", near, 0)}
+
+
+def _refuse_empty(offer: Offer) -> None:
+    """Refuse a guess if no verdict on it could say anything, whatever the data are."""
+    if tells(offer):
+        return
+    plan: Any = offer.part or offer.set.plan
+    share = at_least(min(plan.tail_low, plan.tail_high)).removeprefix("at least ")
+    hint = (
+        f"A verdict by {offer.name} would speak of {share} fresh blocks, and every one would be "
+        "'cannot tell'. Nothing was charged. Ask for the value instead, or seal data under a plan "
+        "with a part for guesses (--protocols estimate,verify) or a larger tail (--tail 0.05)."
+    )
+    if offer.protocol in ("verify", "exact-verify"):
+        hint = hint.replace("Ask for the value instead", "These guesses are for gates of scores")
+    raise InvalidInput("question", "verify", "one whose verdict can say something", hint)
+
+
+def _unfiltered(where: object) -> InvalidInput:
+    """The error for a filter where means are those of all units."""
+    shown = where if isinstance(where, str) else "a function"
+    hint = (
+        "This plan's means are over all units. Ask for the mean of the term and the filter "
+        "together (both true), ask for the mean of the filter, and divide; or seal data under a "
+        "plan for medians of block means (--protocols mean)."
+    )
+    return InvalidInput("where", shown, "left out with this plan", hint)
 
 
 def _number(name: str, value: object, low: float = -math.inf) -> float:

@@ -127,7 +127,7 @@ def final_tally(
         refused = answer["price"] > 0  # in refusals: an answer of the next set has cost one
     else:
         verdict = answer["verdict"] if isinstance(plan, ExactCorrections) else answer
-        refused = verdict["verdict"] != "yes"
+        refused = verdict["refused"] is not False
     start = dict(before) if before is not None else _start(plan)
     return worst if refused else {**start, "asked": worst["asked"]}
 

@@ -11,6 +11,7 @@ from holdfast.errors import Exhausted
 from holdfast.holdout.books import Books, JointBook, TallyBook, written_tally
 from holdfast.holdout.clerk import Clerk
 from holdfast.holdout.door import require_quota
+from holdfast.holdout.doubts import Doubt
 from holdfast.holdout.grants import Asker
 from holdfast.holdout.phrasing import Phrased
 from holdfast.holdout.prices import charged_parts, tally_fits, worst_charge, worst_tally
@@ -25,7 +26,8 @@ __all__ = ["Price", "price_of"]
 class Price:
     """What one question costs at worst, and whether that can still be paid.
 
-    `cached`: it was answered before, and is free. `reason` says why it is not affordable.
+    `cached`: it was answered before, and is free. `reason` says why it is not affordable. `doubts`
+    are what is public and speaks against it: those that are `refused` need `anyway`.
     """
 
     verb: str
@@ -40,12 +42,15 @@ class Price:
     reason: str | None
     grid: tuple[float, float, int] | None
     assumes: tuple[str, ...]
+    doubts: tuple[Doubt, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         grid = self.grid
         shown = None if grid is None else dict(zip(("low", "high", "points"), grid, strict=True))
-        return {**asdict(self), "grid": shown, "assumes": list(self.assumes)}
+        doubts = [each.to_dict() for each in self.doubts]
+        told = {"grid": shown, "assumes": list(self.assumes), "doubts": doubts}
+        return {**asdict(self), **told}
 
 
 def price_of(clerk: Clerk, asked: Phrased, asker: Asker | None) -> Price:
@@ -70,6 +75,7 @@ def price_of(clerk: Clerk, asked: Phrased, asker: Asker | None) -> Price:
         if points is None
         else (float(points.point(0)), float(points.point(points.size - 1)), points.size),
         question.assumptions,
+        () if cached else clerk.doubts(asked.asked, question),
     )
 
 

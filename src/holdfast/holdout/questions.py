@@ -1,9 +1,9 @@
 """Questions: what is asked, in a form that can be compared, written down and shown.
 
 Two questions are the same if they ask the same part of the plan the same thing: the same estimator
-and filter, grid, guess and options. Then they have the same key, and the second is answered from
-the ledger, free. An estimator without an identity (a callable that cannot be hashed) makes every
-question new.
+and filter, range, grid, guess and options. Then they have the same key, and the second is answered
+from the ledger, free. An estimator without an identity (a callable that cannot be hashed) makes
+every question new.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, Literal
 from holdfast.grids import Grid
 from holdfast.ledger.rows import canonical
 from holdfast.planning.shapes import Shape
+from holdfast.protocols.promises import failure_words
 
 __all__ = ["SLOTS", "Question", "Verb"]
 
@@ -37,7 +38,9 @@ class Question:
     guess: float | None = None
     tolerance: float | None = None
     claim: str | None = None
+    gate: bool | None = None  # True: the verdict is on a score, pass or fail
     shape: Shape | None = None
+    range: tuple[float, float] | None = None  # of a mean's term; None: nothing can leave [0, 1]
     limits: dict[str, float] | None = None
     assumptions: tuple[str, ...] = field(default=())
 
@@ -49,6 +52,16 @@ class Question:
         """The same question, whose answer's promise assumes one thing more."""
         return replace(self, assumptions=(*self.assumptions, what))
 
+    @property
+    def reading(self) -> str | None:
+        """What a score is about, as a code; None for all other questions."""
+        return self.about.get("reading")
+
+    @property
+    def failures(self) -> str:
+        """What a failure counts as, in words."""
+        return failure_words(self.verb, self.about)
+
     @cached_property
     def _told(self) -> dict[str, Any]:
         given = {
@@ -59,7 +72,9 @@ class Question:
             "guess": self.guess,
             "tolerance": self.tolerance,
             "claim": self.claim,
+            "gate": self.gate,
             "shape": None if self.shape is None else self.shape.to_dict(),
+            "range": None if self.range is None else list(self.range),
             "limits": self.limits,
         }
         return {name: value for name, value in given.items() if value is not None}

@@ -17,13 +17,14 @@ __all__ = ["Result", "is_answer", "read_result", "written_result"]
 Result = Answer | Verdict | Corrected
 
 _KINDS: dict[str, type[Answer | Verdict]] = {"answer": Answer, "verdict": Verdict}
-_NOT_KEPT = ("cached", "receipt")  # the row says them
+# The row says them; and the range is the open part's, which anybody can ask as often as they like.
+_NOT_KEPT = ("cached", "receipt", "range_low", "range_high", "open_blocks")
 
 
 def is_answer(result: Result) -> bool:
     """Whether anything was said of the data: `exhausted` says nothing, and is never kept."""
     verdict = result.verdict if isinstance(result, Corrected) else result
-    return not isinstance(verdict, Verdict) or verdict.verdict != "exhausted"
+    return not isinstance(verdict, Verdict) or verdict.refused is not None
 
 
 def written_result(result: Result) -> dict[str, Any]:

@@ -7,9 +7,11 @@ holdout could have written: each question at its price, each refund earned by it
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.grids import Grid
 from holdfast.holdout.books import Books, written_tally
 from holdfast.holdout.prices import (
     charged_parts,
@@ -21,13 +23,16 @@ from holdfast.holdout.prices import (
 )
 from holdfast.holdout.records import read_result
 from holdfast.holdout.sets import BlockSet
+from holdfast.holdout.worlds import read_indices
 from holdfast.ledger.rows import Row, canonical
+from holdfast.mechanisms.hypothesis import Hypothesis
 from holdfast.planning.exact import ExactWeights
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.parts import VerdictPart, WeightsPart
 from holdfast.protocols.account import Charge
+from holdfast.theory.updates import learning_rate
 
-__all__ = ["Wrong", "check_key", "check_recorded", "check_reserved"]
+__all__ = ["Wrong", "check_key", "check_learnt", "check_recorded", "check_reserved"]
 
 Answer = Mapping[str, Any]
 
@@ -105,6 +110,40 @@ def check_recorded(
             raise Wrong(f"row {row.number} was refused more often than can be")
 
 
+def check_learnt(
+    block_set: BlockSet, row: Row, hypotheses: dict[tuple[str, str], Hypothesis]
+) -> None:
+    """Each refused guess was the median of what weights had learnt before, and so is the answer.
+
+    `hypotheses` are those of the rows before, by set and part; the row's lesson is added. A median
+    is the same on every machine. A rate may differ in its last digits, and the recorded one counts.
+    """
+    plan, question, learnt = block_set.plan, row.body["question"], row.body["learnt"]
+    if isinstance(plan, ExactWeights):
+        universe, mass = plan.universe, plan.mass
+    else:
+        part = plan.part(question["part"]) if isinstance(plan, JointPlan) else None
+        if not isinstance(part, WeightsPart) or not isinstance(plan, JointPlan):
+            raise Wrong(f"row {row.number} teaches a part that learns nothing")
+        universe, mass = part.universe, part.mass(plan.blocks)
+    place = (block_set.name, question["part"])
+    hypothesis = hypotheses.setdefault(place, Hypothesis(universe))
+    grid = Grid.from_json(question["grid"])
+    if learnt["size"] != grid.size:
+        raise Wrong(f"row {row.number} was taught on another grid than its question's")
+    histogram = hypothesis.histogram(read_indices(learnt["indices"], universe), grid.size)
+    for guess, side, rate in learnt["steps"]:
+        median = histogram.median()
+        held = median.at_most if side == "at most" else median.at_least
+        due = learning_rate(mass, held)
+        if guess != median.guess or not math.isclose(rate, due, rel_tol=1e-9):
+            raise Wrong(f"row {row.number} was refused a guess that weights did not make")
+        histogram.shrink(guess, side, rate)
+    answer = row.body["answer"]
+    if answer is not None and answer["value"] != grid.point(histogram.median().guess):
+        raise Wrong(f"row {row.number} answers what weights did not guess")
+
+
 def _charges(plan: JointPlan, row: Row, held: list[Charge]) -> None:
     question, answer = row.body["question"], row.body["answer"]
     wanted = charged_parts(plan, question)
@@ -148,7 +187,7 @@ def _due(plan: JointPlan, worst: Charge, charge: Charge, answer: Answer | None) 
         return Charge(worst.part, worst.price * 0, 0)
     if not isinstance(part, VerdictPart):
         return worst
-    if step["verdict"] == "yes":
+    if step["refused"] is False:
         return final_charge(plan, worst, worst.looks, 0)
     looks = min(max(charge.looks, 1), worst.looks)
     return final_charge(plan, worst, looks, 1)

@@ -1,21 +1,27 @@
 """What an answer may say: everything in it that follows from its question and the charter.
 
-Only the draw itself cannot be computed again: which point of the grid, Yes or No, and how much of
-a budget that others share was left. All the rest can, and is compared, field by field.
+Only the draw itself cannot be computed again: which point of the grid, refused or not, and how much
+of a budget that others share was left. All the rest can, and is compared, field by field.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.engines.sql import sql_term
+from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
 from holdfast.holdout.books import read_tally
 from holdfast.holdout.charter import Charter
+from holdfast.holdout.estimators import is_within
+from holdfast.holdout.notes import notes, without_open_note
 from holdfast.holdout.records import read_result
 from holdfast.holdout.rules import Wrong
+from holdfast.holdout.scores import is_score
 from holdfast.holdout.sets import BlockSet
 from holdfast.ledger.rows import Row
 from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts, ExactWeights
@@ -28,7 +34,9 @@ from holdfast.protocols import promises
 from holdfast.protocols.answers import Answer, Verdict
 from holdfast.protocols.asking import BAR_MAX
 from holdfast.protocols.correct import Corrected
-from holdfast.protocols.mean import median_bar, unit_grid
+from holdfast.protocols.mean import checked_bounds, direct_bar, median_bar, range_grid
+from holdfast.protocols.readings import READINGS
+from holdfast.protocols.source import UNIT, Bounds
 
 __all__ = ["check_said"]
 
@@ -53,7 +61,7 @@ def check_said(charter: Charter, block_set: BlockSet, row: Row) -> None:
         raise saying.wrong("type", type(result).__name__)
     if isinstance(result, Corrected):
         saying.verdict(result.verdict)
-        if (result.correction is None) != (result.verdict.verdict == "yes"):
+        if (result.correction is None) != (result.verdict.refused is False):
             raise saying.wrong("correction", result.correction)
         if result.correction is not None:
             saying.answer(result.correction, correction=True)
@@ -85,10 +93,10 @@ class _Saying:
 
     def verdict(self, verdict: Verdict) -> None:
         """Compare a verdict."""
-        if verdict.verdict not in ("yes", "no"):
-            raise self.wrong("verdict", verdict.verdict)
+        if not isinstance(verdict.refused, bool):
+            raise self.wrong("refused", verdict.refused)
         plan, question = self.set.plan, self.question
-        promise: str | None = None
+        tolerance = None
         if isinstance(plan, JointPlan):
             source: Any = plan.part(question["part"])
             if not isinstance(source, VerdictPart) and not _serves(source, "verify"):
@@ -98,17 +106,22 @@ class _Saying:
                 fields["refusals_left"] = _within(verdict.refusals_left, source.refusals)
             else:
                 tolerance = float(question.get("tolerance", 0.0))
-                promise = promises.near_promise(source.tail_low, source.tail_high, tolerance)
                 fields["refusals_left"] = None
         else:
             if not isinstance(plan, ExactVerdicts | ExactCorrections):
                 raise self.wrong("protocol", verdict.protocol)
             left = _tally_left(plan, read_tally(self.row.body["tally"]))
-            source, price = plan, float(verdict.verdict == "no")
+            source, price = plan, float(verdict.refused)
             fields = {"price": price, "budget_left": left, "refusals_left": int(left)}
-        fields |= {"protocol": "verify", "guess": float(question["guess"])}
-        fields |= {"tail_low": source.tail_low, "tail_high": source.tail_high}
-        promise = promise or promises.verdict_promise(source.tail_low, source.tail_high)
+        guess, claim = float(question["guess"]), question.get("claim", "equals")
+        tails = source.tail_low, source.tail_high
+        fields |= {"protocol": "verify", "guess": guess, "claim": claim, "tolerance": tolerance}
+        fields |= {"tail_low": tails[0], "tail_high": tails[1]}
+        said = (verdict.refused, guess)
+        if tolerance is None:
+            promise = promises.verdict_promise(*said, claim, *tails, self.units)
+        else:
+            promise = promises.near_promise(*said, tolerance, *tails, self.units)
         self._compare(verdict, fields, promise)
 
     def answer(self, answer: Answer, *, correction: bool = False) -> None:
@@ -128,13 +141,32 @@ class _Saying:
     def _compare(self, result: Answer | Verdict, fields: Fields, promise: str) -> None:
         fields["confidence"] = self.charter.confidence
         fields["certified"] = self.charter.seed is None
+        fields["block_units"] = self.units
+        fields["reading"] = self._reading
         for name, wanted in fields.items():
             found = getattr(result, name)
             if isinstance(found, bool) != isinstance(wanted, bool) or found != wanted:
                 raise self.wrong(name, found)
-        said = result.promise
+        told = {"value": isinstance(result, Answer)}
+        if self._failures and self.question["verb"] != "mean":
+            promise = promises.with_failures(promise, self._failures)
+        promise += notes(self.question, self.set.plan, self.charter.manifest.schema, **told)
+        said = without_open_note(result.promise)
         if said != promise and not said.startswith(promise + _ASSUMING):
-            raise self.wrong("promise", said)
+            raise self.wrong("promise", result.promise)
+
+    @property
+    def _failures(self) -> str:
+        return promises.failure_words(self.question["verb"], self.question["estimator"])
+
+    @property
+    def _reading(self) -> str | None:
+        """The code of the question; a score of predictions cannot be without one."""
+        estimator = self.question["estimator"]
+        reading: str | None = estimator.get("reading")
+        if reading not in READINGS and (reading is not None or is_score(estimator["text"])):
+            raise self.wrong("reading", reading)
+        return reading
 
     def _shared(self, result: Answer | Verdict) -> Fields:
         """What was left for all: between nothing and the whole budget, whoever asked meanwhile."""
@@ -144,7 +176,7 @@ class _Saying:
     def _by_looks(self, plan: JointPlan, part: Part, answer: Answer) -> tuple[Fields, str]:
         verb = self.question["verb"]
         if verb == "mean" and isinstance(part, DirectPart):
-            return _direct(plan, part, answer)
+            return _direct(plan, part, answer, *self._range(), self._failures)
         if verb == "ask" and isinstance(part, WeightsPart):
             return self._weights("weights", part.tail, answer)
         if not isinstance(part, SearchPart) or not _serves(part, verb):
@@ -175,11 +207,10 @@ class _Saying:
                 return {**fields, "price": 1.0}, promise
             if isinstance(plan, RoundsPlan):
                 tail, price = plan.guesses.tail_low, float(answer.price > 0)
-                fields = self._off_grid(answer, "rounds", (tail, tail), price)
-                return fields, promises.middle_promise(tail)
+                return self._off_grid(answer, "rounds", (tail, tail), price)
             if isinstance(plan, SplitPlan):
                 tails, price = (plan.tail_low, plan.tail_high), float(plan.blocks_per_question)
-                return self._off_grid(answer, "split", tails, price), promises.SPLIT
+                return self._off_grid(answer, "split", tails, price)
         raise self.wrong("protocol", answer.protocol)
 
     def _grid(self) -> Grid:
@@ -192,18 +223,21 @@ class _Saying:
         low, high = self._bar(grid.cell(index), tails)
         fields |= {"low": low, "high": high, "tail_low": tails[0], "tail_high": tails[1]}
         has_bar = low is not None or high is not None
-        return fields, promises.search_promise(*tails, has_bar=has_bar)
+        cell = grid.cell(index)
+        return fields, promises.search_promise(*tails, self.units, cell, has_bar=has_bar)
 
     def _off_grid(
         self, answer: Answer, protocol: str, tails: tuple[float, float], price: float
-    ) -> Fields:
+    ) -> tuple[Fields, str]:
         """Any value: it is one of a block's, as it came."""
         low, high, value = None, None, float(answer.value)
         if abs(value) < BAR_MAX:
             low, high = self._bar((value, value), tails)
         fields: Fields = {"low": low, "high": high, "at_grid_end": False, "price": price}
         fields |= {"value": value, "tail_low": tails[0], "tail_high": tails[1]}
-        return {**fields, "protocol": protocol, "method": protocol}
+        has_bar = low is not None or high is not None
+        promise = promises.middle_promise(*tails, self.units, value, has_bar=has_bar)
+        return {**fields, "protocol": protocol, "method": protocol}, promise
 
     def _bar(self, cell: Any, tails: tuple[float, float]) -> tuple[float | None, float | None]:
         shape = self.question.get("shape")
@@ -212,20 +246,38 @@ class _Saying:
         )
 
     def _weights(self, method: str, tail: float, answer: Answer) -> tuple[Fields, str]:
-        _, fields = _point(self._grid(), answer)
+        grid = self._grid()
+        index, fields = _point(grid, answer)
         fields |= {"low": None, "high": None, "tail_low": tail, "tail_high": tail}
         fields |= {"protocol": "weights", "method": method}
-        return fields, promises.middle_promise(tail)
+        said = (tail, tail, self.units, grid.cell(index))
+        return fields, promises.search_promise(*said, has_bar=False)
+
+    def _range(self) -> tuple[Bounds, bool]:
+        """The range of a term, and whether it could leave it: see `holdout.estimators`."""
+        told, about = self.question.get("range"), self.question["estimator"]
+        if told is not None:
+            return checked_bounds(told), True
+        if about["engine"] == "sql":
+            with suppress(InvalidInput):  # with all its brackets it may be too long to be read
+                term = sql_term(about["text"], self.charter.manifest.schema)
+                if not is_within(term.range({}), UNIT):
+                    raise self.wrong("range", None)
+        return UNIT, False
 
     def _median(self, part: SearchPart, answer: Answer) -> tuple[Fields, str]:
-        grid = self._grid() if "grid" in self.question else unit_grid(part)
+        bounds, cut = self._range()
+        grid = self._grid() if "grid" in self.question else range_grid(part, bounds)
         filtered = "where" in self.question["estimator"]
         index, fields = _point(grid, answer)
-        bar = (None, None) if filtered else median_bar(part, grid, index, self.units)
+        bar = (None, None) if filtered else median_bar(part, grid, index, self.units, bounds)
         fields |= {"low": bar[0], "high": bar[1]}
         fields |= {"tail_low": part.tail_low, "tail_high": part.tail_high}
         fields |= {"protocol": "mean", "method": "median of block means"}
-        return fields, promises.mean_promise(filtered=filtered)
+        said = (part.tail_low, part.tail_high, self.units, grid.cell(index))
+        return fields, promises.mean_promise(
+            *said, bounds, cut=cut, filtered=filtered, failures=self._failures
+        )
 
     def _interval(self, part: SearchPart, answer: Answer) -> tuple[Fields, str]:
         """Two cells, in order; their edges say which."""
@@ -238,7 +290,8 @@ class _Saying:
         fields |= {"at_grid_end": first == 0 or end == last}
         fields |= {"tail_low": part.tail_low, "tail_high": part.tail_low}
         fields |= {"protocol": "interval", "method": "search"}
-        return fields, promises.interval_promise(part.tail_low)
+        ends = fields["low"], fields["high"]
+        return fields, promises.interval_promise(part.tail_low, self.units, *ends)
 
 
 def _serves(part: Part, verb: str) -> bool:
@@ -252,17 +305,21 @@ def _point(grid: Grid, answer: Answer) -> tuple[int, Fields]:
     return index, {"value": grid.point(index), "at_grid_end": index in (0, grid.size - 1)}
 
 
-def _direct(plan: JointPlan, part: DirectPart, answer: Answer) -> tuple[Fields, str]:
+def _direct(
+    plan: JointPlan, part: DirectPart, answer: Answer, bounds: Bounds, cut: bool, failures: str
+) -> tuple[Fields, str]:
     """One of the bars that the plan has proved."""
     bars = part.bars(plan.order, plan.budget, plan.blocks)
-    cells = [*zip(bars.low, bars.high, strict=True)]
-    said = answer.low, answer.high
-    index = cells.index(said) if said in cells else 0  # the first is not what was said, either
-    low, high = cells[index]
-    fields: Fields = {"value": (low + high) / 2, "low": low, "high": high}
+    cells = [direct_bar(*ends, bounds) for ends in zip(bars.low, bars.high, strict=True)]
+    bar = answer.low, answer.high
+    # If it is none of them, the first is not what was said, either.
+    index = next((n for n, cell in enumerate(cells) if cell[1:] == bar), 0)
+    value, low, high = cells[index]
+    fields: Fields = {"value": value, "low": low, "high": high}
     fields |= {"at_grid_end": index in (0, len(cells) - 1), "tail_low": 0.0, "tail_high": 0.0}
     fields |= {"protocol": "mean", "method": "direct search"}
-    return fields, promises.direct_promise(exact=part.exact)
+    said = promises.direct_promise(bounds, cut=cut, exact=part.exact, failures=failures)
+    return fields, said
 
 
 def _within(found: float | None, most: float) -> float | None:

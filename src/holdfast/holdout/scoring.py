@@ -17,8 +17,8 @@ from holdfast.holdout.gates import (
     Gate,
     Side,
     gate_offer,
+    refuse_empty,
     refuse_foregone,
-    refuse_hidden_failures,
     side_of,
     told,
 )
@@ -28,7 +28,14 @@ from holdfast.holdout.leaderboard import Board, Standings
 from holdfast.holdout.questions import Verb
 from holdfast.holdout.records import Result
 from holdfast.holdout.scorers import Scorer, Scorers
-from holdfast.holdout.scores import Judged, judged, public_grid, score_question
+from holdfast.holdout.scores import (
+    Judged,
+    judged,
+    needs_grid,
+    no_public_grid,
+    public_grid,
+    score_question,
+)
 from holdfast.ledger.receipts import Receipt
 from holdfast.protocols.answers import Answer, Verdict
 
@@ -49,11 +56,24 @@ class Submission:
     bound: float | None = None
     """Where it is no improvement: what the score is certified not to pass, if that can be said."""
 
+    @property
+    def reading(self) -> str | None:
+        """What the score is about, as a code."""
+        return self.result.reading
+
+    def __str__(self) -> str:
+        verdict = "" if self.improved is not False else ", which is no improvement"
+        return f"{self.name}, by {self.metric}{verdict}\n{self.result}"
+
     def to_dict(self) -> dict[str, Any]:
-        """The answer's or verdict's plain data, and the submission's."""
+        """The answer's or verdict's plain data, and the submission's.
+
+        A verdict is that of a gate: it has passed "no better than the best, and a margin".
+        """
+        verdict = {"type": "verdict", "verdict": "pass"}
         return {
             **self.result.to_dict(),
-            "type": "answer" if isinstance(self.result, Answer) else "verdict",
+            **({"type": "answer"} if isinstance(self.result, Answer) else verdict),
             "name": self.name,
             "metric": self.metric,
             "improved": self.improved,
@@ -95,6 +115,7 @@ class Scoring(Closing):
         words: dict[str, Any],
         request: str | None,
         progress: Progress | None,
+        anyway: bool = False,
     ) -> Result: ...
 
     def score(
@@ -116,8 +137,8 @@ class Scoring(Closing):
         """
         scorer = self.scorers.find(metric)
         score = self._judged(model_or_predictions, scorer, target=target, features=features)
-        if asked.get("grid") is None and scorer.grid is not None:
-            asked["grid"] = scorer.grid
+        if asked.get("grid") is None:
+            asked["grid"] = public_grid(self._clerk, score, by)
         return self._scored(score, by, request, progress, asked)
 
     def gate(
@@ -144,7 +165,7 @@ class Scoring(Closing):
         score = self._judged(
             model_or_predictions, scorer, target=target, features=features, form=form
         )
-        refuse_hidden_failures(score, claim)
+        refuse_empty(offer, score)
         verdict = self._verified(score, claim, threshold, offer.name, request, progress)
         return told(self._clerk, score, claim, verdict)
 
@@ -172,6 +193,8 @@ class Scoring(Closing):
         if score.model:
             raise InvalidInput("predictions", type(predictions).__name__, "predictions by row id")
         points = public_grid(self._clerk, score, by)  # not the submitter's: it decides the score
+        if points is None and needs_grid(self._clerk, score, by):
+            raise no_public_grid(score)
         self._boards.board.check_room(title, scorer.name, self._asked_by)
         improved = None
         if improve:
@@ -201,8 +224,8 @@ class Scoring(Closing):
         features: Sequence[str] | None = None,
         form: str | None = None,
     ) -> Judged:
-        charter, ids = self._clerk.charter, self._boards.ids()
-        return judged(charter, ids, given, scorer, target=target, features=features, form=form)
+        clerk, ids = self._clerk, self._boards.ids()
+        return judged(clerk, ids, given, scorer, target=target, features=features, form=form)
 
     def _scored(
         self,
@@ -212,8 +235,9 @@ class Scoring(Closing):
         progress: Progress | None,
         options: dict[str, Any],
     ) -> Answer:
+        anyway = options.pop("anyway", False)
         verb, estimator, words = score_question(self._clerk, score, by, options)
-        return cast(Answer, self._answer(verb, estimator, words, request, progress))
+        return cast(Answer, self._answer(verb, estimator, words, request, progress, anyway))
 
     def _verified(
         self,
@@ -224,8 +248,9 @@ class Scoring(Closing):
         request: str | None,
         progress: Progress | None,
     ) -> Verdict:
-        words = {"guess": guess, "claim": claim, "by": by}
-        return cast(Verdict, self._answer("verify", score.estimator(), words, request, progress))
+        words = {"guess": guess, "claim": claim, "by": by, "gate": True}
+        asked = score.estimator()  # a foregone threshold is refused before; a best score may be one
+        return cast(Verdict, self._answer("verify", asked, words, request, progress, anyway=True))
 
     def _improvement(
         self, score: Judged, margin: float, request: str | None, progress: Progress | None
@@ -242,7 +267,7 @@ class Scoring(Closing):
             return None
         guess = self._asked_before(key, guess)
         verdict = self._verified(score, claim, guess, offer.name, key, progress)
-        if verdict.verdict == "exhausted":
+        if verdict.refused is None:
             remedy = "Submit without the check for an improvement."
             raise Exhausted("The part for guesses", "what a refusal costs", "less", remedy)
         return told(self._clerk, score, claim, verdict)

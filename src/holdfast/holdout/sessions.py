@@ -186,7 +186,7 @@ class LedgerBudget(Budget):
         self.plan = plan
         self._door, self._name, self._session = door, name, session
         self._lock = threading.Lock()
-        self._sources: dict[int, object] = {}
+        self._source = None
         self._copy: Account | None = None
 
     @property

@@ -23,7 +23,7 @@ from holdfast.planning.exact import (
 )
 from holdfast.planning.joint import JointPlan, joint_from
 from holdfast.planning.kept import KeptPlan, kept_dict, kept_plan
-from holdfast.planning.parts import Part, SearchPart, WeightsPart
+from holdfast.planning.parts import Part, WeightsPart
 from holdfast.planning.plan import Plan
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.splits import SplitPlan, split_plan
@@ -113,9 +113,7 @@ def planned_universes(plan: KeptPlan) -> tuple[int, ...]:
 
 
 def _subblocks(plan: KeptPlan) -> int:
-    if not isinstance(plan, JointPlan):
-        return 1
-    return max(part.subblocks if isinstance(part, SearchPart) else 1 for part in plan.parts)
+    return plan.subblocks if isinstance(plan, JointPlan) else 1
 
 
 def sets_for(plans: AnyPlan | Iterable[AnyPlan]) -> tuple[BlockSet, ...]:
@@ -161,11 +159,8 @@ def _checked(plan: object) -> KeptPlan:
     if not plan.verify():
         raise InvalidInput("plan", plan.blocks, "a plan that certifies itself", "Make it again.")
     if isinstance(plan, RoundsPlan) and isinstance(plan.verification, JointPlan):
-        hint = "Make it with rounds_plan(…, exact=True)."
+        hint = "Make it with rounds_plan(…, exact=True), or without --looks on the command line."
         raise InvalidInput("plan", "verification by looks", "rounds verified exactly", hint)
-    if _subblocks(plan) > 1 and isinstance(plan, JointPlan) and len(plan.parts) > 1:
-        hint = "Make a plan of its own for medians of sub-blocks."
-        raise InvalidInput("plan", plan.names, "one without amplified beside others", hint)
     return plan
 
 

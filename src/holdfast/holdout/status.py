@@ -14,6 +14,7 @@ from holdfast.ledger.receipts import Receipt
 from holdfast.notebook import html_bar, html_table
 from holdfast.planning.explain import ASSUMPTIONS
 from holdfast.planning.joint import JointPlan
+from holdfast.protocols.promises import confidence_text
 
 __all__ = ["PartStatus", "SetStatus", "Status", "set_status", "status_of"]
 
@@ -27,6 +28,8 @@ class PartStatus:
     planned: int
     questions_left: int
     refusals_left: int | None
+    still_possible: str
+    """What can still be asked of it, in words: perhaps on a smaller grid; empty if nothing."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,15 @@ class Status:
     sets: tuple[SetStatus, ...]
     receipt: str
     new_budget: str | None
+    earlier: int
+
+    @property
+    def budget_reason(self) -> str | None:
+        """Why these data got a budget of their own, and whether that was needed as far as known."""
+        if self.new_budget is None:
+            return None
+        known = f"earlier holdouts of these data known here: {self.earlier or 'none'}"
+        return f"a new budget, because: {self.new_budget} ({known})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text."""
@@ -72,7 +84,8 @@ class Status:
 
     def _repr_html_(self) -> str:
         items = {
-            "answers": f"{self.answers:,}, for all at once with confidence {self.confidence:g}",
+            "answers": f"{self.answers:,}, for all at once with confidence "
+            f"{confidence_text(self.confidence)}",
             "blocks": f"{self.blocks:,} of {self.block_units:,} units",
         }
         for each in self.sets:
@@ -84,7 +97,8 @@ class Status:
     def __str__(self) -> str:
         lines = [
             f"{self.name}: {self.answers:,} questions answered, for all at once with confidence "
-            f"{self.confidence:g}" + ("" if self.certified else " (seeded: nothing is certified)"),
+            f"{confidence_text(self.confidence)}"
+            + ("" if self.certified else " (seeded: nothing is certified)"),
             f"  {self.blocks:,} blocks of {self.block_units:,} units, {self.open_units:,} open, "
             f"{self.leftover_units:,} left over",
         ]
@@ -96,14 +110,16 @@ class Status:
             for part in each.parts:
                 refusals = part.refusals_left
                 more = "" if refusals is None else f", {refusals:,} refusals"
-                lines.append(
-                    f"    {part.name:<14}{part.questions_left:,} more questions{more}, were all "
-                    "the rest spent on them"
+                rest = (
+                    f"{part.questions_left:,} more questions{more}, were all the rest spent on them"
                 )
+                if part.still_possible and not part.questions_left:
+                    rest = f"still possible: {part.still_possible}"
+                lines.append(f"    {part.name:<14}{rest}")
             if each.unsettled:
                 lines.append(f"    {each.unsettled:,} reserved and not recorded: charged in full")
-        if self.new_budget is not None:
-            lines.append(f"  a new budget for known data, because: {self.new_budget}")
+        if self.budget_reason is not None:
+            lines.append(f"  {self.budget_reason}")
         return "\n".join([*lines, f"  assumes {ASSUMPTIONS}", f"  receipt {self.receipt}"])
 
 
@@ -125,6 +141,7 @@ def status_of(charter: Charter, path: Path, books: Books, head: Receipt) -> Stat
         sets=tuple(set_status(each, books) for each in charter.sets),
         receipt=str(head),
         new_budget=charter.new_budget,
+        earlier=len(charter.earlier),
     )
 
 
@@ -142,6 +159,7 @@ def set_status(block_set: BlockSet, books: Books) -> SetStatus:
                 part.queries,
                 buys[part.name].questions,
                 buys[part.name].refusals,
+                book.account.still_possible(part),
             )
             for part in plan.parts
         )
@@ -155,7 +173,8 @@ def set_status(block_set: BlockSet, books: Books) -> SetStatus:
         questions = queries - (books.tally(block_set.name) or {}).get("asked", 0)
         count = left if currency == "questions" else (questions if left else 0)
         (name,) = block_set.protocols
-        parts = (PartStatus(name, protocol_of(plan), queries, count, refusals),)
+        possible = f"{name} ({count:,})" if count else ""
+        parts = (PartStatus(name, protocol_of(plan), queries, count, refusals, possible),)
     return SetStatus(
         block_set.name, block_set.blocks, currency, budget, spent, book.unsettled, parts
     )

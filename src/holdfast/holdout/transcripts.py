@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from holdfast.holdout.door import Door
 from holdfast.holdout.records import read_result
 from holdfast.ledger.interface import Ledger
 from holdfast.ledger.receipts import Receipt
@@ -16,9 +17,10 @@ __all__ = ["audit_of", "transcript_of"]
 _AT_ONCE = 500
 
 
-def transcript_of(ledger: Ledger, after: int, limit: int | None) -> list[dict[str, Any]]:
+def transcript_of(door: Door, after: int, limit: int | None) -> list[dict[str, Any]]:
     """The answers in rows after one of the ledger, at most so many, the oldest first."""
     found: list[dict[str, Any]] = []
+    ledger = door.ledger
     for row in _pages(ledger, after):
         if row.kind != "recorded" or row.body["answer"] is None:
             continue
@@ -34,12 +36,15 @@ def transcript_of(ledger: Ledger, after: int, limit: int | None) -> list[dict[st
             "receipt": receipt,
         }
         found.append(entry)
+    door.head()
     return found
 
 
-def audit_of(ledger: Ledger, after: int, limit: int) -> list[dict[str, Any]]:
+def audit_of(door: Door, after: int, limit: int) -> list[dict[str, Any]]:
     """Who did what, row by row: everything but hashes of tokens and what answers said."""
-    return [_audited(row) for row in islice(_pages(ledger, after), limit)]
+    found = [_audited(row) for row in islice(_pages(door.ledger, after), limit)]
+    door.head()
+    return found
 
 
 def _pages(ledger: Ledger, after: int) -> Iterator[Row]:

@@ -8,7 +8,9 @@ estimator, SQL or Python, is evaluated on it by the engines that evaluate the se
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -25,6 +27,7 @@ from holdfast.engines.sql import SqlEstimator
 from holdfast.engines.store import BlockStore, Schema, Shard, StoredFile
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.mechanisms.universe import Universe
+from holdfast.protocols.source import UNIT, Bounds
 from holdfast.theory.updates import multiset_count
 
 __all__ = [
@@ -34,8 +37,10 @@ __all__ = [
     "World",
     "check_cells",
     "read_cells",
+    "read_indices",
     "world_size",
     "write_world",
+    "written_indices",
 ]
 
 WORLD_FILE = "world.parquet"
@@ -149,7 +154,6 @@ class World:
             units=rows,
             blocks=self.universe.size,
             block_rows=rows,
-            one_row_units=True,
             open_units=0,
             open_rows=0,
             leftover_units=0,
@@ -159,7 +163,9 @@ class World:
             shards=(),
             location=None,
         )
-        self._engines = Engines(_WorldBlocks(store.folder, world), limits)
+        blocks = _WorldBlocks(store.folder, world)
+        blocks.values = cells.values
+        self._engines = Engines(blocks, limits)
 
     def admit(self, estimator: SqlEstimator | LocalEstimator) -> tuple[str, ...]:
         """What is assumed; an estimator of columns whose values were not named is refused.
@@ -209,7 +215,7 @@ class CellSource:
     def values(self, estimator: Any, /) -> list[object]:
         return [estimator(block.copy()) for block in self._numbers]
 
-    def sums(self, function: Any, /, where: Any = None) -> NDArray[np.int64]:
+    def sums(self, function: Any, /, where: Any = None, bounds: Bounds = UNIT) -> NDArray[np.int64]:
         raise NotImplementedError("weights ask for values only")
 
     def part(self, start: int, stop: int, /) -> CellSource:
@@ -248,3 +254,19 @@ def check_cells(store: BlockStore, cells: Cells) -> None:
         if np.any(cells.numbers(table) < 0):
             hint = "Name every value that occurs; rows with a missing value have no cell."
             raise InvalidInput("universe", sorted(cells.values), "cells for all rows", hint)
+
+
+def written_indices(indices: NDArray[np.int64]) -> str:
+    """A question's grid index on every block there can be, as text."""
+    return base64.b85encode(zlib.compress(indices.astype("<i8").tobytes(), 9)).decode()
+
+
+def read_indices(text: str, count: int) -> NDArray[np.int64]:
+    """The indices that `written_indices` wrote of so many blocks; a ValueError for other text."""
+    try:
+        whole = zlib.decompressobj().decompress(base64.b85decode(text), 8 * count + 1)
+    except zlib.error as wrong:
+        raise ValueError(f"not the grid indices of a question: {wrong}") from wrong
+    if len(whole) != 8 * count:
+        raise ValueError(f"not the grid indices of a question on {count:,} blocks")
+    return np.frombuffer(whole, "<i8").astype(np.int64)

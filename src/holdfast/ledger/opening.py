@@ -82,7 +82,7 @@ def _postgres(url: str) -> type[PostgresLedger]:
         hint = "Left out, the ledger is a file in the folder of the holdout."
         raise InvalidInput("ledger", masked(url), "a URL: postgresql://host/database", hint)
     if find_spec("psycopg") is None:
-        raise HoldfastError("A ledger in Postgres needs psycopg: pip install 'holdfast[postgres]'.")
+        raise HoldfastError("A ledger in Postgres needs psycopg: pip install 'psycopg[binary]'.")
     from holdfast.ledger.postgres import PostgresLedger
 
     return PostgresLedger

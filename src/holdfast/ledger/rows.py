@@ -23,6 +23,9 @@ KINDS = ("created", "noted", "recorded", "reserved")
 
 _QUESTION = re.compile(r"[0-9a-f]{1,128}")
 _LONGEST_REQUEST = 200
+# Of a stored row: number, version, kind, time, question, request, body, previous, digest.
+_NAMED = (str, type(None))
+_TYPES = ((int,), (int,), (str,), (str,), _NAMED, _NAMED, (str,), (str,), (str,))
 _REMEDY = (
     "Ask nothing more of this holdout. Put back the newest copy of the whole folder and check it "
     "against the last receipt."
@@ -130,6 +133,9 @@ class Row:
             remedy = "If a newer Holdfast wrote it, use that one. Otherwise: " + _REMEDY
             known = f"version {VERSION} and one of {', '.join(KINDS)}"
             raise Damaged(what, known, f"version {version}, {kind!r}", remedy)
+        if not all(type(each) in types for each, types in zip(record, _TYPES, strict=True)):
+            found = ", ".join(type(each).__name__ for each in record)
+            raise Damaged(what, "whole numbers and text, as they were written", found, _REMEDY)
         facts = (number, version, kind, at, question, request)
         body = _body(what, text)
         computed = _digest(*facts, text, previous)

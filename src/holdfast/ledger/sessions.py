@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import itertools
+import os
 import sqlite3
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -107,6 +108,13 @@ class Session(Table):
         for first in range(0, len(records), _AT_ONCE):
             some = records[first : first + _AT_ONCE]
             self.all(sql.insert(len(some)), *itertools.chain.from_iterable(some))
+
+    def copy(self, path: Path) -> None:
+        """Write all that is committed into a new file, by SQLite's backup; on the disk for good."""
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        source: Any = self._connection  # Python's own, which alone can do this
+        with _explained(path), closing(connect(path)) as target:
+            source.backup(target)
 
     def close(self) -> None:
         """Close the connection; the last one of all processes moves the log into the file."""

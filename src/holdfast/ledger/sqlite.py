@@ -111,6 +111,14 @@ class SqliteLedger(TableLedger):
             with closing(session.each(sql.SELECT_AFTER, 0)) as records:
                 return verify_chain(self._holdout, map(Row.from_record, records), read=True)
 
+    def copy(self, path: Path) -> Receipt:
+        """Write the ledger as of one moment into a new file, mode 0600; its head at that moment."""
+        with self._turn(), exclusive(self._gate, timeout=PATIENCE):
+            session = self._reach()
+            head = self._head(session)
+            session.copy(path)
+        return head
+
     @contextmanager
     def lock(self, *names: str) -> Iterator[Hold]:
         self._outside(names)

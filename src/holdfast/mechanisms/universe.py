@@ -24,10 +24,10 @@ from holdfast.errors import Infeasible, InvalidInput
 from holdfast.grids.values import floats_up
 from holdfast.theory.updates import multiset_count
 
-__all__ = ["BYTES_PER_ELEMENT", "MEMORY_LIMIT", "Progress", "Universe", "check_memory"]
+__all__ = ["LARGEST", "Progress", "Universe", "check_size"]
 
-BYTES_PER_ELEMENT = 32  # two floats of the hypothesis, a value and a grid index of the question
-MEMORY_LIMIT = 2**31  # bytes: a universe of up to 67,108,864 elements
+LARGEST = 2**26  # elements: what the rounding of their weights is proved for
+_BYTES = 32  # for each: penalty and weight of the hypothesis, value and grid index of the question
 
 Progress = Callable[[int, int], None]
 Estimator = Callable[[NDArray[Any]], object]
@@ -35,27 +35,26 @@ Estimator = Callable[[NDArray[Any]], object]
 _CHUNK = 2**20  # numbers given to an estimator at once
 
 
-def check_memory(size: int, memory_limit: int = MEMORY_LIMIT) -> int:
-    """The size of a universe, refused where its weights and one question do not fit.
+def check_size(size: int) -> int:
+    """The size of a universe, refused where it is too large.
 
-    >>> check_memory(10**5)
+    >>> check_size(10**5)
     100000
-    >>> check_memory(10**9)
+    >>> check_size(10**9)
     Traceback (most recent call last):
     ...
     holdfast.errors.Infeasible: A universe of 1,000,000,000 elements: this needs 32.0 GB of memory
     (32 bytes for each), but the limit is 2.1 GB, or 67,108,864 elements. Take coarser points or
-    smaller blocks, ask by separate searches, which need no universe, or raise memory_limit.
+    smaller blocks, or ask by separate searches, which need no universe.
     """
-    limit = whole_number("memory_limit", memory_limit, 1, 2**62)
-    if size * BYTES_PER_ELEMENT <= limit:
+    if size <= LARGEST:
         return size
     raise Infeasible(
         f"A universe of {size:,} elements",
-        f"{size * BYTES_PER_ELEMENT / 1e9:,.1f} GB of memory ({BYTES_PER_ELEMENT} bytes for each)",
-        f"the limit is {limit / 1e9:,.1f} GB, or {limit // BYTES_PER_ELEMENT:,} elements",
-        "Take coarser points or smaller blocks, ask by separate searches, which need no universe, "
-        "or raise memory_limit.",
+        f"{size * _BYTES / 1e9:,.1f} GB of memory ({_BYTES} bytes for each)",
+        f"the limit is {LARGEST * _BYTES / 1e9:,.1f} GB, or {LARGEST:,} elements",
+        "Take coarser points or smaller blocks, or ask by separate searches, which need no "
+        "universe.",
     )
 
 
@@ -76,10 +75,10 @@ class Universe:
 
     __slots__ = ("_tables", "block_size", "size", "units")
 
-    def __init__(self, points: object, block_size: int, memory_limit: int = MEMORY_LIMIT) -> None:
+    def __init__(self, points: object, block_size: int) -> None:
         table = _table(points)
         self.block_size = whole_number("block_size", block_size, 1, 10**9)
-        self.size: int = check_memory(multiset_count(len(table), self.block_size), memory_limit)
+        self.size: int = check_size(multiset_count(len(table), self.block_size))
         self.units = _different(table)
         row = np.arange(len(table) + self.block_size - 1)  # C(c, 1) = c
         self._tables: list[NDArray[np.int64]] = []
@@ -88,19 +87,17 @@ class Universe:
             self._tables.append(row)
 
     @classmethod
-    def points(cls, values: object, *, memory_limit: int = MEMORY_LIMIT) -> Universe:
+    def points(cls, values: object) -> Universe:
         """The universe of single units: Z is the set of points."""
-        return cls(values, 1, memory_limit)
+        return cls(values, 1)
 
     @classmethod
-    def multisets(
-        cls, points: object, block_size: int, *, memory_limit: int = MEMORY_LIMIT
-    ) -> Universe:
+    def multisets(cls, points: object, block_size: int) -> Universe:
         """The universe of blocks of several units, for estimators that ignore their order.
 
-        It is refused, before anything is allocated, if it does not fit into the memory limit.
+        It is refused, before anything is allocated, if it has more elements than `LARGEST`.
         """
-        return cls(points, block_size, memory_limit)
+        return cls(points, block_size)
 
     @property
     def _by_units(self) -> bool:

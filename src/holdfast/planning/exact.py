@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, cast
 
@@ -80,10 +80,6 @@ class ExactPlan(ABC):
     def verify(self) -> bool:
         """Prove the promise again: every history counted, every tail evaluated."""
         return self.log_bound <= log_share(self.failure)
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain numbers and text."""
-        return {"protocol": self.protocol, "method": "exact", **asdict(cast(Any, self))}
 
 
 @dataclass(frozen=True)

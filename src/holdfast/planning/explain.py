@@ -94,6 +94,9 @@ def _data(plan: Plan) -> str:
 
 def _error(plan: Plan) -> str:
     about = plan.shape.describe() if plan.shape is not None else "the estimator"
+    span = plan.shape.span if plan.shape is not None else None
+    if span is not None and plan.error is not None and plan.error >= span / 2:
+        return f"none: for {about} a bar of ±{plan.error:.4g} would say nothing"
     text = f"±{plan.error:.4g} about the middle of the answer's grid cell, for {about}"
     if plan.rounding:
         return f"{text}; ±{plan.rounding:.4g} of it is the cell"

@@ -36,9 +36,7 @@ def check_plot_file(path: Path) -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise HoldfastError(
-            "Drawing needs matplotlib: install it with `pip install 'holdfast[plot]'`."
-        ) from None
+        raise HoldfastError("Drawing needs matplotlib: pip install matplotlib.") from None
 
 
 def comparison(

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.arguments import real_number, whole_number
 from holdfast.errors import InvalidInput
@@ -28,7 +28,10 @@ from holdfast.theory.curves import RenyiCurve
 from holdfast.theory.renyi import ORDER_MAX, ORDER_MIN
 from holdfast.theory.sizing import BLOCKS_MAX
 
-__all__ = ["JOINT_FORMAT", "JointPlan", "joint_from"]
+if TYPE_CHECKING:
+    from holdfast.planning.requests import Request
+
+__all__ = ["JOINT_FORMAT", "JointPlan", "check_one_split", "joint_from"]
 
 JOINT_FORMAT = 1
 
@@ -50,6 +53,12 @@ class JointPlan:
         real_number("confidence", self.confidence, 0, 1, open_low=True, open_high=True)
         if not self.parts or len(set(self.names)) != len(self.names):
             raise InvalidInput("parts", self.names, "at least one, each name once")
+        check_one_split(self.names, self.parts)
+
+    @property
+    def subblocks(self) -> int:
+        """Sub-blocks that make one block: the same number for all parts."""
+        return self.parts[0].subblocks
 
     @property
     def failure(self) -> float:
@@ -134,6 +143,18 @@ class JointPlan:
     def from_json(cls, text: str) -> JointPlan:
         """The plan that `to_json` wrote."""
         return cls.from_dict(json_object(text, "a joint plan"))
+
+
+def check_one_split(names: Sequence[str], parts: Sequence[Part | Request]) -> None:
+    """Refuse medians of sub-blocks beside anything that divides the data in another way.
+
+    All prices are those of a count that one block moves by 1 at most. A block of one split may be
+    spread over several of another, and moves their count by as many.
+    """
+    if len({part.subblocks for part in parts}) > 1:
+        allowed = "all of one split of the data: all with the same number of sub-blocks"
+        hint = "Make a plan of its own, on rows of its own, for medians of sub-blocks."
+        raise InvalidInput("parts", list(names), allowed, hint)
 
 
 def joint_from(plan: Plan, protocol: str = "estimate") -> JointPlan:

@@ -16,7 +16,7 @@ from itertools import product
 from holdfast.arguments import real_number, whole_number
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.planning.cache import recall, remember
-from holdfast.planning.joint import JointPlan
+from holdfast.planning.joint import JointPlan, check_one_split
 from holdfast.planning.parts import Part
 from holdfast.planning.requests import Request, Setting
 from holdfast.theory.drafts import order_from
@@ -35,8 +35,8 @@ def joint_plan(
 ) -> JointPlan:
     """The plan with the fewest blocks that keeps all requests at once, on one budget.
 
-    β is divided equally over the requests. With `blocks` given the plan is made for so many blocks,
-    and refused if they are too few.
+    β is divided equally over the requests. With `blocks` given the plan uses as many of them as it
+    can: all of them, or a few less where whole counts round against it. Too few are refused.
 
     >>> from holdfast.planning.requests import Estimates, Guesses
     >>> made = joint_plan(Estimates(100, grid=32, tail_low=0.05, tail_high=0.05), Guesses(100, 5))
@@ -48,6 +48,7 @@ def joint_plan(
     if not names or len(set(names)) != len(names):
         hint = "Give the requests of one protocol different names."
         raise InvalidInput("requests", names, "at least one, each under its own name", hint)
+    check_one_split(names, requests)
     if blocks is not None:
         blocks = whole_number("blocks", blocks, 1, BLOCKS_MAX)
     # Rounded down twice: the shares, added up without rounding, must not exceed β.
@@ -184,12 +185,15 @@ def _fewest(at: Callable[[int], JointPlan | None]) -> JointPlan | None:
 def _at(made: JointPlan, search: _Search, x: Sequence[float], blocks: int | None) -> JointPlan:
     if blocks is None or blocks == made.blocks:
         return made
-    larger = search.build(x, made.confidence, blocks)
-    if larger is None:
+    if blocks < made.blocks:
         raise Infeasible(
             "Not enough blocks",
             f"{made.blocks:,} blocks",
             f"there are {blocks:,}",
-            "Ask fewer questions, accept wider tails or lower confidence, or bring more data.",
+            "Ask fewer questions, accept a smaller tail or lower confidence, or bring more data.",
         )
-    return larger
+    # Targets and thresholds are whole counts, so that a size can fail above one that passes. What
+    # holds on some of the blocks needs no more of them: the rest is left out.
+    near = range(blocks, max(made.blocks, blocks - _WINDOW), -1)
+    larger = (search.build(x, made.confidence, size) for size in near)
+    return next((plan for plan in larger if plan is not None), made)

@@ -14,10 +14,12 @@ from holdfast.planning.exact import (
     ExactWeights,
 )
 from holdfast.planning.joint import JointPlan
+from holdfast.planning.plan import Plan
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.splits import SplitPlan
+from holdfast.planning.written import json_object
 
-__all__ = ["KeptPlan", "kept_dict", "kept_plan"]
+__all__ = ["KeptPlan", "kept_dict", "kept_plan", "written_plan"]
 
 KeptPlan = (
     JointPlan
@@ -66,6 +68,20 @@ def kept_plan(data: Mapping[str, object]) -> KeptPlan:
         hint = "It was changed after it was made: make it again."
         raise InvalidInput("plan", data.get("kind"), "one that certifies its own promises", hint)
     return plan
+
+
+def written_plan(text: str) -> Plan | KeptPlan:
+    """The plan that `holdfast plan --json` wrote, of whatever protocol; it proves itself again.
+
+    >>> from holdfast.planning.proposals import propose_split
+    >>> made = propose_split(3)
+    >>> written_plan(made.to_json()) == made.plan
+    True
+    """
+    data = json_object(text, "a plan")
+    if "protocol" in data and isinstance(data.get("plan"), Mapping):  # beside what it predicts
+        return kept_plan(data["plan"])
+    return JointPlan.from_dict(data) if "parts" in data else Plan.from_dict(data)
 
 
 def _read(data: dict[str, Any]) -> KeptPlan:

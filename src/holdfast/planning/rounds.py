@@ -75,22 +75,6 @@ class RoundsPlan:
         """Whether the sets are more than the refusals that the verification set can bear."""
         return not 1 <= self.sets <= self.guesses.refusals
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain numbers and text."""
-        part = self.guesses
-        return {
-            "protocol": "rounds",
-            "queries": part.queries,
-            "rounds": self.sets,
-            "blocks": self.blocks,
-            "verification_blocks": self.verification.blocks,
-            "set_blocks": self.set_blocks,
-            "tail": part.tail_low,
-            "tail_high": part.tail_high,
-            "confidence": self.confidence,
-            "verification": self.verification.to_dict(),
-        }
-
 
 def rounds_plan(
     queries: int,

@@ -28,6 +28,7 @@ __all__ = ["BoundedMean", "KnownDeviation", "KnownSd", "Shape", "shape_from", "s
 
 _UNITS_MAX = 10**15
 _LARGER = "Ask for a larger error."
+_FAILING = ("can_fail", "fails_high")
 
 
 Cell = tuple[float | None, float | None]
@@ -62,17 +63,24 @@ class Shape(Protocol):
         ...
 
 
+def _meets(cell: Cell, low: float, high: float) -> bool:
+    """Whether a cell (lower, upper] holds a number of [low, high]."""
+    return (cell[0] is None or cell[0] < high) and (cell[1] is None or cell[1] >= low)
+
+
 @dataclass(frozen=True)
 class BoundedMean:
     """A mean of independent terms in [low, high]: accuracy, error rate, a proportion.
 
     Where blocks `can_fail`, a failure counts as the lowest value: it can only lower an answer, so
-    that the lower end of a bar still holds, and the upper end is that of the range.
+    that the lower end of a bar still holds, and the upper end is that of the range. Where it
+    `fails_high`, as a loss does, the other way round.
     """
 
     low: float = 0.0
     high: float = 1.0
     can_fail: bool = False
+    fails_high: bool = False
 
     def __post_init__(self) -> None:
         real_number("low", self.low)
@@ -95,18 +103,24 @@ class BoundedMean:
         return units_for_half_width(width, tail)
 
     def bar(self, cell: Cell, units: int, tail_low: float, tail_high: float) -> Cell:
+        if not _meets(cell, self.low, self.high):
+            return None, None  # no such mean lies there: what was claimed of it is not so
         lower, upper = (None if x is None else min(max(x, self.low), self.high) for x in cell)
         below, above = mean_bar(lower, upper, units, tail_low, tail_high, self.low, self.high)
         # At an end of the grid the range itself is a bound.
-        above = self.high if above is None or self.can_fail else above
-        return self.low if below is None else below, above
+        lost = self.low if self.fails_high else self.high
+        ends = self.low if below is None else below, self.high if above is None else above
+        if not self.can_fail:
+            return ends
+        return (lost, ends[1]) if self.fails_high else (ends[0], lost)
 
     def describe(self) -> str:
         return f"a mean of terms in [{self.low:g}, {self.high:g}]"
 
     def to_dict(self) -> dict[str, object]:
         data: dict[str, object] = {"kind": "mean", "low": self.low, "high": self.high}
-        return {**data, "can_fail": True} if self.can_fail else data
+        more = {"can_fail": self.can_fail, "fails_high": self.fails_high}
+        return data | {name: True for name, given in more.items() if given}
 
 
 @dataclass(frozen=True)
@@ -177,9 +191,9 @@ class KnownDeviation:
 
 def shape_from_dict(data: Mapping[str, object]) -> Shape:
     """The shape that `to_dict` wrote."""
-    if set(data) - {"can_fail"} == {"kind", "low", "high"} and data["kind"] == "mean":
+    if set(data) - {*_FAILING} == {"kind", "low", "high"} and data["kind"] == "mean":
         low, high = real_number("low", data["low"]), real_number("high", data["high"])
-        return BoundedMean(low, high, can_fail=data.get("can_fail") is True)
+        return BoundedMean(low, high, *(data.get(name) is True for name in _FAILING))
     if set(data) == {"kind", "sd"} and data["kind"] == "sd":
         return KnownSd(real_number("sd", data["sd"]))
     if set(data) == {"kind", "mad"} and data["kind"] == "mad":

@@ -164,6 +164,7 @@ def _assemble(
         error = study.shape.error(block_size, tail) + (rounding or 0.0)
         if study.error is not None and binding.startswith("error") and error < 0.99 * study.error:
             binding = "rows: they are more than the wanted error needs"
+        _refuse_everything(study, promise.queries, error)
     return Plan(
         method=chosen.method,
         queries=promise.queries,
@@ -190,6 +191,25 @@ def _assemble(
         leftover=None if rows is None or block_size is None else rows - block_size * chosen.blocks,
         error=error,
         rounding=rounding if error is not None else None,
+    )
+
+
+def _refuse_everything(study: Study, queries: int, error: float) -> None:
+    """Refuse a plan whose bars would say nothing, unless it is for given tails.
+
+    With ± half of the range or more even the bars of the lowest and the highest answer overlap.
+    """
+    span = study.shape.span if study.shape is not None else None
+    if span is None or study.tails is not None or error < span / 2:
+        return
+    data = [f"{queries:,} question(s)"]
+    data += [f"{study.rows:,} row(s)"] if study.rows is not None else []
+    data += [f"{study.blocks:,} block(s)"] if study.blocks is not None else []
+    raise Infeasible(
+        "The bars would say nothing",
+        f"an error below ±{span / 2:g}, half of the mean's range",
+        f"with {' and '.join(data)} it would be ±{error:.4g}",
+        "Ask fewer questions, bring more data, or give a tail: it is promised without an error.",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 
 from holdfast.arguments import real_number, whole_number
@@ -39,10 +39,6 @@ class SplitPlan:
         share = math.nextafter(self.failure / self.queries, 0.0)
         tails = self.tail_low, self.tail_high
         return split_failure(self.blocks_per_question, self.rank, *tails) <= share
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain numbers."""
-        return {"blocks": self.blocks, **asdict(self)}
 
 
 def split_plan(

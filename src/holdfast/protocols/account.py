@@ -19,6 +19,8 @@ from holdfast.theory.numerics import ROUNDING
 
 __all__ = ["Account", "Charge"]
 
+_USED_UP = "The budget is used up: nothing more can be asked of it."
+
 
 @dataclass(frozen=True)
 class Charge:
@@ -143,6 +145,11 @@ class Account:
         use, rest = self._uses[part.name], self.limit - self.charged
         return part.left(self.plan.order, rest, use.looks, use.refusals)
 
+    def still_possible(self, part: Part) -> str:
+        """What the rest would still buy of this part, in words; empty if nothing."""
+        use, rest = self._uses[part.name], self.limit - self.charged
+        return part.still_possible(self.plan.order, rest, use.looks, use.refusals)
+
     def searches_left(self, part: Part, looks: int) -> int:
         """How many more questions of so many looks this part could answer, were all its own."""
         price = looks * Fraction(part.prices(self.plan.order).no)
@@ -160,7 +167,6 @@ class Account:
         use.refusals += times * charge.noes
 
     def _refusal(self, part: Part, needed: str, left: str) -> Exhausted:
-        counts = {name: left.questions for name, left in self.buys().items()}
-        others = [f"{name} ({count:,})" for name, count in counts.items() if count]
-        remedy = f"Still possible: {', '.join(others)}." if others else "The holdout is used up."
+        others = "; ".join(filter(None, map(self.still_possible, self.plan.parts)))
+        remedy = f"Still possible: {others}." if others else _USED_UP
         return Exhausted(f"The budget for {part.name}", needed, left, remedy)

@@ -57,7 +57,7 @@ class Asking(Generic[P]):
         if source.blocks != self._blocks():
             hint = "The plan was made for another split of the data."
             raise InvalidInput("blocks", source.blocks, f"the plan's {self._blocks():,}", hint)
-        budget.bind(source, source.blocks)
+        budget.bind(source)
         self.entropy = _checked_entropy(entropy)
         prices = part.prices(budget.plan.order)
         self._no, self._yes = _exactly(prices.no), _exactly(prices.yes)

@@ -88,12 +88,13 @@ class Budget:
         self.plan = plan
         self._account = Account(plan)
         self._lock = threading.Lock()
-        self._sources: dict[int, object] = {}
+        self._source: object = None
 
-    def bind(self, source: object, blocks: int) -> None:
-        """Tie the budget to its blocks: to one source for blocks, and one for sub-blocks."""
+    def bind(self, source: object) -> None:
+        """Tie the budget to its blocks: it pays for what one source tells, and no other."""
         with self._lock:
-            if self._sources.setdefault(blocks, source) is not source:
+            self._source = source if self._source is None else self._source
+            if self._source is not source:
                 hint = "A budget pays for one split of the data. Use its own source, or a new plan."
                 raise InvalidInput("source", "another one", "the one that the budget is for", hint)
 

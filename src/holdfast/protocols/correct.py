@@ -1,8 +1,8 @@
 """Verify and correct: the reusable holdout for any estimator (`intro-rh`).
 
 A guess comes from open data. If it is confirmed, it is the answer, nearly free; if not, a search on
-the holdout answers instead. Both may share one budget on the same blocks, or have their own on
-disjoint ones, as the paper also allows.
+the holdout answers instead. Both share one budget on the same blocks. (The paper also allows a
+budget for each on disjoint data. That two sources are disjoint cannot be seen from outside.)
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Corrected:
 
     @property
     def value(self) -> float | None:
-        """The confirmed guess, or the correction; None if the budget was exhausted."""
+        """The guess if it is compatible, or the correction; None if nothing is known."""
         if self.correction is not None:
             return self.correction.value
-        return self.verdict.guess if self.verdict.verdict == "yes" else None
+        return self.verdict.guess if self.verdict.verdict == "compatible" else None
 
     def to_dict(self) -> dict[str, object]:
         """Plain numbers and text: the value, and both steps."""
@@ -78,21 +78,15 @@ class Correct:
     def __init__(self, verify: Verify, estimate: Estimate) -> None:
         if verify.part.sides != 2:
             raise InvalidInput("verify", verify.part.name, "a part with two-sided guesses")
-        if verify.budget is not estimate.budget and verify.source is estimate.source:
-            hint = "Make one plan for both requests, or give each its own blocks."
-            raise InvalidInput("source", "one for two budgets", "disjoint for two budgets", hint)
-        if verify.source.units != estimate.source.units:
-            units = verify.source.units, estimate.source.units
-            raise InvalidInput("units", units, "the same for guesses and corrections")
+        if verify.budget is not estimate.budget:
+            hint = "Make one plan for both requests: joint_plan(Guesses(…), Estimates(…))."
+            raise InvalidInput("budget", "two", "one for guesses and corrections", hint)
         self.verify, self.estimate = verify, estimate
 
     @property
     def confidence(self) -> float:
-        """For all values at once: with two budgets, both promises have to hold."""
-        one, other = self.verify.budget, self.estimate.budget
-        if one is other:
-            return one.plan.confidence
-        return max(0.0, 1 - one.plan.failure - other.plan.failure)
+        """For all values at once."""
+        return self.verify.budget.plan.confidence
 
     def ask(
         self, estimator: object, guess: float, grid: Grid, *, shape: Shape | None = None
@@ -105,7 +99,7 @@ class Correct:
         except Exhausted:
             return Corrected(self.verify.refuse(guess), None)
         verdict = self.verify.ask(estimator, guess)
-        if verdict.verdict != "no":
+        if not verdict.refused:
             held.cancel()
             return Corrected(replace(verdict, budget_left=self.verify.budget.left), None)
         return Corrected(verdict, self.estimate.draw(held, estimator, grid, shape=shape))

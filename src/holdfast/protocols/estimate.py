@@ -17,7 +17,7 @@ from holdfast.planning.shapes import Shape
 from holdfast.protocols.answers import Answer
 from holdfast.protocols.asking import Asking, block_counts, checked_grid, checked_shape
 from holdfast.protocols.budget import Reservation
-from holdfast.protocols.promises import search_promise
+from holdfast.protocols.promises import Cell, search_promise
 
 __all__ = ["Estimate", "Projected", "Searching"]
 
@@ -92,11 +92,12 @@ class Estimate(Searching):
             tail_low=tails[0],
             tail_high=tails[1],
             confidence=self.budget.plan.confidence,
-            promise=self._promise(low is not None or high is not None),
+            promise=self._promise(grid.cell(index), has_bar=low is not None or high is not None),
             price=float(held.price),
             budget_left=self.budget.left,
             at_grid_end=index in (0, grid.size - 1),
             certified=self.certified,
+            block_units=self._units(),
         )
 
     def _projected(self, estimator: object, grid: Grid) -> Projected:
@@ -108,5 +109,5 @@ class Estimate(Searching):
     def _units(self) -> int:
         return self.source.units
 
-    def _promise(self, has_bar: bool) -> str:
-        return search_promise(*self._tails(), has_bar=has_bar)
+    def _promise(self, cell: Cell, *, has_bar: bool) -> str:
+        return search_promise(*self._tails(), self._units(), cell, has_bar=has_bar)

@@ -24,7 +24,7 @@ from holdfast.errors import Exhausted, InvalidInput
 from holdfast.grids import Grid
 from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactPlan, ExactVerdicts
 from holdfast.planning.shapes import Shape
-from holdfast.protocols.answers import Answer, Verdict, VerdictWord
+from holdfast.protocols.answers import Answer, Claim, Verdict
 from holdfast.protocols.asking import (
     block_floats,
     block_indices,
@@ -35,7 +35,7 @@ from holdfast.protocols.correct import Corrected
 from holdfast.protocols.promises import search_promise, verdict_promise
 from holdfast.protocols.source import Source
 from holdfast.protocols.tally import Tallied
-from holdfast.protocols.verify import Claim, claim_counts
+from holdfast.protocols.verify import claim_counts
 
 __all__ = ["ExactCorrect", "ExactEstimate", "ExactVerify"]
 
@@ -76,8 +76,9 @@ class _Exact(Tallied, ABC, Generic[P]):
         indices = block_indices(self.source, estimator, grid)
         index = int(np.partition(indices, rank - 1)[rank - 1])
         low, high = None, None
+        units, cell = self.source.units, grid.cell(index)
         if shape is not None:
-            low, high = shape.bar(grid.cell(index), self.source.units, *tails)
+            low, high = shape.bar(cell, units, *tails)
         has_bar = low is not None or high is not None
         return Answer(
             protocol="estimate",
@@ -87,11 +88,12 @@ class _Exact(Tallied, ABC, Generic[P]):
             tail_low=tails[0],
             tail_high=tails[1],
             confidence=self.plan.confidence,
-            promise=search_promise(*tails, has_bar=has_bar),
+            promise=search_promise(*tails, units, cell, has_bar=has_bar),
             price=price,
             budget_left=self.left,
             at_grid_end=index in (0, grid.size - 1),
             certified=self.certified,
+            block_units=units,
             method="exact",
         )
 
@@ -119,34 +121,38 @@ class _Guesses(_Exact[G]):
     def left(self) -> float:
         return float(self.refusals_left)
 
-    def refuse(self, guess: float) -> Verdict:
+    def refuse(self, guess: float, claim: Claim = "equals") -> Verdict:
         """The verdict `exhausted`: nothing is evaluated, nothing is charged."""
-        return self._verdict("exhausted", real_number("guess", guess))
+        return self._verdict(None, real_number("guess", guess), claim)
 
     def _confirmed(self, estimator: object, guess: float, claim: Claim) -> bool:
         """Whether every side has enough blocks. The refusal was reserved before."""
         counts = claim_counts(block_floats(self.source, estimator), guess, claim)
         return min(counts) >= self.plan.least
 
-    def _verdict(self, verdict: VerdictWord, guess: float) -> Verdict:
-        plan = self.plan
+    def _verdict(self, refused: bool | None, guess: float, claim: Claim = "equals") -> Verdict:
+        plan, units = self.plan, self.source.units
+        tails = plan.tail_low, plan.tail_high
         return Verdict(
             protocol="verify",
-            verdict=verdict,
             guess=guess,
+            claim=claim,
+            tolerance=None,
+            refused=refused,
             tail_low=plan.tail_low,
             tail_high=plan.tail_high,
             confidence=plan.confidence,
-            promise=verdict_promise(plan.tail_low, plan.tail_high),
-            price=float(verdict == "no"),
+            promise=verdict_promise(refused, guess, claim, *tails, units),
+            price=float(refused is True),
             budget_left=self.left,
             refusals_left=self.refusals_left,
             certified=self.certified,
+            block_units=units,
         )
 
 
 class ExactVerify(_Guesses[ExactVerdicts]):
-    """Guesses to be confirmed or refused. Only Yes or No is told, not which side failed.
+    """Guesses that stand or are refused. Which side failed is not told.
 
     >>> from holdfast.planning.exact import exact_verdicts
     >>> from holdfast.protocols import BlockArray
@@ -154,7 +160,7 @@ class ExactVerify(_Guesses[ExactVerdicts]):
     >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)
     >>> verify = ExactVerify(plan, BlockArray(rows, plan.blocks))
     >>> [verify.ask(np.mean, guess).verdict for guess in (0.4, 0.5, 0.3, 0.4)]
-    ['yes', 'no', 'no', 'exhausted']
+    ['compatible', 'not compatible', 'not compatible', 'exhausted']
     """
 
     protocol = "verify"
@@ -169,13 +175,13 @@ class ExactVerify(_Guesses[ExactVerdicts]):
             raise InvalidInput("claim", claim, "one-sided", hint)
         with self._lock:
             if not self.questions_left:
-                return self.refuse(guess)
+                return self.refuse(guess, claim)
             self._asked, self._refused = self._asked + 1, self._refused + 1
             self._charged()
             if not self._confirmed(estimator, guess, claim):
-                return self._verdict("no", guess)
+                return self._verdict(True, guess, claim)
             self._refused -= 1
-            return self._verdict("yes", guess)
+            return self._verdict(False, guess, claim)
 
 
 class ExactCorrect(_Guesses[ExactCorrections]):
@@ -233,9 +239,9 @@ class ExactCorrect(_Guesses[ExactCorrections]):
                 plan, tails = self.plan, (self.plan.tail_low, self.plan.tail_low)
                 # It is not charged again: the refusal has paid for both.
                 correction = self._answer(estimator, grid, plan.rank, tails, shape, price=0.0)
-                return Corrected(self._verdict("no", guess), correction)
+                return Corrected(self._verdict(True, guess), correction)
             self._refused, self._told = self._refused - 1, self._told // size
-            return Corrected(self._verdict("yes", guess), None)
+            return Corrected(self._verdict(False, guess), None)
 
 
 class ExactEstimate(_Exact[ExactEstimates]):
@@ -284,7 +290,7 @@ class ExactEstimate(_Exact[ExactEstimates]):
         plan, size = self.plan, checked_grid(grid).size
         with self._lock:
             if not self._room:
-                remedy = "The holdout is used up; a plan with looks can ask more of its blocks."
+                remedy = "Nothing more can be asked of these blocks: they answer exactly."
                 raise Exhausted("The budget for estimate", "another question", "none", remedy)
             self._room //= size
             self._charged()

@@ -19,7 +19,7 @@ from holdfast.mechanisms.hypothesis import Histogram, Side
 from holdfast.mechanisms.universe import Universe
 from holdfast.planning.exact import ExactWeights
 from holdfast.protocols.answers import Answer
-from holdfast.protocols.promises import middle_promise
+from holdfast.protocols.promises import search_promise
 from holdfast.protocols.source import Source
 from holdfast.protocols.tally import Tallied
 from holdfast.protocols.weighing import Weighing
@@ -77,14 +77,11 @@ class ExactWeighing(Tallied, Weighing):
         histogram = self.hypothesis.histogram(indices, grid.size)
         sample = indices[self._places]
         guess = None
-        try:
-            while guess is None:
-                if self._refused > self.plan.updates:  # impossible, and so the proof's concern
-                    remedy = "The hypothesis was refused more often than can be."
-                    raise Exhausted("The budget for weights", "an update", "none", remedy)
-                guess = self._confirmed(histogram, sample)
-        finally:
-            histogram.commit()  # what was learnt is kept, whatever comes next
+        while guess is None:
+            if self._refused > self.plan.updates:  # impossible, and so the proof's concern
+                remedy = "The hypothesis was refused more often than can be."
+                raise Exhausted("The budget for weights", "an update", "none", remedy)
+            guess = self._confirmed(histogram, sample)
         return self._answer(grid, guess)
 
     def _confirmed(self, histogram: Histogram, sample: NDArray[np.integer]) -> int | None:
@@ -102,7 +99,7 @@ class ExactWeighing(Tallied, Weighing):
         return guess
 
     def _answer(self, grid: Grid, guess: int) -> Answer:
-        tail = self.plan.tail
+        tail, units, cell = self.plan.tail, self.source.units, grid.cell(guess)
         return Answer(
             protocol=self.protocol,
             value=grid.point(guess),
@@ -111,10 +108,11 @@ class ExactWeighing(Tallied, Weighing):
             tail_low=tail,
             tail_high=tail,
             confidence=self.plan.confidence,
-            promise=middle_promise(tail),
+            promise=search_promise(tail, tail, units, cell, has_bar=False),
             price=1.0,
             budget_left=float(self.questions_left),
             at_grid_end=guess in (0, grid.size - 1),
             certified=self.certified,
+            block_units=units,
             method="exact",
         )

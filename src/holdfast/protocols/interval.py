@@ -43,15 +43,16 @@ class Interval(Searching):
         low, high = grid.cell(first)[0], grid.cell(last)[1]
         return Answer(
             protocol=self.protocol,
-            value=(grid.point(first) + grid.point(last)) / 2,
+            value=grid.point(first) / 2 + grid.point(last) / 2,
             low=low,
             high=high,
             tail_low=part.tail_low,
             tail_high=part.tail_low,
             confidence=self.budget.plan.confidence,
-            promise=interval_promise(part.tail_low),
+            promise=interval_promise(part.tail_low, self.source.units, low, high),
             price=float(price),
             budget_left=self.budget.left,
             at_grid_end=first == 0 or last == grid.size - 1,
             certified=self.certified,
+            block_units=self.source.units,
         )

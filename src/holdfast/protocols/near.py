@@ -3,11 +3,13 @@
 A guess g with tolerance d is a question on three points: below g − d, from there to g + d, above.
 Two looks of the plan's own searches answer it, with the promise of every search:
 
-    yes   fresh data give at most g + d with more than tail_low, at least g − d with tail_high
-    no    they lie beyond it, on one side, with more than that side's tail; not told is which
+    stands    fresh blocks give at most g + d with more than tail_low, at least g − d with tail_high
+    refused   they lie beyond it, on one side, with more than that side's tail; not told is which
 
-A plan made for guesses (`holdfast.protocols.verify`) refuses fewer that are right, needs no
-tolerance, and charges a Yes less.
+So a guess that stands is compatible. One that is refused may be, too: of a right guess with a
+narrow tolerance most blocks lie beyond it. Nothing certified speaks against it, and the verdict is
+that nobody can tell. A plan made for guesses (`holdfast.protocols.verify`) can tell, refuses fewer
+that are right, needs no tolerance, and charges a guess that stands less.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import numpy as np
 
 from holdfast.arguments import real_number
 from holdfast.errors import Exhausted
-from holdfast.protocols.answers import Verdict, VerdictWord
+from holdfast.protocols.answers import Verdict
 from holdfast.protocols.asking import block_floats
 from holdfast.protocols.estimate import Searching
 from holdfast.protocols.promises import near_promise
@@ -29,7 +31,7 @@ _POINTS, _LOOKS = 3, 2
 
 
 class Near(Searching):
-    """Guesses that are confirmed or refused within a tolerance.
+    """Guesses that stand or are refused within a tolerance.
 
     >>> from holdfast.planning import Estimates, joint_plan
     >>> from holdfast.protocols import BlockArray, Budget
@@ -38,7 +40,7 @@ class Near(Searching):
     >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)
     >>> near = Near(Budget(plan), BlockArray(rows, plan.blocks), SeededEntropy(1), name="estimate")
     >>> [near.ask(np.mean, guess, tolerance=0.05).verdict for guess in (0.4, 0.5, 0.3)]
-    ['yes', 'no', 'no']
+    ['compatible', 'cannot tell', 'cannot tell']
     """
 
     protocol = "verify"
@@ -52,7 +54,7 @@ class Near(Searching):
         try:
             held = self.budget.reserve(self.part, price, _LOOKS)
         except Exhausted:
-            return self._verdict("exhausted", guess, tolerance, 0.0)
+            return self._verdict(None, guess, tolerance, 0.0)
         values = block_floats(self.source, estimator)
         low, high = (math.nextafter(guess + sign * tolerance, sign * math.inf) for sign in (-1, 1))
         if not tolerance:
@@ -60,22 +62,26 @@ class Near(Searching):
         indices = (values >= low).astype(np.int64) + (values > high)
         found = self._search(indices, _POINTS, self.part.twice_target)
         held.settle(price, _LOOKS)
-        return self._verdict("yes" if found == 1 else "no", guess, tolerance, float(price))
+        return self._verdict(found != 1, guess, tolerance, float(price))
 
     def _verdict(
-        self, verdict: VerdictWord, guess: float, tolerance: float, price: float
+        self, refused: bool | None, guess: float, tolerance: float, price: float
     ) -> Verdict:
-        part = self.part
+        part, units = self.part, self.source.units
+        tails = part.tail_low, part.tail_high
         return Verdict(
             protocol=self.protocol,
-            verdict=verdict,
             guess=guess,
-            tail_low=part.tail_low,
-            tail_high=part.tail_high,
+            claim="equals",
+            tolerance=tolerance,
+            refused=refused,
+            tail_low=tails[0],
+            tail_high=tails[1],
             confidence=self.budget.plan.confidence,
-            promise=near_promise(part.tail_low, part.tail_high, tolerance),
+            promise=near_promise(refused, guess, tolerance, *tails, units),
             price=price,
             budget_left=self.budget.left,
             refusals_left=None,
             certified=self.certified,
+            block_units=units,
         )

@@ -156,9 +156,9 @@ class EffectiveRounds:
     def _ask(self, estimator: object, shape: Shape | None) -> Answer:
         if self.rounds_left:
             value, verdict = self._confirm(estimator)
-            if verdict.verdict == "yes":
+            if verdict.refused is False:
                 return self._answer(value, verdict.price, shape)
-            if verdict.verdict == "no":
+            if verdict.refused:
                 self._thrown += 1
                 if self.rounds_left:
                     return self._answer(self._median(estimator), verdict.price, shape)
@@ -179,9 +179,10 @@ class EffectiveRounds:
 
     def _answer(self, value: float, price: float, shape: Shape | None) -> Answer:
         tail, value = self.plan.guesses.tail_low, shown(value)
+        units = self._sets[0].units
         low, high = None, None
         if shape is not None and abs(value) < BAR_MAX:
-            low, high = shape.bar((value, value), self._sets[0].units, tail, tail)
+            low, high = shape.bar((value, value), units, tail, tail)
         return Answer(
             protocol=self.protocol,
             value=value,
@@ -190,10 +191,13 @@ class EffectiveRounds:
             tail_low=tail,
             tail_high=tail,
             confidence=self.plan.confidence,
-            promise=middle_promise(tail),
+            promise=middle_promise(
+                tail, tail, units, value, has_bar=low is not None or high is not None
+            ),
             price=price,
             budget_left=float(self.rounds_left),
             at_grid_end=False,
             certified=isinstance(self.verify, ExactVerify) or self.verify.certified,
+            block_units=units,
             method="rounds",
         )

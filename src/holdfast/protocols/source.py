@@ -19,9 +19,24 @@ from holdfast.arguments import whole_number
 from holdfast.errors import InvalidInput
 from holdfast.grids.values import floats_up
 
-__all__ = ["WEIGHT_SCALE", "BlockArray", "Source"]
+__all__ = ["UNIT", "WEIGHT_SCALE", "BlockArray", "Bounds", "Source", "unit_terms"]
 
 WEIGHT_SCALE = 2**16  # weights in [0, 1] are counted in these parts, so that sums are exact
+Bounds = tuple[float, float]  # (low, high), between which a term lies
+UNIT: Bounds = (0.0, 1.0)
+
+
+def unit_terms(numbers: NDArray[np.float64], bounds: Bounds) -> NDArray[np.float64]:
+    """Terms cut to [low, high] and scaled to [0, 1]; what is no number counts as low.
+
+    Both differences and the quotient are rounded once, so that a term is off by less than 2⁻⁵⁰.
+
+    >>> unit_terms(np.array([-1.0, 0.5, 7.0, np.nan]), (-1.0, 1.0)).tolist()
+    [0.0, 0.75, 1.0, 0.0]
+    """
+    low, high = bounds
+    inside = np.clip(np.where(np.isnan(numbers), low, numbers), low, high)
+    return np.asarray((inside - low) / (high - low))
 
 
 class Source(Protocol):
@@ -41,11 +56,12 @@ class Source(Protocol):
         """The estimator's value on every block, in a fixed order; failures as None or NaN."""
         ...
 
-    def sums(self, function: Any, /, where: Any = None) -> NDArray[np.int64]:
-        """For every block the sum over its units of ⌊2¹⁶·function + 1/2⌋, function in [0, 1].
+    def sums(self, function: Any, /, where: Any = None, bounds: Bounds = UNIT) -> NDArray[np.int64]:
+        """For every block the sum over its units of ⌊2¹⁶·f + 1/2⌋, f in [0, 1].
 
-        With `where`, a function that is true or false of a unit, over those units alone. None is
-        the function that is 1 of every unit.
+        f is the function, cut to [low, high] and scaled, see `unit_terms`. With `where`, a function
+        that is true or false of a unit, over those units alone. None is the f that is 1 of every
+        unit.
         """
         ...
 
@@ -59,7 +75,7 @@ class BlockArray:
 
     The rows must be in random order: shuffle them once, before any question is asked. Rows that do
     not fill a block are left out. An estimator is called with the rows of one block; a function
-    for `sums` likewise, and gives one number in [0, 1] for each of them.
+    for `sums` likewise, and gives one number for each of them.
 
     >>> source = BlockArray(np.arange(12.0), blocks=3)
     >>> source.values(lambda rows: float(rows.mean()))
@@ -93,10 +109,12 @@ class BlockArray:
         function: Callable[[NDArray[Any]], object] | None,
         /,
         where: Callable[[NDArray[Any]], object] | None = None,
+        bounds: Bounds = UNIT,
     ) -> NDArray[np.int64]:
-        terms = [_parts(each, self.units) for each in self.values(function or _ones)]
+        within = UNIT if function is None else bounds
+        terms = [_parts(each, self.units, within) for each in self.values(function or _ones)]
         if where is not None:
-            kept = [_parts(each, self.units) > 0 for each in self.values(where)]
+            kept = [_parts(each, self.units, UNIT) > 0 for each in self.values(where)]
             terms = [each * keep for each, keep in zip(terms, kept, strict=True)]
         return np.array([each.sum() for each in terms], np.int64)
 
@@ -116,14 +134,13 @@ def _value(estimator: Callable[[NDArray[Any]], object], rows: NDArray[Any]) -> o
         return None
 
 
-def _parts(terms: object, units: int) -> NDArray[np.int64]:
-    """One block's terms in parts of 2⁻¹⁶; a failure, of one or of all, counts as 0."""
+def _parts(terms: object, units: int, bounds: Bounds) -> NDArray[np.int64]:
+    """One block's terms in parts of 2⁻¹⁶; a failure, of one or of all, counts as the lowest."""
     with np.errstate(all="ignore"):
         numbers = floats_up(terms if isinstance(terms, np.ndarray) else _items(terms))
     if numbers.shape != (units,):
         return np.zeros(units, np.int64)
-    inside = np.clip(np.where(np.isnan(numbers), 0.0, numbers), 0.0, 1.0)
-    return np.floor(inside * WEIGHT_SCALE + 0.5).astype(np.int64)
+    return np.floor(unit_terms(numbers, bounds) * WEIGHT_SCALE + 0.5).astype(np.int64)
 
 
 def _ones(rows: NDArray[Any]) -> NDArray[np.float64]:

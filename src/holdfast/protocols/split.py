@@ -16,7 +16,7 @@ from holdfast.planning.shapes import Shape
 from holdfast.planning.splits import SplitPlan
 from holdfast.protocols.answers import Answer
 from holdfast.protocols.asking import BAR_MAX, block_floats, checked_shape, shown
-from holdfast.protocols.promises import SPLIT
+from holdfast.protocols.promises import middle_promise
 from holdfast.protocols.source import Source
 from holdfast.protocols.tally import Tallied
 
@@ -78,10 +78,17 @@ class Split(Tallied):
             tail_low=plan.tail_low,
             tail_high=plan.tail_high,
             confidence=plan.confidence,
-            promise=SPLIT,
+            promise=middle_promise(
+                plan.tail_low,
+                plan.tail_high,
+                self.source.units,
+                value,
+                has_bar=low is not None or high is not None,
+            ),
             price=float(each),
             budget_left=float(self.questions_left * each),
             at_grid_end=False,
             certified=True,
+            block_units=self.source.units,
             method="split",
         )

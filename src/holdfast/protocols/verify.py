@@ -8,8 +8,6 @@ asks only D[φ ≥ v], "at most v" only D[φ ≤ v].
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,17 +15,15 @@ from holdfast.arguments import real_number
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.mechanisms import look
 from holdfast.planning.parts import VerdictPart
-from holdfast.protocols.answers import Verdict, VerdictWord
+from holdfast.protocols.answers import Claim, Verdict
 from holdfast.protocols.asking import Asking, block_floats
 from holdfast.protocols.promises import verdict_promise
 
 __all__ = ["Claim", "Verify", "claim_counts"]
 
-Claim = Literal["equals", "at least", "at most"]
-
 
 class Verify(Asking[VerdictPart]):
-    """Guesses to be confirmed or refused.
+    """Guesses that stand or are refused.
 
     >>> from holdfast.planning import Guesses, joint_plan
     >>> from holdfast.protocols import BlockArray, Budget
@@ -36,7 +32,7 @@ class Verify(Asking[VerdictPart]):
     >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)
     >>> verify = Verify(Budget(plan), BlockArray(rows, plan.blocks), SeededEntropy(1))
     >>> [verify.ask(np.mean, guess).verdict for guess in (0.4, 0.5, 0.3, 0.4)]
-    ['yes', 'no', 'no', 'exhausted']
+    ['compatible', 'not compatible', 'not compatible', 'exhausted']
     """
 
     part_type = VerdictPart
@@ -50,16 +46,16 @@ class Verify(Asking[VerdictPart]):
         try:
             held = self.budget.reserve(self.part, worst, sides, noes=1)
         except Exhausted:
-            return self.refuse(guess)
+            return self.refuse(guess, claim)
         values = block_floats(self.source, estimator)
         yes = self._looks(claim_counts(values, guess, claim))
         price = yes * self._yes + (self._no if yes < sides else 0)
         held.settle(price, yes + (yes < sides), noes=int(yes < sides))
-        return self._verdict("yes" if yes == sides else "no", guess, float(price))
+        return self._verdict(yes < sides, guess, claim, float(price))
 
-    def refuse(self, guess: float) -> Verdict:
+    def refuse(self, guess: float, claim: Claim = "equals") -> Verdict:
         """The verdict `exhausted`: nothing is drawn, nothing is charged."""
-        return self._verdict("exhausted", real_number("guess", guess), 0.0)
+        return self._verdict(None, real_number("guess", guess), claim, 0.0)
 
     @property
     def refusals_left(self) -> int:
@@ -84,20 +80,23 @@ class Verify(Asking[VerdictPart]):
                 return done
         return len(counts)
 
-    def _verdict(self, verdict: VerdictWord, guess: float, price: float) -> Verdict:
-        part = self.part
+    def _verdict(self, refused: bool | None, guess: float, claim: Claim, price: float) -> Verdict:
+        part, units = self.part, self.source.units
         return Verdict(
             protocol=self.protocol,
-            verdict=verdict,
             guess=guess,
+            claim=claim,
+            tolerance=None,
+            refused=refused,
             tail_low=part.tail_low,
             tail_high=part.tail_high,
             confidence=self.budget.plan.confidence,
-            promise=verdict_promise(part.tail_low, part.tail_high),
+            promise=verdict_promise(refused, guess, claim, part.tail_low, part.tail_high, units),
             price=price,
             budget_left=self.budget.left,
             refusals_left=self.refusals_left,
             certified=self.certified,
+            block_units=units,
         )
 
 

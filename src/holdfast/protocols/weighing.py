@@ -87,7 +87,6 @@ class Weighing(ABC):
         histogram = self.hypothesis.histogram(indices, size)
         for guess, side, rate in steps:
             histogram.shrink(guess, side, rate)
-        histogram.commit()
 
     def _learn(self, histogram: Histogram, guess: int, side: Side, rate: float) -> None:
         histogram.shrink(guess, side, rate)

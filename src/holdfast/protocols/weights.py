@@ -19,7 +19,7 @@ from holdfast.planning.parts import WeightsPart
 from holdfast.protocols.answers import Answer
 from holdfast.protocols.asking import Asking
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.promises import middle_promise
+from holdfast.protocols.promises import search_promise
 from holdfast.protocols.source import Source
 from holdfast.protocols.weighing import Weighing
 from holdfast.randomness import Entropy
@@ -67,27 +67,25 @@ class Weights(Asking[WeightsPart], Weighing):
     def _weigh(self, indices: NDArray[np.integer], grid: Grid) -> Answer:
         histogram = self.hypothesis.histogram(indices, grid.size)
         sample = indices[self._places]
-        price, confirmed = 0.0, None
-        try:
-            while confirmed is None:
-                paid, confirmed = self._guess(histogram, sample)
-                price += paid
-        finally:
-            histogram.commit()  # what was learnt and paid for is kept, whatever comes next
-        guess = confirmed  # not the median now: rounding may have moved it since
+        price, guess = 0.0, None
+        while guess is None:
+            paid, guess = self._guess(histogram, sample)
+            price += paid
+        tail, units, cell = self.part.tail, self.source.units, grid.cell(guess)
         return Answer(
             protocol=self.protocol,
             value=grid.point(guess),
             low=None,
             high=None,
-            tail_low=self.part.tail,
-            tail_high=self.part.tail,
+            tail_low=tail,
+            tail_high=tail,
             confidence=self.budget.plan.confidence,
-            promise=middle_promise(self.part.tail),
+            promise=search_promise(tail, tail, units, cell, has_bar=False),
             price=price,
             budget_left=self.budget.left,
             at_grid_end=guess in (0, grid.size - 1),
             certified=self.certified,
+            block_units=units,
             method="weights",
         )
 

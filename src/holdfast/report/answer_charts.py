@@ -13,9 +13,19 @@ from holdfast.report.axes import Scale, label, line, round_ticks, value_label, w
 from holdfast.report.story import Asked
 from holdfast.report.text import number, outwards, safe, typeset
 
-__all__ = ["Panel", "answer_of", "bar_svg", "panel_svg", "panels", "value_text", "verdict_of"]
+__all__ = [
+    "Panel",
+    "answer_of",
+    "bar_svg",
+    "panel_svg",
+    "panels",
+    "value_text",
+    "verdict_of",
+    "word_of",
+]
 
-_BAR_WIDTH, _BAR_HEIGHT, _INSET = 132, 18, 6
+_BAR_WIDTH, _BAR_HEIGHT, _INSET = 132, 30, 6
+_TRACK = 9.0  # the middle of the track; its ends are named below
 _MOST_PANELS, _FEW = 6, 3
 _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 230, 58, 14, 12, 30
 
@@ -32,6 +42,13 @@ def verdict_of(asked: Asked) -> Verdict | None:
     if isinstance(asked.result, Corrected):
         return asked.result.verdict
     return asked.result if isinstance(asked.result, Verdict) else None
+
+
+def word_of(asked: Asked, verdict: Verdict) -> str:
+    """The word of a verdict; of a score with a threshold, whether it was passed."""
+    if asked.question.get("gate") and verdict.refused is not None:
+        return "fail" if verdict.refused else "pass"
+    return verdict.verdict
 
 
 def value_text(asked: Asked, answer: Answer) -> str:
@@ -63,13 +80,23 @@ def bar_text(answer: Answer) -> str:
 
 
 def bar_svg(asked: Asked, answer: Answer) -> str:
-    """The answer on its own grid, from end to end, with its error bar; empty without a grid."""
+    """The answer's place on its grid, a scale with its ends named; empty without a grid.
+
+    A bar is drawn only where one is certified: the extent of the grid is that of a scale, and must
+    not be taken for an interval.
+    """
     place = _place(asked, _INSET, _BAR_WIDTH - _INSET)
     if place is None:
         return ""
-    middle = _BAR_HEIGHT / 2
-    parts = [line(_INSET, middle, _BAR_WIDTH - _INSET, middle, "track")]
-    parts += [line(x, middle - 3, x, middle + 3, "track") for x in (_INSET, _BAR_WIDTH - _INSET)]
+    middle = _TRACK
+    parts = [
+        f'<rect class="track" x="0" y="{middle - 2:.1f}" width="{_BAR_WIDTH}" height="4" rx="2"/>'
+    ]
+    for x, end, anchor in ((0, place.low, "start"), (_BAR_WIDTH, place.high, "end")):
+        parts.append(
+            f'<text class="end-label" x="{x}" y="{_BAR_HEIGHT - 2}" text-anchor="{anchor}">'
+            f"{number(end)}</text>"
+        )
     if answer.low is not None or answer.high is not None:
         low = _INSET if answer.low is None else place(answer.low)
         high = _BAR_WIDTH - _INSET if answer.high is None else place(answer.high)
@@ -82,7 +109,8 @@ def bar_svg(asked: Asked, answer: Answer) -> str:
     parts.append(
         f'<circle class="{style}" cx="{place(answer.value):.1f}" cy="{middle:.1f}" r="3.2"/>'
     )
-    words = safe(f"{value_text(asked, answer)} {bar_text(answer)}".strip())
+    value = f"{value_text(asked, answer)} {bar_text(answer)}".strip()
+    words = safe(f"{value} on a grid from {number(place.low)} to {number(place.high)}")
     return (
         f'<svg class="bar" role="img" viewBox="0 0 {_BAR_WIDTH} {_BAR_HEIGHT}" '
         f'aria-label="{words}"><title>{words}</title>{"".join(parts)}</svg>'
@@ -95,20 +123,26 @@ class _Place:
     def __init__(self, low: float, high: float, start: float, end: float, *, logs: bool) -> None:
         self._logs = logs
         ends = (math.log(low), math.log(high)) if logs else (low, high)
-        self._scale, self._low, self._high = Scale(*ends, start, end), low, high
+        self._scale, self.low, self.high = Scale(*ends, start, end), low, high
 
     def __call__(self, value: float) -> float:
-        inside = min(max(value, self._low), self._high)
+        inside = min(max(value, self.low), self.high)
         return self._scale(math.log(inside) if self._logs else inside)
 
 
 def _place(asked: Asked, start: float, end: float) -> _Place | None:
     grid = asked.grid
     if grid is None:
-        mean = asked.question["verb"] == "mean"  # of terms in [0, 1]
-        return _Place(0.0, 1.0, start, end, logs=False) if mean else None
+        mean = asked.question["verb"] == "mean"
+        return _Place(*_range(asked), start, end, logs=False) if mean else None
     logs = grid.low > 0 and grid.to_json().get("scale") == "log"
     return _Place(float(grid.low), float(grid.high), start, end, logs=logs)
+
+
+def _range(asked: Asked) -> tuple[float, float]:
+    """Between which numbers the terms of a mean lie."""
+    low, high = asked.question.get("range", (0.0, 1.0))
+    return float(low), float(high)
 
 
 class Panel(NamedTuple):
@@ -137,7 +171,10 @@ def _axis(asked: Asked) -> str:
     """What answers must share to be compared by eye."""
     if asked.grid is not None:
         return typeset(asked.grid.describe())
-    return "means between 0 and 1" if asked.question["verb"] == "mean" else "no grid"
+    if asked.question["verb"] != "mean":
+        return "no grid"
+    low, high = (number(end) for end in _range(asked))
+    return f"means between {low} and {high}"
 
 
 def panel_svg(panel: Panel, width: int) -> str:

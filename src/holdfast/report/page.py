@@ -51,7 +51,8 @@ def _questions(story: Story) -> str:
         return "<p>Nothing was asked yet.</p>"
     note = (
         "<p>In the order in which they were answered. A price is a share of the budget of its set. "
-        "The drawing shows where the answer lies on its grid, with the error bar where one is "
-        "certified.</p>"
+        "The drawing is a scale from one end of the question's grid to the other, with a dot at "
+        "the answer; the ends say what could have been answered, and bound nothing. Where an error "
+        "bar is certified, it is the broad bar on the scale.</p>"
     )
     return note + question_table(story)

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+from holdfast.holdout.notes import empty_note
 from holdfast.protocols.answers import Answer, Verdict
-from holdfast.report.answer_charts import answer_of, bar_svg, bar_text, value_text, verdict_of
+from holdfast.protocols.readings import reading_words
+from holdfast.report.answer_charts import (
+    answer_of,
+    bar_svg,
+    bar_text,
+    value_text,
+    verdict_of,
+    word_of,
+)
 from holdfast.report.story import Asked, Story
 from holdfast.report.text import clock, count, day, number, percent, safe, short, typeset
 
 __all__ = ["COMPACT", "question_table"]
 
 COMPACT = 200  # questions from which the table is set tighter
-_HEADINGS = ("#", "asked", "answer", "on its grid", "price", "when (UTC)", "receipt")
+_HEADINGS = ("#", "asked", "answer", "place on its grid", "price", "when (UTC)", "receipt")
 _WIDTHS = (4, 35, 15, 13.5, 8, 13.5, 11)
+_STYLES = {
+    "compatible": "plain",
+    "not compatible": "bad",
+    "cannot tell": "warn",
+    "exhausted": "warn",
+    "pass": "good",
+    "fail": "bad",
+}
 _VERBS = {"mean": "mean of", "interval": "interval for", "verify": "", "ask": "", "correct": ""}
 
 
 def question_table(story: Story) -> str:
     """Every question in the order in which it was answered."""
     columns = "".join(f'<col style="width:{width}%">' for width in _WIDTHS)
-    heads = "".join(f'<th scope="col">{name}</th>' for name in _HEADINGS)
+    blocks = f"answer, on blocks of {count(story.charter.manifest.block_units, 'unit')}"
+    names = (blocks if name == "answer" else name for name in _HEADINGS)
+    heads = "".join(f'<th scope="col">{safe(name)}</th>' for name in names)
     rows = "".join(map(_row, story.asked))
     style = "questions compact" if len(story.asked) > COMPACT else "questions"
     return (
@@ -54,7 +73,7 @@ def _asked(asked: Asked) -> str:
 
 
 def _details(asked: Asked) -> list[str]:
-    """The guess and the grid, in words."""
+    """The guess, the range, the grid, the reading, and what became of empty blocks, in words."""
     question, lines = asked.question, [f"by {asked.question['part']}"]
     guess = question.get("guess")
     if guess is not None:
@@ -63,14 +82,22 @@ def _details(asked: Asked) -> list[str]:
         tolerance = question.get("tolerance")
         within = f" ± {number(tolerance)}" if tolerance else ""
         lines.append(f"{words} {number(guess, 6)}{within}")
+    if "range" in question:
+        low, high = (number(end, 6) for end in question["range"])
+        lines.append(f"cut to [{low}, {high}]")
     if asked.grid is not None:
         lines.append(typeset(asked.grid.describe()))
-    return lines
+    reading = reading_words(question["estimator"].get("reading"))
+    if reading is not None:
+        lines.append(f"score of {reading}")
+    said = answer_of(asked) or verdict_of(asked)
+    note = None if said is None else empty_note(said.promise)
+    return lines if note is None else [*lines, note]
 
 
 def _answer(asked: Asked, answer: Answer | None) -> str:
     verdict = verdict_of(asked)
-    parts = [] if verdict is None else [_verdict(verdict)]
+    parts = [] if verdict is None else [_verdict(asked, verdict)]
     if answer is not None:
         exact = safe(repr(answer.value))
         parts.append(f'<span class="value" title="{exact}">{value_text(asked, answer)}</span>')
@@ -86,8 +113,10 @@ def _answer(asked: Asked, answer: Answer | None) -> str:
     return " ".join(parts)
 
 
-def _verdict(verdict: Verdict) -> str:
-    return f'<span class="verdict {safe(verdict.verdict)}">{safe(verdict.verdict)}</span>'
+def _verdict(asked: Asked, verdict: Verdict) -> str:
+    word = word_of(asked, verdict)
+    said = safe(verdict.promise)
+    return f'<span class="verdict {_STYLES[word]}" title="{said}">{safe(word)}</span>'
 
 
 def _price(asked: Asked) -> str:

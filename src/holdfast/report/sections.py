@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from holdfast.engines.local.metrics.labels import listed
+from holdfast.holdout.charter import Charter
 from holdfast.planning.explain import ASSUMPTIONS
 from holdfast.planning.joint import JointPlan
-from holdfast.report.answer_charts import answer_of, panel_svg, panels, verdict_of
+from holdfast.report.answer_charts import answer_of, panel_svg, panels, verdict_of, word_of
 from holdfast.report.budget_chart import COLOURS, budget_chart
 from holdfast.report.frame import fact_list, table_html
 from holdfast.report.privacy import SetPrivacy, delta_for, set_privacy
@@ -48,8 +50,9 @@ def promise_section(story: Story) -> str:
         "the draw of the data and the coins; it is a statement about the procedure, like that of "
         "a confidence interval.</p>"
         f"<p>A fresh block is {count(units, 'new unit')} from the same population. Answers speak "
-        "of what an estimator gives on such a block, not of a parameter that it may be biased for."
-        f"</p>{_promises(story)}"
+        "of what an estimator gives on such a block, not of a parameter that it may be biased for. "
+        "On a grid they are rounded up to the next point.</p>"
+        f"{_promises(story)}"
         f"<h3>Assumptions</h3><ul>{taken}</ul>{extra}"
         "<p>If one of them is false the promise means nothing, and no computation on the data can "
         "tell.</p>"
@@ -119,11 +122,12 @@ def answers_section(story: Story) -> str:
         f"{panel_svg(panel, width)}</figure>"
         for panel in shown
     )
-    verdicts = [each.verdict for each in map(verdict_of, story.asked) if each is not None]
+    given = [(asked, verdict_of(asked)) for asked in story.asked]
+    verdicts = [word_of(asked, verdict) for asked, verdict in given if verdict is not None]
     said = ""
     if verdicts:
-        confirmed = verdicts.count("yes")
-        said = f" Guesses: {confirmed:,} of {len(verdicts):,} were confirmed."
+        words = ", ".join(f"{verdicts.count(word):,} {word}" for word in dict.fromkeys(verdicts))
+        said = f" Guesses: {words}."
     rest = f" {others:,} more answers, on other grids, are in the table only." if others else ""
     style = "panels one" if alone else "panels"
     return (
@@ -174,26 +178,27 @@ def data_section(story: Story) -> str:
     )
     sealed = manifest.blocks * manifest.block_units
     facts = (
-        ("rows", f"{manifest.rows:,}"),
         ("units", f"{manifest.units:,} ({unit})"),
         ("sealed", f"{sealed:,} units in {manifest.blocks:,} blocks of {manifest.block_units:,}"),
         ("open", f"{count(manifest.open_units, 'unit')}, for training and guesses"),
         ("left over", f"{count(manifest.leftover_units, 'unit')}, stored nowhere"),
-        ("fingerprint", manifest.fingerprint),
     )
     kinds: dict[str, list[str]] = {}
     for column in manifest.schema.columns:
-        declared = _range(charter.ranges.get(column.name))
+        declared = _declared(charter, column.name)
         kinds.setdefault(column.kind, []).append(f"<code>{safe(column.name)}</code>{declared}")
     rows = ((safe(kind), ", ".join(columns)) for kind, columns in kinds.items())
-    heads = ("kind", "columns, with their declared ranges")
+    heads = ("kind", "columns, with what was declared of them")
     return f"{fact_list(facts)}{table_html(heads, rows, 'promises')}"
 
 
-def _range(pair: tuple[float, float] | None) -> str:
-    if pair is None:
-        return ""
-    return f' <span class="more">({number(pair[0], 6)} to {number(pair[1], 6)})</span>'
+def _declared(charter: Charter, column: str) -> str:
+    pair, texts = charter.ranges.get(column), charter.categories.get(column)
+    if pair is not None:
+        return f' <span class="more">({number(pair[0], 6)} to {number(pair[1], 6)})</span>'
+    if charter.labels is not None and charter.values.get(column) is charter.labels:
+        return f' <span class="more">(labels {safe(listed(charter.labels, 10))})</span>'
+    return "" if texts is None else f' <span class="more">({safe(", ".join(texts))})</span>'
 
 
 def privacy_section(story: Story) -> str:
@@ -210,9 +215,8 @@ def privacy_section(story: Story) -> str:
         f"it was, plus δ = {delta}. “As spent” is a reading of what was said so far. Whoever may "
         "go on asking should rely on the figure of the whole budget, which holds however people "
         f"choose when to stop.</p>{table_html(heads, rows, 'numbers privacy')}"
-        "<p>Not covered: the open part, the counts and the fingerprint under “Data”, the time that "
-        "answers took, and whatever else is known of a unit. Units are protected, not groups of "
-        "them.</p>"
+        "<p>Not covered: the open part, the number of units, the time that answers took, and "
+        "whatever else is known of a unit. Units are protected, not groups of them.</p>"
     )
 
 

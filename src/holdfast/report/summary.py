@@ -54,7 +54,9 @@ def _set_left(each: SetStatus) -> str:
         f"{part.questions_left:,} by {part.name}" for part in each.parts if part.questions_left
     ]
     if not kinds:
-        return ""
+        return listed(
+            [part.still_possible for part in each.parts if part.still_possible] or [""], "or"
+        )
     return "up to " + listed(kinds, "or").replace(" by ", " more questions by ", 1)
 
 
@@ -62,12 +64,18 @@ def _warnings(story: Story) -> str:
     charter, notes = story.charter, []
     if charter.new_budget is not None:
         earlier = ", ".join(f"<code>{safe(each)}</code>" for each in charter.earlier)
-        known = f" Earlier holdouts of the same data: {earlier}." if earlier else ""
-        notes.append(
-            "<strong>A new budget for known data.</strong> The promise covers this holdout alone, "
-            "not its answers together with those of an earlier one. The reason given: "
-            f"<q>{safe(charter.new_budget)}</q>.{known}"
-        )
+        reason = f"The reason given: <q>{safe(charter.new_budget)}</q>."
+        if earlier:
+            notes.append(
+                "<strong>A new budget for known data.</strong> The promise covers this holdout "
+                "alone, not its answers together with those of an earlier one. "
+                f"{reason} Earlier holdouts of the same data: {earlier}."
+            )
+        else:
+            notes.append(
+                "<strong>A new budget was asked for</strong>, though no earlier holdout of these "
+                f"data was known where this one was made. {reason}"
+            )
     if charter.seed is not None:
         notes.append(
             "<strong>A seeded holdout.</strong> Its coins can be foretold by whoever knows the "

@@ -80,7 +80,7 @@ def outwards(end: float | None, width: float | None, *, up: bool) -> str:
     if end is None or math.isinf(end):
         return "∞" if up else "−∞"
     if width is None or not 1e-12 < width < 1e12:
-        return number(end, 6)
+        return _bare(f"{Decimal(repr(end)).normalize():,f}") if abs(end) < 1e15 else repr(end)
     step = Decimal(1).scaleb(math.floor(math.log10(width)) - 2)
     rounded = (Decimal(repr(end)) / step).to_integral_value(ROUND_CEILING if up else ROUND_FLOOR)
     return number(float(rounded * step), 12)

@@ -41,7 +41,7 @@ def _of_part(part: Part) -> Planned:
     questions = f"{part.queries:,} questions"
     if isinstance(part, VerdictPart):
         limits = f"{part.queries:,} guesses, at most {part.refusals:,} refused"
-        return Planned(part.name, limits, _verdicts(part.tail_low, part.tail_high))
+        return Planned(part.name, limits, _verdicts(part))
     if isinstance(part, WeightsPart):
         limits = f"{questions}, at most {part.updates:,} surprises"
         return Planned(part.name, limits, _between(part.tail, part.tail))
@@ -56,7 +56,7 @@ def _of_part(part: Part) -> Planned:
 def _search(part: SearchPart) -> str:
     if part.mirrored:
         inside = _quantiles(part.tail_low, part.tail_low)
-        return f"The interval encloses the estimator's median on a fresh block, and lies {inside}."
+        return f"The interval encloses the estimator's median over fresh blocks, and lies {inside}."
     if part.protocol == "amplified":
         inside = _quantiles(part.subblock_tail, part.subblock_tail)
         return f"The answer lies {inside} of the estimator on one sub-block of {part.subblocks:,}."
@@ -75,10 +75,18 @@ def _between(low: float, high: float) -> str:
     return f"The answer lies {_quantiles(low, high)} of its estimator on a fresh block."
 
 
-def _verdicts(low: float, high: float) -> str:
+def _verdicts(part: VerdictPart | ExactVerdicts) -> str:
+    low, high = part.tail_low, part.tail_high
+    if part.sides == 1:
+        return (
+            f"Pass: more than {quantile(low)} of fresh blocks are on the guess's side of it. Fail: "
+            f"more than {quantile(1 - high)} are not. Of a score that is a mean of terms from 0 to "
+            "1 either certifies a bound."
+        )
     return (
-        "Yes: on fresh blocks the estimator is at or below the guess, and at or above it, with "
-        f"more than {quantile(low)} each. No: one of the two has less than {quantile(high)}."
+        f"Compatible: more than {quantile(low)} of fresh blocks give the guess or less, and more "
+        f"than {quantile(low)} give it or more; that confirms no guess. Not compatible: less than "
+        f"{quantile(high)} give it or less, or less than {quantile(high)} give it or more."
     )
 
 
@@ -87,7 +95,7 @@ Words = tuple[str, str]
 
 def _exact_verdicts(plan: ExactVerdicts) -> Words:
     limits = f"{plan.queries:,} guesses, at most {plan.refusals:,} refused; exact"
-    return limits, _verdicts(plan.tail_low, plan.tail_high)
+    return limits, _verdicts(plan)
 
 
 def _exact_corrections(plan: ExactCorrections) -> Words:

@@ -53,7 +53,10 @@ def holdout_story(holdout: Holdout | Path | str) -> Story:
 
 
 def _story(ledger: Ledger) -> Story:
-    seen = Witness(state_folder() / "receipts").last(ledger.holdout)
+    witness = Witness(state_folder() / "receipts")
+    seen = witness.last(ledger.holdout)
     if seen is not None:
         check_against(ledger, seen)  # an older copy would show a budget that is spent
-    return read_story(ledger.holdout, ledger.rows())
+    story = read_story(ledger.holdout, ledger.rows())
+    witness.see(story.head)
+    return story

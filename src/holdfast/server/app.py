@@ -22,6 +22,7 @@ from holdfast.server.lane import Lane
 from holdfast.server.logs import log_request
 from holdfast.server.reception import Reception
 from holdfast.server.routes import asking, custodian, leaderboard, looking, operations
+from holdfast.server.scratch import use
 from holdfast.server.service import Service
 from holdfast.server.settings import Settings
 
@@ -85,7 +86,10 @@ def create_app(settings: Settings) -> FastAPI:
 def from_environment() -> FastAPI:
     """The app of a worker process, whose parent has left the settings in its environment."""
     parse("1")  # loads the parser: the first question shall not
-    app = create_app(Settings.from_json(os.environ[SETTINGS_VARIABLE]))
+    settings = Settings.from_json(os.environ[SETTINGS_VARIABLE])
+    if settings.state is not None:
+        use(settings.state)  # until this process ends, should its parent end before
+    app = create_app(settings)
     # What is loaded now stays: the search for cycles need not go through it again and again.
     gc.collect()
     gc.freeze()

@@ -13,7 +13,14 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from holdfast.errors import Damaged, Exhausted, HoldfastError, InvalidInput, Unavailable
+from holdfast.errors import (
+    Damaged,
+    Doubtful,
+    Exhausted,
+    HoldfastError,
+    InvalidInput,
+    Unavailable,
+)
 from holdfast.holdout.phrasing import VERBS
 
 __all__ = [
@@ -29,6 +36,7 @@ __all__ = [
 
 STATUS = {
     "bad_question": 400,
+    "doubtful": 400,
     "unauthorized": 401,
     "forbidden": 403,
     "not_found": 404,
@@ -84,6 +92,7 @@ def fault_of(error: BaseException) -> tuple[str, dict[str, Any]]:
     if isinstance(error, InvalidInput):
         told = {"parameter": error.parameter, "allowed": error.allowed, "hint": error.hint}
         kind = "conflict" if error.parameter == "request" else "bad_question"
+        kind = "doubtful" if isinstance(error, Doubtful) else kind
         return kind, {"message": str(error), **{k: v for k, v in told.items() if v}}
     if isinstance(error, Unavailable):
         return "unavailable", {"message": str(error)}

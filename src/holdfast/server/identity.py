@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from holdfast.holdout import Holdout
 from holdfast.holdout.door import Pace
@@ -102,11 +101,10 @@ class Doorman:
             if not seat.hosted.open_to_all:
                 raise _unknown()
             return seat
-        now = datetime.now(UTC)
-        for grant in seat.hosted.holdout.access.grants():
-            if grant.id == seat.grant.id and grant.valid(now):
-                return replace(seat, grant=grant)
-        raise _unknown()
+        grant = seat.hosted.holdout.access.holding().get(seat.grant.id)
+        if grant is None:
+            raise _unknown()
+        return replace(seat, grant=grant)
 
     def known(self, token: str) -> bool:
         """Whether the token holds at any holdout here."""

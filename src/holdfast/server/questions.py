@@ -40,6 +40,7 @@ Points = Annotated[
         max_length=_MOST_POINTS,
     ),
 ]
+Ends = Annotated[list[Number], Field(min_length=2, max_length=2)]
 Claim = Literal["equals", "at least", "at most"]
 
 
@@ -48,6 +49,7 @@ class _Words(BaseModel):
 
     where: Text | None = Field(None, description="An SQL condition on rows.")
     by: Part | None = Field(None, description="The part of the plan to ask.")
+    anyway: bool = Field(False, description="Ask even where what is public calls it a slip.")
 
     @property
     def short(self) -> bool:
@@ -75,18 +77,22 @@ class AskWords(_Words):
 
 
 class IntervalWords(AskWords):
-    """An interval that encloses the estimator's median on fresh data."""
+    """An interval that encloses the median of what the estimator gives on fresh blocks."""
 
 
 class MeanWords(_Words):
-    """The mean of a term between 0 and 1."""
+    """The mean of a term of one row."""
 
-    term: Text = Field(description="SQL that is true or false, or within [0, 1], of a row.")
+    term: Text = Field(description="SQL that is true or false of a row, or a number.")
+    range: Ends | None = Field(
+        None,
+        description="[low, high], what the term is cut to; needed if it may leave [0, 1].",
+    )
     grid: Points | None = None
 
 
 class VerifyWords(_Words):
-    """Whether a guess is right."""
+    """Whether a guess is compatible with fresh data."""
 
     estimator: Text
     guess: Number
@@ -95,7 +101,7 @@ class VerifyWords(_Words):
 
 
 class CorrectWords(AskWords):
-    """A guess that is confirmed, or answered in its place."""
+    """A guess that is compatible with fresh data, or an answer in its place."""
 
     guess: Number
 
@@ -154,7 +160,7 @@ def asked(
 ) -> Answer | Verdict | Corrected:
     """Ask a holdout."""
     first, spoken = words.spoken()
-    more = {} if verb == "mean" or progress is None else {"progress": progress}
+    more = {} if progress is None else {"progress": progress}
     result: Answer | Verdict | Corrected = getattr(holdout, verb)(
         first, **spoken, request=request, **more
     )

@@ -6,11 +6,9 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -22,6 +20,7 @@ from holdfast.server.app import SETTINGS_VARIABLE
 from holdfast.server.heads import BoundedHeads
 from holdfast.server.hosting import Hosts
 from holdfast.server.logs import set_up_logs
+from holdfast.server.scratch import scratch_folder
 from holdfast.server.settings import Settings
 
 __all__ = ["serve"]
@@ -37,11 +36,11 @@ def serve(settings: Settings, *, level: str, ready: Callable[[dict[str, Any]], N
     host, port = listening[0].getsockname()[:2]
     scheme = "http" if settings.tls_cert is None else "https"
     shown = f"[{host}]" if ":" in host else host
-    with tempfile.TemporaryDirectory(prefix="holdfast-server-") as state:
-        told = replace(settings, port=port, state=Path(state))
+    with scratch_folder() as state:
+        told = replace(settings, port=port, state=state)
         os.environ[SETTINGS_VARIABLE] = told.to_json()
         if settings.workers > 1:
-            counts = Path(state) / "counts"
+            counts = state / "counts"
             counts.mkdir()
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(counts)
         ready({"url": f"{scheme}://{shown}:{port}", "holdouts": names})

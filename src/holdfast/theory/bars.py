@@ -19,7 +19,7 @@ from fractions import Fraction
 
 from holdfast.arguments import real_number, whole_number
 from holdfast.errors import InvalidInput
-from holdfast.theory.numerics import ROUNDING
+from holdfast.theory.numerics import ROUNDING, round_down, round_up
 
 __all__ = ["cantelli_bar", "deviation_bar", "mean_bar", "mean_half_width", "units_for_half_width"]
 
@@ -72,9 +72,9 @@ def mean_bar(
     _ordered(lower_edge, upper_edge)
     below = above = None
     if upper_edge is not None:
-        above = _round_up(base + span * _upper_end(scaled(upper_edge), budget_low))
+        above = round_up(base + span * _upper_end(scaled(upper_edge), budget_low))
     if lower_edge is not None:
-        below = _round_down(base + span * _lower_end(scaled(lower_edge), budget_high))
+        below = round_down(base + span * _lower_end(scaled(lower_edge), budget_high))
     return below, above
 
 
@@ -156,7 +156,7 @@ def _tail(tail: float) -> float:
 
 
 def _edge(edge: float) -> float:
-    return real_number("edge", edge, -_HUGE, _HUGE)
+    return real_number("edge", edge)
 
 
 def _ordered(lower_edge: float | None, upper_edge: float | None) -> None:
@@ -168,21 +168,12 @@ def _widened(lower_edge: float | None, upper_edge: float | None, down: float, up
     _ordered(lower_edge, upper_edge)
     grow = Fraction(1) + Fraction(1, 10**14)  # covers the ulps of the product, root and quotient
     below = above = None
-    if lower_edge is not None and down < _HUGE:
-        below = _round_down(Fraction(_edge(lower_edge)) - Fraction(down) * grow)
-    if upper_edge is not None and up < _HUGE:
-        above = _round_up(Fraction(_edge(upper_edge)) + Fraction(up) * grow)
+    # Beyond these sizes there is no bar: an error would come after the draw, and tell of it.
+    if lower_edge is not None and max(abs(lower_edge), down) < _HUGE:
+        below = round_down(Fraction(_edge(lower_edge)) - Fraction(down) * grow)
+    if upper_edge is not None and max(abs(upper_edge), up) < _HUGE:
+        above = round_up(Fraction(_edge(upper_edge)) + Fraction(up) * grow)
     return below, above
-
-
-def _round_up(x: Fraction) -> float:
-    nearest = float(x)
-    return nearest if Fraction(nearest) >= x else math.nextafter(nearest, math.inf)
-
-
-def _round_down(x: Fraction) -> float:
-    nearest = float(x)
-    return nearest if Fraction(nearest) <= x else math.nextafter(nearest, -math.inf)
 
 
 def _log_gap(x: float) -> float:
@@ -206,7 +197,7 @@ def _divergence(v: float, d: float) -> float:
 
 def _upper_end(edge: Fraction, budget: float) -> Fraction:
     """The largest μ with kl(edge, μ) ≤ budget, or a little more; at most 1."""
-    v = _round_up(edge)
+    v = round_up(edge)
     if 0 < v < _TINY:
         v = _TINY  # so that d/v stays finite; a larger edge only widens
     return min(Fraction(1), Fraction(v) + _distance(v, budget, 1 - v, +1))
@@ -214,7 +205,7 @@ def _upper_end(edge: Fraction, budget: float) -> Fraction:
 
 def _lower_end(edge: Fraction, budget: float) -> Fraction:
     """The smallest μ with kl(edge, μ) ≤ budget, or a little less; at least 0."""
-    v = _round_down(edge)
+    v = round_down(edge)
     if v < _TINY:
         return Fraction(0)
     return max(Fraction(0), Fraction(v) - _distance(v, budget, v, -1))

@@ -2,11 +2,13 @@
 
 A class is one way to break a promise. Its event: some answer has an indicator ψ of one block with
 
-    D[ψ] ≤ tail   on fresh data,  although   m·S[ψ] ≥ reach − E   on the sample,
+    D[ψ] ≤ tail   on fresh data,  although   m·S[ψ] ≥ #{e : E < e ≤ reach}   on the sample,
 
-where E is the largest error of the looks that chose the answer, and `profile` bounds how many of
-them err by how much. "Too large" is the same statement about 1 − ψ, so that the mirror theorem
-needs no second form (`decisive_mass` uses whichever of the two proves more).
+where E is the largest error of the looks that chose the answer, −∞ if none erred, e > 0 runs over
+the lattice of the reach (whole numbers, or half-integers), and `profile` bounds how many of them
+err by how much. For a whole reach that is reach − E; for a half-integer without an error it is
+reach + 1/2: there m·S[ψ] must be a whole number. "Too large" is the same statement about 1 − ψ,
+so that the mirror theorem needs no second form (`decisive_mass` uses whichever proves more).
 
     protocol                      ψ                        tail            reach
     estimate, below the answer    φ ≤ v                    ρ               target

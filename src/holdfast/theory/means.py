@@ -135,7 +135,7 @@ def direct_bars(
         most = math.log(max(1e-6, min(ups[last // 2], downs[last // 2]) - short))
         found = minimize_scalar(widest, bounds=(most - 14.0, most), method="bounded")
         slope = rent * math.exp(-float(found.x))
-    return bars(slope, range(last + 1))
+    return bars(real_number("slope", slope, 0, open_low=True), range(last + 1))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ formulas stand, a float keeps few digits of them. These keep about thirteen.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 __all__ = [
     "ROUNDING",
@@ -15,6 +16,8 @@ __all__ = [
     "log_co_ratio",
     "log_ratio",
     "moment_excess",
+    "round_down",
+    "round_up",
 ]
 
 # Relative: by this much a bound is moved towards safety. It covers what one evaluation loses, at
@@ -69,3 +72,15 @@ def log_co_ratio(p: float, q: float) -> float:
     """ln((1−p)/(1−q)), accurate for tiny p and q."""
     gap = (q - p) / (1 - q)
     return math.log1p(gap) if abs(gap) < 0.5 else math.log1p(-p) - math.log1p(-q)
+
+
+def round_up(x: Fraction) -> float:
+    """The least float that is at least x."""
+    nearest = float(x)
+    return nearest if Fraction(nearest) >= x else math.nextafter(nearest, math.inf)
+
+
+def round_down(x: Fraction) -> float:
+    """The greatest float that is at most x."""
+    nearest = float(x)
+    return nearest if Fraction(nearest) <= x else math.nextafter(nearest, -math.inf)

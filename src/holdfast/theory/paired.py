@@ -145,14 +145,20 @@ def _root(function: Callable[[float, float], float], value: float, a: float) -> 
 
 
 def _least(function: Callable[[float], float], low: float, high: float) -> float:
-    """The least value that a coarse scan and a golden-section search find; flat there, to 1e-6."""
+    """The least value that a coarse scan and a golden-section search find; flat there, to 1e-6.
+
+    The argument is the logarithm of a step. A step above 10 has to be met itself: exponentials of
+    it are added up.
+    """
     points = [low + (high - low) * i / 12 for i in range(13)]
     values = [function(x) for x in points]
     place = min(range(13), key=values.__getitem__)
     low, high = points[max(0, place - 1)], points[min(12, place + 1)]
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = function(left), function(right)
-    for _ in range(16):
+    turns = 0
+    while turns < 16 or (high - low) * math.exp(high) > 0.0135:
+        turns += 1
         if at_left <= at_right:
             high, right, at_right = right, left, at_left
             left = high - _GOLDEN * (high - low)

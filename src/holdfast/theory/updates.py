@@ -10,8 +10,8 @@ and KL(S‖h) falls by −η·S[ψ] − ln W. For h[ψ] ≥ p and S[ψ] ≤ s th
 starts at ln|Z| − H(S) and stays ≥ 0. Theorem `adaptive-general-mwu` of the paper and theory §7 use
 Hoeffding's lemma instead, 2·(1/2 − s)² ≤ kl(s, 1/2), and drop the entropy H(S).
 
-The masses of h are floats: the functions here take 1e-8 off every h[ψ], which covers all rounding
-of `holdfast.mechanisms.hypothesis`. Proofs: docs/explanation/theory/weights.md.
+The weights of h are whole numbers: the functions here take 1e-8 off every h[ψ], which covers all
+rounding of `holdfast.mechanisms.hypothesis`. Proofs: docs/explanation/theory/weights.md.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
     "multiset_count",
 ]
 
-HELD_SLACK = 1e-8  # by which a float may overstate h[ψ]; it also pays for rounding the weights
+HELD_SLACK = 1e-8  # by which whole weights may overstate h[ψ]; it also pays for rounding the rate
 LOWEST_MASS, HIGHEST_MASS = 1e-6, 0.495  # where that slack is proved to be enough
 _MOST_HELD = 0.999  # more mass only helps, and the rate stays finite
 _MOST_MULTISETS = 10**30
@@ -168,5 +168,4 @@ def _mass(mass: float) -> float:
 
 def _held(held: float) -> float:
     """p: the mass that h certainly holds, and no more than is useful."""
-    value = real_number("held", held, 0.5 - HELD_SLACK / 10, 1)
-    return min(max(value, 0.5), _MOST_HELD) - HELD_SLACK
+    return min(real_number("held", held, 0.5, 1), _MOST_HELD) - HELD_SLACK

@@ -26,7 +26,7 @@ from holdfast.engines.local import local_estimator
 from holdfast.engines.source import Limits
 from holdfast.engines.sql import sql_estimator
 from holdfast.engines.store.remote import RemoteStore
-from holdfast.errors import Unavailable
+from holdfast.errors import InvalidInput, Unavailable
 from holdfast.holdout import Holdout, check_holdout
 from tests.engines.contract_stores import BAD, BLOCKS, Stored, stored
 from tests.engines.local.loading import FAILURES, IsGone, Loaded, holds_blocks
@@ -131,6 +131,38 @@ def test_an_answer_is_paid_once_though_a_worker_is_killed(cluster: Cluster, tmp_
         kinds = [row.kind for row in holdout.door.ledger.rows()]
         assert kinds == ["created", "reserved", "recorded"]
         assert not holdout.status().sets[0].unsettled
+    assert check_holdout(path).passed
+
+
+class Fails:
+    """A model that fails on a share of the rows: those whose x is above a number."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, above: float) -> None:
+        self.above = above
+
+    def predict(self, frame: Any) -> Any:
+        if (frame["x"] > self.above).any():
+            raise RuntimeError("this model has failed")
+        return np.zeros(len(frame), int)
+
+
+def test_a_model_that_fails_is_refused_or_counted_as_on_one_machine(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.holdfast"
+    sealed(path, plans.direct(), target="y", seed=1).close()
+    with Holdout.open(path, engine=cluster.url) as holdout:
+        before = holdout.receipt
+        with pytest.raises(InvalidInput, match=r"this model has failed.*Nothing was charged"):
+            holdout.score(Fails(-np.inf), features=["x"])
+        assert holdout.receipt == before
+        there = holdout.score(Fails(2.5), metric="error_rate", features=["x"])  # x is about 5
+        assert there.low is not None
+        assert (there.high, there.reading) == (1, "rule-on-fresh-rows")
+        assert there.low > 0.5
+        assert "a row on which it fails, or without a target, counts as wrong" in there.promise
     assert check_holdout(path).passed
 
 

@@ -6,7 +6,6 @@ import asyncio
 import errno
 import fcntl
 import itertools
-import json
 import os
 import pickle
 import time
@@ -261,20 +260,20 @@ def test_places_that_do_not_fit_are_refused(
 
 
 def test_what_a_killed_creation_left_here_is_removed_by_the_next(tmp_path: Path) -> None:
-    left = tmp_path / ".a.creating-0123"
+    left = tmp_path / f".a.creating-{'0123' * 4}"
     (left / ".spill-x").mkdir(parents=True)
     (left / ".spill-x" / "rows").touch()
     (left / "creating.json").write_text('{"engine": null, "location": null}')
-    unknown = tmp_path / ".a.creating-4567"  # its note may be written now
+    unknown = tmp_path / f".a.creating-{'4567' * 4}"  # its note may be written now
     unknown.mkdir()
     for name in ("0", "1"):  # killed before the note had its name, and after it was removed
-        (old := tmp_path / f".a.creating-{name}").mkdir()
+        (old := tmp_path / f".a.creating-{name * 16}").mkdir()
         if name == "0":
             (old / "creating.json.draft").touch()
         an_hour_ago = time.time() - 3_600
         os.utime(old, (an_hour_ago, an_hour_ago))
     (tmp_path / ".a.creating-file").touch()
-    other = tmp_path / ".b.creating-0123"
+    other = tmp_path / f".b.creating-{'0123' * 4}"
     other.mkdir()
     (other / "creating.json").write_text('{"engine": null, "location": null}')
     stages: list[str] = []
@@ -292,7 +291,7 @@ def test_a_lock_that_cannot_be_had_is_an_error_unless_another_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A network disk takes the lock for writing: only of files that are open for that."""
-    (left := tmp_path / ".a.creating-0123").mkdir()
+    (left := tmp_path / f".a.creating-{'0123' * 4}").mkdir()
     (left / "creating.json").write_text('{"engine": null, "location": null}')
 
     def lock(stream: Any, operation: int) -> None:
@@ -302,12 +301,12 @@ def test_a_lock_that_cannot_be_had_is_an_error_unless_another_has_it(
 
     answers = [BlockingIOError(errno.EAGAIN, "held"), OSError(errno.ENOLCK, "no locks")]
     monkeypatch.setattr(fcntl, "flock", lock)
-    unfinished.remove_leftovers(tmp_path / "a", None)
+    unfinished.remove_leftovers(tmp_path / "a", None, None, None)
     assert left.exists()
     with pytest.raises(OSError, match="no locks"):
-        unfinished.remove_leftovers(tmp_path / "a", None)
+        unfinished.remove_leftovers(tmp_path / "a", None, None, None)
     monkeypatch.undo()
-    unfinished.remove_leftovers(tmp_path / "a", None)
+    unfinished.remove_leftovers(tmp_path / "a", None, None, None)
     assert not left.exists()
 
 
@@ -341,15 +340,16 @@ def test_the_size_of_rows_is_looked_at_in_several_places(tmp_path: Path) -> None
 
 def test_what_it_left_elsewhere_goes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(creation, "_GIVE_UP_SECONDS", 0.2)  # nobody is there
-    left, there = tmp_path / ".a.creating-0123", tmp_path / "there"
+    name = "0123" * 4
+    left, there = tmp_path / f".a.creating-{name}", tmp_path / "there"
     left.mkdir()
-    for name in ("0123/shards", "0123/staging", "4567/shards", "shards"):
-        (there / name).mkdir(parents=True)
-        (there / name / "00000.parquet").touch()
-    note = {"engine": "dask://127.0.0.1:9", "location": f"file://{there}"}
-    (left / "creating.json").write_text(json.dumps(note))
-    Holdout.create(tmp_path / "a", {"x": np.arange(0.5, 400)}, plans.estimates()).close()
+    for each in (f"{name}/shards", f"{name}/staging", "4567/shards", "shards"):
+        (there / each).mkdir(parents=True)
+        (there / each / "00000.parquet").touch()
+    place = ("dask://127.0.0.1:9", f"file://{there}")
+    (left / "creating.json").write_bytes(unfinished._written(*place))
+    unfinished.remove_leftovers(tmp_path / "a", *place, None)
     kept = [each.relative_to(there).as_posix() for each in there.rglob("*.parquet")]
     assert sorted(kept) == ["4567/shards/00000.parquet", "shards/00000.parquet"]
-    assert not (there / "0123").exists()
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["a", "there"]
+    assert not (there / name).exists()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["there"]

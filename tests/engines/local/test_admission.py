@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast.engines.local import ASSUMPTION, ASSUMPTION_SHARED, LocalEngine, local_estimator
-from holdfast.engines.local.trials import trial_blocks
+from holdfast.engines.local.trials import drawn_blocks, trial_blocks
 from holdfast.engines.store import BlockStore
 from holdfast.errors import InvalidInput
 from tests.engines.local.stores import BLOCKS, UNITS, grouped_rows, make_store, mixed_rows
@@ -140,21 +141,96 @@ def test_a_mistake_is_told_and_costs_nothing(
     function: Callable[..., Any], said: str, engine: LocalEngine
 ) -> None:
     with pytest.raises(
-        InvalidInput, match=r"failed on every synthetic block.*Nothing was charged"
+        InvalidInput, match=r"failed on every made-up block.*Nothing was charged"
     ) as e:
         engine.admit(local_estimator(function))
     assert said in str(e.value)
 
 
-def test_a_function_of_other_data_than_synthetic_ones_is_admitted_unchecked(
-    engine: LocalEngine,
-) -> None:
-    def known_arms(frame: Any) -> float:
-        return float({"control": 1, "drug": 2}[frame.arm.dropna().iloc[0]])
+def known_arms(frame: Any) -> float:
+    return float({"control": 1, "drug": 2}[frame.arm.dropna().iloc[0]])
 
-    admitted = engine.admit(local_estimator(known_arms))
-    assert admitted.blocks == 0
-    assert "could not be checked" in str(admitted.assumption)
+
+def test_a_function_of_other_data_than_made_up_ones_needs_an_open_part(
+    engine: LocalEngine, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidInput, match=r"every made-up block: KeyError.*keep an open part"):
+        engine.admit(local_estimator(known_arms))
+    rows = mixed_rows(BLOCKS * UNITS + UNITS)
+    rows["arm"] = np.where(rows["x"] > 0, "control", "drug")
+    for share, blocks in ((0.02, 8), (0.2, 8)):  # less than one block, and several
+        store = make_store(tmp_path / f"{share}", rows, BLOCKS, open_fraction=share)
+        with LocalEngine(store, workers=1) as other:
+            admitted = other.admit(local_estimator(known_arms))
+            assert admitted.is_open
+            assert 2 < admitted.blocks <= blocks
+
+
+def test_units_are_drawn_from_an_open_part_that_fills_no_block(tmp_path: Path) -> None:
+    store = make_store(
+        tmp_path, grouped_rows(BLOCKS * UNITS), BLOCKS, unit="who", open_fraction=0.05
+    )
+    with LocalEngine(store, workers=1) as engine:
+        job = engine.job((local_estimator(len),), sums=False)
+        drawn = drawn_blocks(store, job)
+    assert drawn is not None
+    assert drawn.is_open
+    assert drawn.blocks == 8
+    open_rows = store.open_table().to_pandas()
+    taken = drawn.table.to_pandas()
+    assert set(taken.x.dropna()) <= set(open_rows.x.dropna())
+    for a, b in itertools.pairwise(drawn.rows):
+        assert taken["__unit"][a:b].nunique() == store.units
+
+
+MOSTLY: dict[str, Callable[[Any], Any]] = {
+    "raises": lambda f: 1 / 0,
+    "no number": lambda f: None,
+    "not a number": lambda f: float("nan"),
+    "text": lambda f: "0.5",
+    "ends the process": lambda f: os._exit(3),
+}
+
+
+@pytest.mark.parametrize("name", MOSTLY)
+@pytest.mark.parametrize("rows", [False, True])
+def test_what_fails_on_most_public_blocks_is_refused(
+    name: str, rows: bool, engine: LocalEngine, open_engine: LocalEngine
+) -> None:
+    for each, where in ((engine, "made-up"), (open_engine, "open")):
+        with pytest.raises(InvalidInput, match=f"failed on every {where} block.*Nothing was ch"):
+            each.admit(local_estimator(MOSTLY[name]), rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda f: np.full(len(f), np.nan), "most of its terms are no numbers"),
+        (lambda f: ["a"] * len(f), "most of its terms are no numbers"),
+        (lambda f: np.zeros(len(f) + 1), "one for each row"),
+        (lambda f: np.where(np.arange(len(f)) % 3, np.nan, 1.0), "most of its terms"),
+    ],
+    ids=range(4),
+)
+def test_terms_that_are_no_numbers_are_failures(
+    function: Callable[[Any], Any], said: str, engine: LocalEngine
+) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        engine.admit(local_estimator(function), rows=True)
+
+
+def test_made_up_rows_keep_to_what_was_declared(store: BlockStore) -> None:
+    store = BlockStore(store.folder, store.manifest)
+    store.ranges, store.values = {"x": (2.0, 3.0)}, {"arm": ("control", "drug")}
+    engine = LocalEngine(store, workers=1)
+    with engine:
+        job = engine.job((local_estimator(len),), sums=False)
+        table = trial_blocks(store, job).table.to_pandas()
+        assert table.x.dropna().between(2, 3).all()
+        assert table.x.nunique() > 20
+        assert set(table.arm.dropna()) == {"control", "drug"}
+        assert table.y.min() < -1
+        assert engine.admit(local_estimator(known_arms)).blocks == 4
 
 
 def test_on_open_blocks_every_failure_is_told(open_engine: LocalEngine) -> None:
@@ -169,13 +245,16 @@ def test_open_blocks_are_used_where_there_are_enough(open_engine: LocalEngine) -
     assert open_engine.admit(local_estimator(lambda f: f.x.mean())).is_open
 
 
-def test_a_function_that_never_returns_is_admitted_unchecked(store: BlockStore) -> None:
+def test_a_function_that_never_returns_is_refused(store: BlockStore) -> None:
     def endless(frame: Any) -> float:
         while True:
             pass
 
-    with LocalEngine(store, workers=1, block_time_limit=0.3) as engine:
-        assert engine.admit(local_estimator(endless)).blocks == 0
+    with (
+        LocalEngine(store, workers=1, block_time_limit=0.3) as engine,
+        pytest.raises(InvalidInput, match="took too long"),
+    ):
+        engine.admit(local_estimator(endless))
 
 
 def test_terms_for_sums_are_admitted_likewise(engine: LocalEngine) -> None:
@@ -186,7 +265,7 @@ def test_terms_for_sums_are_admitted_likewise(engine: LocalEngine) -> None:
         engine.admit(mixing, rows=True)
 
 
-def test_synthetic_blocks_follow_the_schema_and_show_no_data(
+def test_made_up_blocks_follow_the_schema_and_show_no_data(
     store: BlockStore, tmp_path: Path
 ) -> None:
     other = make_store(tmp_path / "other", mixed_rows(BLOCKS * UNITS, seed=2), BLOCKS)
@@ -207,7 +286,7 @@ def test_synthetic_blocks_follow_the_schema_and_show_no_data(
     assert all(tables[0].column(name).null_count for name in store.schema.names)
 
 
-def test_synthetic_units_have_several_rows_where_the_data_do(tmp_path: Path) -> None:
+def test_made_up_units_have_several_rows_where_the_data_do(tmp_path: Path) -> None:
     store = make_store(tmp_path, grouped_rows(BLOCKS * UNITS), BLOCKS, unit="who")
     with LocalEngine(store, workers=1) as engine:
         job = engine.job((local_estimator(len), None), sums=True)

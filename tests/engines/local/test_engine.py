@@ -228,7 +228,7 @@ def test_a_unit_of_several_rows_has_their_average(
     "function",
     [
         lambda f: 1 / 0,
-        lambda f: [1.0],
+        lambda f: [1.0] * (len(f) + 1),
         lambda f: "text",
         lambda f: None,
         lambda f: f,
@@ -240,6 +240,49 @@ def test_a_failure_counts_as_0_in_sums(function: Any, engine: LocalEngine) -> No
     good = local_estimator(lambda f: f.x > 0)
     assert engine.sums(local_estimator(function)).sum() == 0
     assert engine.sums(good, local_estimator(function)).sum() == 0
+
+
+@pytest.fixture(scope="module")
+def single_rows(tmp_path_factory: pytest.TempPathFactory) -> BlockStore:
+    """Blocks of one row: as many as rows."""
+    return make_store(tmp_path_factory.mktemp("single"), mixed_rows(5_000), 5_000)
+
+
+def test_terms_come_with_the_rows_of_many_blocks(single_rows: BlockStore) -> None:
+    """One call for each row would be five thousand: half a minute, where one takes milliseconds."""
+    with LocalEngine(single_rows, workers=2) as engine:
+        company = local_estimator(lambda f: np.full(len(f), len(f) >= 500))
+        assert np.array_equal(engine.sums(company), np.full(5_000, WEIGHT_SCALE))
+        kept = local_estimator(lambda f: f.arm == "a")
+        both = engine.sums(company, kept)
+        assert both.tolist() == [WEIGHT_SCALE * (f.arm[0] == "a") for f in frames(single_rows)]
+
+
+def test_a_term_that_fails_on_a_row_fails_on_its_block_alone(single_rows: BlockStore) -> None:
+    x = single_rows.table(columns=["x"]).column(0).to_pylist()
+    bad = {x[70], x[71], x[4_321]}
+
+    def fussy(frame: Any) -> Any:
+        if bad & set(frame.x):
+            raise ValueError("bad")
+        return np.full(len(frame), 0.5 if len(frame) > 1 else 0.25)
+
+    with LocalEngine(single_rows, workers=1) as engine:
+        sums = engine.sums(local_estimator(fussy)) / WEIGHT_SCALE
+    assert np.flatnonzero(sums == 0).tolist() == [70, 71, 4_321]
+    assert np.count_nonzero(sums == 0.25) < 50  # few were asked alone to find them
+
+
+def test_terms_are_cut_to_their_bounds_and_scaled(engine: LocalEngine, store: BlockStore) -> None:
+    def terms(frame: Any) -> Any:
+        return (frame.x.fillna(-0.5).clip(-0.5, 1.5) + 0.5) / 2
+
+    wanted = expected(store, lambda f: scaled(terms(f)).sum())
+    assert np.array_equal(engine.sums(local_estimator(lambda f: f.x), bounds=(-0.5, 1.5)), wanted)
+    many = local_estimator(lambda a: a["x"], columns=["x"], vectorised=True)
+    assert np.array_equal(engine.sums(many, bounds=(-0.5, 1.5)), wanted)
+    fails = local_estimator(lambda f: 1 / 0)
+    assert engine.sums(fails, bounds=(-0.5, 1.5)).sum() == 0  # the lowest
 
 
 def test_a_batch_that_fails_is_asked_block_by_block(engine: LocalEngine, store: BlockStore) -> None:

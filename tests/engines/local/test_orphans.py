@@ -19,12 +19,12 @@ from holdfast.engines.local import LocalEngine, local_estimator
 
 def slow(frame):
     import time
-    time.sleep(60)
+    time.sleep(600)
     return 1.0
 
 if __name__ == "__main__":
     store = make_store(Path(sys.argv[1]), mixed_rows(320), 16)
-    engine = LocalEngine(store, workers=2, block_time_limit=100)
+    engine = LocalEngine(store, workers=2, block_time_limit=600)
     print(len(engine.values(local_estimator(len))), flush=True)
     engine.values(local_estimator(slow))
 """
@@ -42,7 +42,7 @@ def test_no_worker_outlives_its_parent(ended_by: signal.Signals, tmp_path: Path)
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": path, "LC_ORPHAN": mark},
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     with parent:
         try:
             assert parent.stdout is not None
@@ -51,9 +51,10 @@ def test_no_worker_outlives_its_parent(ended_by: signal.Signals, tmp_path: Path)
                 time.sleep(0.02)
             assert len(processes(mark)) == 5  # two workers, and two forks at work
             parent.send_signal(ended_by)
-            parent.wait(60)
+            parent.wait(120)
         finally:
             parent.kill()
+    deadline = time.monotonic() + 120
     while processes(mark) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert processes(mark) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ from holdfast.engines.local import (
     LocalEngine,
     local_estimator,
 )
+from holdfast.engines.open_blocks import open_blocks
+from holdfast.engines.store import BlockStore
 from holdfast.errors import InvalidInput
-from tests.engines.local.stores import BLOCKS, UNITS, grouped_rows, make_store
+from tests.engines.local.stores import BLOCKS, UNITS, grouped_rows, make_store, mixed_rows
 
 
 def _finite(values: Any) -> Any:
@@ -46,7 +49,6 @@ BY_COMPANY: dict[str, Callable[[Any], Any]] = {
     "place": lambda f: np.arange(len(f)) % 2,
     "number of rows": lambda f: np.full(len(f), 1 / len(f)),
     "large blocks only": lambda f: f.x > (f.x.median() if len(f) > 9 else 0.5),
-    "one number": lambda f: np.float64(0.5),
     "not for one row": lambda f: (f.x > 0) if len(f) > 1 else None,
 }
 
@@ -58,8 +60,7 @@ def test_terms_of_one_row_each_are_admitted(
     admitted = engine.admit(local_estimator(BY_ROW[name]), rows=True)
     assert admitted.assumptions == (ASSUMPTION_SHARED, ASSUMPTION_ROWS)
     assert admitted.assumption == ASSUMPTION_SHARED
-    if name != "raises on NULL":
-        assert open_engine.admit(local_estimator(BY_ROW[name]), rows=True).is_open
+    assert open_engine.admit(local_estimator(BY_ROW[name]), rows=True).is_open
 
 
 @pytest.mark.parametrize("name", BY_COMPANY)
@@ -67,7 +68,8 @@ def test_terms_that_depend_on_other_rows_are_refused(
     name: str, engine: LocalEngine, open_engine: LocalEngine
 ) -> None:
     for each in (engine, open_engine):
-        with pytest.raises(InvalidInput, match="term of a row depends on that row alone"):
+        said = "term of a row depends on that row alone|gave 1 terms for 30 rows"
+        with pytest.raises(InvalidInput, match=said):
             each.admit(local_estimator(BY_COMPANY[name]), rows=True)
 
 
@@ -84,12 +86,52 @@ def test_vectorised_terms_are_regrouped_too(engine: LocalEngine) -> None:
         engine.admit(centred, rows=True)
 
 
-def test_a_row_that_fails_for_all_of_its_open_block_is_refused(open_engine: LocalEngine) -> None:
-    def strict(frame: Any) -> Any:
-        return _finite(frame.y.to_numpy()) > 0
+def test_a_row_that_fails_for_all_of_its_open_block_is_refused(
+    open_engine: LocalEngine, open_store: BlockStore
+) -> None:
+    known = open_blocks(open_store)
+    assert known is not None
+    last = float(np.nanmax(known.table(known.blocks - 1, known.blocks)["x"].to_numpy()))
 
-    with pytest.raises(InvalidInput, match="failed on a block of the open part"):
-        open_engine.admit(local_estimator(strict), rows=True)
+    def ends(frame: Any) -> Any:
+        if (frame.x == last).any():
+            os._exit(3)
+        return frame.x > 0
+
+    with pytest.raises(InvalidInput, match="failed on a block of the open part, and not on each"):
+        open_engine.admit(local_estimator(ends), rows=True)
+
+
+@pytest.mark.parametrize("name", ["largest", "mean", "median", "rank", "neighbour", "place"])
+def test_rows_that_are_blocks_are_tried_in_company(name: str, tmp_path: Path) -> None:
+    """They come with the rows of other blocks: alone, every row is its block's mean."""
+    store = make_store(tmp_path, mixed_rows(500), 400)
+    with LocalEngine(store, workers=1) as engine:
+        with pytest.raises(InvalidInput, match="term of a row depends on that row alone"):
+            engine.admit(local_estimator(BY_COMPANY[name]), rows=True)
+        if name == "mean":
+            engine.admit(local_estimator(BY_ROW["compared"]), rows=True)
+
+
+def test_a_term_is_tried_on_many_open_rows(tmp_path: Path) -> None:
+    store = make_store(tmp_path, mixed_rows(2_000), 1_000, open_fraction=0.5)
+    with LocalEngine(store, workers=1) as engine:
+        rare = local_estimator(lambda f: np.where(f.y > 10, -0.25, 0.5))
+        with pytest.raises(InvalidInput, match=r"lambda gave -0\.25 on an open row"):
+            engine.admit(rare, rows=True)
+        assert engine.admit(rare, rows=True, bounds=(-0.25, 0.5)).is_open
+        with pytest.raises(InvalidInput, match=r"got \(-0\.25, 0\.25\)"):
+            engine.admit(rare, rows=True, bounds=(-0.25, 0.25))
+
+
+def test_made_up_rows_say_nothing_of_a_range(engine: LocalEngine) -> None:
+    assert not engine.admit(local_estimator(lambda f: f.x), rows=True, bounds=(0.0, 0.1)).is_open
+
+
+def test_one_number_is_no_term(engine: LocalEngine, open_engine: LocalEngine) -> None:
+    for each in (engine, open_engine):
+        with pytest.raises(InvalidInput, match="one for each row"):
+            each.admit(local_estimator(lambda f: np.float64(0.5)), rows=True)
 
 
 def test_terms_in_units_of_several_rows_are_regrouped_row_by_row(tmp_path: Path) -> None:
@@ -99,15 +141,6 @@ def test_terms_in_units_of_several_rows_are_regrouped_row_by_row(tmp_path: Path)
         assert admitted.assumptions == (ASSUMPTION_SHARED, ASSUMPTION_ROWS, ASSUMPTION_ORDER)
         with pytest.raises(InvalidInput, match="depends on that row alone"):
             engine.admit(local_estimator(lambda f: f.x > f.x.shift(1)), rows=True)
-
-
-def test_what_gives_no_value_could_not_be_checked(engine: LocalEngine) -> None:
-    def known_arms(frame: Any) -> Any:
-        return [{"control": 0, "drug": 1}[arm] for arm in frame.arm]
-
-    stated = engine.admit(local_estimator(known_arms), rows=True, symmetric=True).assumptions
-    assert len(stated) == 3
-    assert all("could not be checked: no value on open or synthetic" in each for each in stated)
 
 
 SYMMETRIC: dict[str, Callable[[Any], Any]] = {

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from holdfast.engines.store import BlockStore, Column, Manifest, Schema
+from holdfast.engines.store import BlockStore, Column, Contents, Schema
 
 __all__ = ["HOSTILE_SCHEMA", "SCHEMA", "hostile_store", "plain_store", "write"]
 
@@ -66,23 +66,21 @@ def write(
         for low, high in itertools.pairwise(ends):
             if high > low:
                 writer.write_table(table.slice(low, high - low), row_group_size=int(high - low))
-    manifest = Manifest(
+    contents = Contents(
         rows=rows,
         units=count,
         blocks=blocks,
         block_units=count // blocks,
         block_rows=rows,
-        one_row_units=rows == count,
-        unit_column=None,
+        unit_column=None if rows == count else "id",
         open_units=0,
         open_rows=0,
         leftover_units=0,
         leftover_rows=0,
         schema=schema,
-        fingerprint="",
         files=(),
     )
-    return BlockStore(folder, manifest)
+    return BlockStore(folder, contents)
 
 
 def hostile_store(folder: Path, blocks: int = 8, rows: int = 48) -> BlockStore:

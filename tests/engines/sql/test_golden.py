@@ -122,17 +122,6 @@ def test_the_page_names_every_function() -> None:
     assert [name for name in names if f"`{name}" not in page and f"{name}(" not in page] == []
 
 
-@pytest.mark.parametrize(
-    "opening",
-    ["decimal(", "timestamp(", "struct(", "row(", "json(", "array[", "CAST(x AS decimal("],
-)
-def test_types_in_types_are_refused_at_once(opening: str) -> None:
-    """Each would double the time that sqlglot takes: these would be read until the end of days."""
-    text = f"avg({opening * 50}x{')' * 50})"
-    with pytest.raises(InvalidInput, match="names types"):
-        sql_estimator(text, SCHEMA)
-
-
 def test_a_compiled_sqlglot_is_refused_in_plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
     from sqlglot.dialects.duckdb import DuckDB
 

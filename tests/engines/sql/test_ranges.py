@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.engines.sql import SqlEngine, sql_estimator
@@ -216,7 +216,7 @@ def test_terms_of_means_are_never_null_nor_outside(
 
 
 numbers = st.one_of(
-    st.sampled_from([0.0, 1.0, -1.0, 2.0, 0.5, math.inf, -math.inf, 1e308, 5e-324]),
+    st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.0, 0.5, math.inf, -math.inf, 1e308, 5e-324]),
     st.floats(allow_nan=False),
 )
 
@@ -250,6 +250,8 @@ OPERATIONS: dict[str, tuple[Bound, Callable[[float, float], float | None]]] = {
 
 @pytest.mark.parametrize("name", OPERATIONS)
 @given(x=st.tuples(numbers, numbers), y=st.tuples(numbers, numbers))
+@example(x=(0.0, -0.0), y=(0.0, -1.0))
+@example(x=(-0.0, 1.0), y=(-3.0, -3.0))
 def test_intervals_hold_the_values_of_their_ends(
     name: str, x: tuple[float, float], y: tuple[float, float]
 ) -> None:

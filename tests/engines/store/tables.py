@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast.engines.store import BlockStore, Manifest, open_input, write_store
+from holdfast.engines.store import BlockStore, Contents, open_input, write_store
 from holdfast.errors import InvalidInput
 from holdfast.randomness import Entropy, SeededEntropy
 
@@ -43,7 +43,7 @@ def written(
     entropy: Entropy | None = None,
     open_fraction: float = 0.0,
     **options: Any,
-) -> tuple[Manifest, BlockStore]:
+) -> tuple[Contents, BlockStore]:
     with open_input(data, **options) as rows:
         manifest = write_store(
             folder,

@@ -1,16 +1,44 @@
-"""Fingerprints that are remembered between holdouts, by several processes at once."""
+"""What an account knows of holdouts: keyed, private, and for several processes at once."""
 
 from __future__ import annotations
 
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from holdfast.engines.store import known, remember, state_folder
+from holdfast.engines.store import (
+    Column,
+    Contents,
+    Schema,
+    StoredFile,
+    first_seen,
+    forget,
+    known,
+    recognise,
+    remember,
+    state_folder,
+)
 from holdfast.errors import Damaged, InvalidInput
+
+CONTENTS = Contents(
+    units=4,
+    blocks=2,
+    block_units=2,
+    unit_column="id",
+    open_units=0,
+    leftover_units=0,
+    schema=Schema((Column("x", "number"),)),
+    rows=7,
+    block_rows=7,
+    open_rows=0,
+    leftover_rows=0,
+    files=(StoredFile("blocks.parquet", "5" * 64, 4711),),
+)
+OTHER = replace(CONTENTS, files=(StoredFile("blocks.parquet", "6" * 64, 4711),))
 
 
 @pytest.fixture
@@ -23,23 +51,93 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_was_remembered_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert known("f1") == []
     monkeypatch.chdir(tmp_path)
-    remember("f1", "h1", Path("one.holdfast"))
-    remember("f1", "h2", tmp_path / "two.holdfast")
-    remember("f2", "h3", tmp_path / "three.holdfast")
+    remember("h1", Path("one.holdfast"), CONTENTS, "f1")
+    remember("h2", tmp_path / "two.holdfast", CONTENTS, "f1")
+    remember("h3", tmp_path / "three.holdfast", CONTENTS, "f2")
     found = known("f1")
     assert [each.holdout_id for each in found] == ["h1", "h2"]
     assert found[0].path == tmp_path / "one.holdfast"
     assert found[0].date.endswith("+00:00")
-    remember("f1", "h1", tmp_path / "elsewhere")
+    recognise("h1", tmp_path / "elsewhere", CONTENTS, ())
     assert known("f1") == found
+    forget("h1")
+    assert known("f1") == found[1:]
 
 
-def test_the_folder_and_the_list_are_private(state: Path) -> None:
-    remember("f", "h", Path("p"))
+@pytest.mark.usefixtures("state")
+def test_what_another_account_made_is_kept_as_it_was_first_seen(tmp_path: Path) -> None:
+    assert first_seen("h1", CONTENTS) is None
+    recognise("h1", tmp_path / "a", CONTENTS, ())
+    seen = first_seen("h1", CONTENTS)
+    assert seen is not None
+    assert (seen.holdout_id, seen.path, seen.made_here) == ("h1", tmp_path / "a", False)
+    remember("h2", tmp_path / "b", CONTENTS, "f")
+    made = first_seen("h2", CONTENTS)
+    assert made is not None
+    assert made.made_here
+    for holdout in ("h1", "h2"):
+        with pytest.raises(Damaged, match=r"contents\.json"):
+            recognise(holdout, tmp_path / "c", OTHER, ())
+        with pytest.raises(Damaged, match="something else"):
+            first_seen(holdout, OTHER)
+
+
+@pytest.mark.usefixtures("state")
+def test_another_in_the_place_of_one_is_refused_if_it_may_be_of_the_same_data(
+    tmp_path: Path,
+) -> None:
+    place = tmp_path / "a"
+    remember("old", place, CONTENTS, "f")
+    with pytest.raises(Damaged, match="written anew"):
+        recognise("new", place, OTHER, ())
+    recognise("new", place, OTHER, ("old",))  # it says so of itself
+    recognise("new", tmp_path / "b", OTHER, ())
+    larger = replace(OTHER, units=5, leftover_units=1, rows=8, leftover_rows=1)
+    recognise("larger", place, larger, ())  # other data
+    remember("own", place, CONTENTS, "g")
+    recognise("own", place, CONTENTS, ())  # this account has made it there
+
+
+def test_the_folder_the_list_and_the_secret_are_private(state: Path) -> None:
+    remember("h", Path("p"), CONTENTS, "f")
     assert state_folder() == state
     assert stat.S_IMODE(state.stat().st_mode) == 0o700
-    (file,) = state.iterdir()
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    files = {file.name: stat.S_IMODE(file.stat().st_mode) for file in state.iterdir()}
+    assert files == {"holdouts.sqlite": 0o600, "secret": 0o600}
+
+
+def test_the_list_has_nothing_of_the_data_but_under_the_secret(state: Path) -> None:
+    """Two accounts write other digests for the same data; counts and hashes stand nowhere."""
+    rows = []
+    for name in ("one", "two"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("HOLDFAST_STATE", str(state / name))
+            remember("h", Path("/p"), CONTENTS, "fingerprint")
+            assert len((state / name / "secret").read_bytes()) == 32
+            secret = (state / name / "secret").read_bytes()
+            assert [each.holdout_id for each in known("fingerprint")] == ["h"]
+            assert (state / name / "secret").read_bytes() == secret  # made once
+        rows.append((state / name / "holdouts.sqlite").read_bytes())
+        for told in (b"fingerprint'", b"5555", b"4711", b'"rows"', secret):
+            assert told not in rows[-1]
+    one, two = (_digests(file) for file in rows)
+    assert len(one) == len(two) == 3  # of the list, the contents and the fingerprint
+    assert not one & two
+
+
+def _digests(content: bytes) -> set[bytes]:
+    import re
+
+    return set(re.findall(rb"[0-9a-f]{64}", content))
+
+
+def test_a_list_whose_secret_is_lost_says_what_to_do(state: Path) -> None:
+    remember("h", Path("p"), CONTENTS, "f")
+    (state / "secret").write_bytes(b"?" * 32)
+    with pytest.raises(Damaged, match=r"secret of holdouts\.sqlite.*move holdouts\.sqlite away"):
+        known("f")
+    (state / "holdouts.sqlite").unlink()
+    assert known("f") == []
 
 
 def test_where_the_folder_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,9 +157,8 @@ def test_where_the_folder_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_broken_list_says_what_to_do(state: Path) -> None:
-    remember("f", "h", Path("p"))
-    (file,) = state.iterdir()
-    file.write_bytes(b"no database at all" * 100)
+    remember("h", Path("p"), CONTENTS, "f")
+    (state / "holdouts.sqlite").write_bytes(b"no database at all" * 100)
     with pytest.raises(Damaged, match="Move the file away"):
         known("f")
 
@@ -70,8 +167,9 @@ def test_a_broken_list_says_what_to_do(state: Path) -> None:
 def test_several_processes_at_once() -> None:
     code = (
         "import sys; from pathlib import Path; from holdfast.engines.store import remember\n"
-        "for i in range(10): remember('f', f'{sys.argv[1]} {i}', Path('p'))"
+        "from tests.engines.store.test_registry import CONTENTS\n"
+        "for i in range(10): remember(f'{sys.argv[1]} {i}', Path('p'), CONTENTS, 'f')"
     )
     running = [subprocess.Popen([sys.executable, "-c", code, str(i)]) for i in range(4)]
-    assert [process.wait(60) for process in running] == [0] * 4
+    assert [process.wait(120) for process in running] == [0] * 4
     assert len({each.holdout_id for each in known("f")}) == 40

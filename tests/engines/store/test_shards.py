@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holdfast.engines.opening import open_store
+from holdfast.engines.opening import store_of
 from holdfast.engines.source import Engines, EngineSource
 from holdfast.engines.sql import sql_estimator
-from holdfast.engines.store import BlockStore, Manifest, Shard
+from holdfast.engines.store import BlockStore, Contents, Shard
 from holdfast.engines.store.remote import SHARDS, SHARDS_BYTES, RemoteStore
 from holdfast.errors import Damaged, InvalidInput
 from tests.engines.store.tables import written
@@ -49,7 +49,7 @@ def remote(
     monkeypatch.setenv(SHARDS, str(tmp_path / "cache"))
     manifest = replace(stores[1].manifest, location=f"file://{stores[1].folder}")
     (tmp_path / "open.parquet").write_bytes((stores[1].folder / "open.parquet").read_bytes())
-    store = open_store(tmp_path, manifest)
+    store = store_of(tmp_path, manifest)
     assert isinstance(store, RemoteStore)
     return store
 
@@ -68,7 +68,7 @@ def test_a_manifest_says_where_its_blocks_are(stores: tuple[BlockStore, BlockSto
     whole, several = (store.manifest for store in stores)
     assert "shards" not in whole.to_dict()  # as it always was
     for manifest in (whole, several, replace(several, location="s3://bucket/folder")):
-        assert Manifest.from_dict(json.loads(json.dumps(manifest.to_dict()))) == manifest
+        assert Contents.from_dict(json.loads(json.dumps(manifest.to_dict()))) == manifest
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_manifest_whose_shards_do_not_fit(
     values = stores[1].manifest.to_dict()
     values["shards"][1] |= change
     with pytest.raises(Damaged, match="manifest"):
-        Manifest.from_dict(values)
+        Contents.from_dict(values)
 
 
 def test_progress_goes_on_from_shard_to_shard(stores: tuple[BlockStore, BlockStore]) -> None:
@@ -222,7 +222,7 @@ def test_what_is_not_as_it_was_written_is_never_kept(
     monkeypatch.setenv(SHARDS, str(tmp_path / "cache"))
     several = sharded(stores[0], tmp_path / "s", CUTS)
     location = f"file://{several.folder}"
-    store = open_store(tmp_path, replace(several.manifest, location=location))
+    store = store_of(tmp_path, replace(several.manifest, location=location))
     assert isinstance(store, RemoteStore)
     (tmp_path / "open.parquet").write_bytes((several.folder / "open.parquet").read_bytes())
     path = several.place(several.shards[0])

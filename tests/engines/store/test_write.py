@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.engines.store import Manifest, open_input, split_units, write_store
+from holdfast.engines.store import Contents, open_input, split_units, write_store
 from holdfast.engines.store import cut as cutting
 from holdfast.engines.store import write as writing
 from holdfast.errors import Infeasible, InvalidInput
@@ -24,7 +24,7 @@ from holdfast.randomness import SeededEntropy, SystemEntropy
 from tests.engines.store.tables import mixed, to_csv, written
 
 
-def check_blocks(manifest: Manifest, table: pa.Table, units: int) -> None:
+def check_blocks(manifest: Contents, table: pa.Table, units: int) -> None:
     """Every block has t units, numbered one after the other; no unit is in two blocks."""
     frame = table.select(["__block", "__unit"]).to_pandas()
     found = frame.drop_duplicates()["__unit"]
@@ -78,9 +78,10 @@ def test_all_rows_of_one_id_are_in_one_block(tmp_path: Path) -> None:
     ).all()
 
 
-def test_ids_that_are_all_different_make_units_of_one_row(tmp_path: Path) -> None:
+def test_ids_that_happen_to_differ_are_no_declaration(tmp_path: Path) -> None:
+    """What follows from units of one row is public, so it is not looked up in the rows."""
     manifest, store = written(tmp_path, {"i": [3, 1, 2], "x": [1, 2, 3]}, blocks=3, unit="i")
-    assert manifest.one_row_units
+    assert not manifest.one_row_units
     assert manifest.unit_column == "i"
     assert store.cuts(0, 3).tolist() == [0, 1, 2, 3]
 

@@ -26,7 +26,7 @@ from holdfast.lab.runner.pool import _Queue
 from holdfast.lab.runner.worker import Job
 from tests.lab.runner.tiny import CONFIG, DRAWING, MODULE, Notes, run_tiny, tiny, write_tiny
 
-DEADLINE = 30  # seconds that a test waits for what should happen at once
+DEADLINE = 120  # seconds that a test waits for what should happen at once
 
 
 def lines(journal: Path) -> list[bytes]:
@@ -284,7 +284,7 @@ def test_without_matplotlib_there_are_findings(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     outcome = run_tiny(tiny(tmp_path), tmp_path / "out", mode="quick")
     assert outcome.good
-    assert "pip install 'holdfast[plot]'" in outcome.pictured.note
+    assert "pip install matplotlib" in outcome.pictured.note
     assert (len(outcome.pictured.findings), outcome.pictured.figures) == (2, {})
 
 
@@ -313,7 +313,7 @@ def test_an_interrupted_run_keeps_what_is_done_and_waits_for_nothing(
     begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         run_tiny(experiment, output, workers=1, watch=Impatient())
-    assert time.monotonic() - begin < DEADLINE  # the cell that was running takes a minute
+    assert time.monotonic() - begin < DEADLINE  # the cell that was running takes ten minutes
     assert multiprocessing.active_children() == []
     place = Place(output, "tiny-walk", "full")
     assert len((place.folder / "results.csv").read_text().splitlines()) == 5

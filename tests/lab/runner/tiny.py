@@ -55,7 +55,7 @@ def step(cell):
 def measure(cell):
     """One walk."""
     if cell.repeat and os.environ.get("TINY_SLOW"):
-        time.sleep(60)
+        time.sleep(600)
     if cell["steps"] == int(os.environ.get("TINY_WRONG", "0")):
         raise ArithmeticError("a stumble")
     if place_of(cell) == os.environ.get("TINY_DEADLY"):

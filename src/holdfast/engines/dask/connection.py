@@ -260,7 +260,8 @@ def _new_client(address: Address) -> Any:
     try:
         import distributed
     except ImportError:
-        message = "The engine dask:// needs Dask: pip install 'holdfast[dask]'."
+        wanted = "pip install 'dask[dataframe]' distributed fsspec"
+        message = f"The engine dask:// needs Dask, here and on its workers: {wanted}."
         raise HoldfastError(message) from None
     if first:  # nobody else here uses it: what it has to say, Holdfast says in its own words
         for name in _LOUD:

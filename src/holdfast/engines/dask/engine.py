@@ -26,9 +26,11 @@ from holdfast.engines.dask.trials import (
     try_out,
 )
 from holdfast.engines.local.estimators import LocalEstimator
+from holdfast.engines.local.terms import failed_sum
 from holdfast.engines.local.worker import batch_blocks
 from holdfast.engines.source import Engines, Limits, Progress
 from holdfast.errors import Unavailable
+from holdfast.protocols.source import UNIT, Bounds
 
 if TYPE_CHECKING:
     from holdfast.engines.store import BlockStore
@@ -52,7 +54,7 @@ class DaskEngines(Engines):
         # Workers have other folders to work in.
         self._packed = pack(type(store)(store.folder.absolute(), store.manifest))
         self._verified = False
-        self._outcomes: dict[tuple[object, bool], Outcome] = {}
+        self._outcomes: dict[tuple[object, bool, Bounds], Outcome] = {}
 
     def values(
         self, estimator: Any, start: int, stop: int, progress: Progress | None = None
@@ -64,27 +66,42 @@ class DaskEngines(Engines):
         self._fill(found, self._question((estimator,), sums=False), start, progress)
         return found
 
-    def sums(self, function: Any, where: Any, start: int, stop: int) -> NDArray[np.int64]:
+    def sums(
+        self,
+        function: Any,
+        where: Any,
+        start: int,
+        stop: int,
+        bounds: Bounds = UNIT,
+        progress: Progress | None = None,
+    ) -> NDArray[np.int64]:
         functions = tuple(
             self.local.check(each) if isinstance(each, LocalEstimator) else each
             for each in (function, where)
         )
-        found = np.zeros(self._blocks(start, stop), np.int64)
-        self._fill(found, self._question(functions, sums=True), start, None)
+        failed = failed_sum(function, self.store.units)
+        found = np.full(self._blocks(start, stop), failed, np.int64)
+        self._fill(found, self._question(functions, sums=True, bounds=bounds), start, progress)
         return found
 
     def admit(
-        self, function: LocalEstimator, *, rows: bool = False, symmetric: bool = False
+        self,
+        function: LocalEstimator,
+        *,
+        rows: bool = False,
+        symmetric: bool = False,
+        bounds: Bounds = UNIT,
     ) -> tuple[str, ...]:
         """Tried on public blocks, here and on every worker: all must give the same.
 
         A worker that comes later does so before it evaluates anything.
         """
         self.connection.wait_for_workers()
-        assumptions = super().admit(function, rows=rows, symmetric=symmetric)
+        assumptions = super().admit(function, rows=rows, symmetric=symmetric, bounds=bounds)
         if not function.built_in:
-            self._try_here(function, sums=rows)
-        asked = self._question((function, None) if rows else (function,), sums=rows)
+            self._try_here(function, sums=rows, bounds=bounds)
+        functions = (function, None) if rows else (function,)
+        asked = self._question(functions, sums=rows, bounds=bounds)
         seconds = self._address.patience + longest(asked.own_limits(), TRIAL_BLOCKS)
         told = versions(asked.packages)
         for reply in self.connection.ask_each_worker(check, told, pack(asked), seconds=seconds):
@@ -121,27 +138,30 @@ class DaskEngines(Engines):
         last = whole_number("stop", stop, 1, self.store.blocks)
         return last - whole_number("start", start, 0, last - 1)
 
-    def _question(self, functions: tuple[Any, ...], *, sums: bool) -> Question:
-        trials = [self._trial(each, sums=sums) for each in functions]
-        return question(self._packed, functions, self.limits, sums=sums, trials=trials)
+    def _question(
+        self, functions: tuple[Any, ...], *, sums: bool, bounds: Bounds = UNIT
+    ) -> Question:
+        trials = [self._trial(each, sums=sums, bounds=bounds) for each in functions]
+        more: dict[str, Any] = {"sums": sums, "trials": trials, "bounds": bounds}
+        return question(self._packed, functions, self.limits, **more)
 
-    def _try_here(self, function: LocalEstimator, *, sums: bool) -> Outcome:
+    def _try_here(self, function: LocalEstimator, *, sums: bool, bounds: Bounds) -> Outcome:
         blocks = public_blocks(self.local, self.store, function, sums=sums)
-        found = try_out(self.local, function, blocks, sums=sums)
-        self._outcomes[_known_by(function), sums] = found
+        found = try_out(self.local, function, blocks, sums=sums, bounds=bounds)
+        self._outcomes[_known_by(function), sums, bounds] = found
         return found
 
-    def _trial(self, function: Any, *, sums: bool) -> Trial | None:
+    def _trial(self, function: Any, *, sums: bool, bounds: Bounds) -> Trial | None:
         """What workers compare, of a function that was admitted."""
         if not isinstance(function, LocalEstimator):
             return None
-        known = self._outcomes.get((_known_by(function), sums))
-        if known is None and (_known_by(function), not sums) in self._outcomes:
-            known = self._try_here(function, sums=sums)
+        known = self._outcomes.get((_known_by(function), sums, bounds))
+        if known is None and any(key[0] == _known_by(function) for key in self._outcomes):
+            known = self._try_here(function, sums=sums, bounds=bounds)
         if known is None:
             return None
         blocks = public_blocks(self.local, self.store, function, sums=sums)
-        about = pack((self._packed, self.limits.told(), sums, function.payload))
+        about = pack((self._packed, self.limits.told(), sums, bounds, function.payload))
         return make_trial(blocks, known, about)
 
     def _verify_shards(self) -> None:
@@ -149,9 +169,9 @@ class DaskEngines(Engines):
         pieces = [Piece(shard.first, shard.stop) for shard in self.store.shards]
         gathering = Gathering(self.connection, asked, verify)
         with closing(gathering.answers(pieces, lambda: None)) as checked:
-            for piece, found in checked:
+            for _, found in checked:
                 if found is None:
-                    given = f"those who looked at blocks {piece.start:,} to {piece.stop:,} ended"
+                    given = "those who looked at one of the shards ended"
                     needed, remedy = "workers that stay", "Look at their memory and their logs."
                     raise Unavailable("Verifying on the cluster", needed, given, remedy)
 
@@ -182,7 +202,7 @@ class DaskEngines(Engines):
         """The shards of these blocks, or parts of them where a cluster would be idle otherwise."""
         size = stop - start
         if _is_python(asked.functions) and self.store.manifest.location is None:
-            batch = _batch(asked.functions, self.store.units)
+            batch = _batch(asked, self.store.units)
             threads = max(1, self.connection.threads())
             fewest = min(_FEWEST_BLOCKS, -(-size // threads))
             share = max(fewest, -(-size // (_SHARES * threads)))
@@ -203,10 +223,10 @@ def _is_python(functions: Iterable[Any]) -> bool:
     return any(isinstance(each, LocalEstimator) for each in functions)
 
 
-def _batch(functions: Iterable[Any], units: int) -> int:
-    """How many blocks a vectorised function gets at once: tasks have whole batches of them."""
-    several = all(each is None or each.vectorised for each in functions)
-    return batch_blocks(units) if several else 1
+def _batch(asked: Question, units: int) -> int:
+    """How many blocks a function gets at once, if it gets several: tasks have whole batches."""
+    several = asked.sums or all(each is None or each.vectorised for each in asked.functions)
+    return batch_blocks(units, sums=asked.sums) if several else 1
 
 
 def _verify_here(store: BlockStore, files: tuple[Any, ...], holdout: str) -> None:

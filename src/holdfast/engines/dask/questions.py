@@ -20,6 +20,7 @@ from holdfast.engines.local.identity.modules import version
 from holdfast.engines.local.jobs import packages
 from holdfast.engines.source import Limits
 from holdfast.errors import Unavailable
+from holdfast.protocols.source import UNIT, Bounds
 
 __all__ = ["Question", "Versions", "check_versions", "pack", "question", "versions"]
 
@@ -49,6 +50,8 @@ class Question:
     """The modules that the functions name: a worker's processes load them once."""
     trials: tuple[Trial | None, ...] = ()
     """Of each function that was tried, what it gave on public blocks."""
+    bounds: Bounds = UNIT
+    """Of sums: what the terms are cut to, and scaled from."""
 
     def own_limits(self) -> Limits:
         """The limits, for one thread of a worker."""
@@ -69,6 +72,7 @@ def question(
     *,
     sums: bool,
     trials: Iterable[Trial | None] = (),
+    bounds: Bounds = UNIT,
 ) -> Question:
     """A question, without anything that only this process could load."""
     stripped = tuple(_stripped(each) for each in functions)
@@ -80,6 +84,7 @@ def question(
         limits=(limits.block_seconds, limits.seconds, limits.memory),
         packages=packages(payloads),
         trials=tuple(trials),
+        bounds=bounds,
     )
 
 
@@ -111,7 +116,7 @@ def _stripped(function: Any) -> Any:
         return function
     one = None if function.function is None else _travelled
     many = None if function.batched is None else _travelled
-    return replace(function, function=one, batched=many)
+    return replace(function, function=one, batched=many, tried=None)  # it was tried here
 
 
 def _stated(name: str) -> str:

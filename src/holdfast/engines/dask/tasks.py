@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from typing import Any
 
 from holdfast.engines.dask.questions import Question, Versions, check_versions
@@ -108,7 +109,8 @@ def _evaluate(text: bytes, start: int, stop: int) -> Reply:
             _verify(desk.store, shard)
         if asked.sums:
             function, where = asked.functions
-            return numbers_reply(engines.sums(function, where, start, stop))
+            look, bounds = _abandonment(), asked.bounds
+            return numbers_reply(engines.sums(function, where, start, stop, bounds, look))
         [estimator] = asked.functions
         return numbers_reply(engines.values(estimator, start, stop, _abandonment()))
 
@@ -127,7 +129,8 @@ def _verify(store: BlockStore, shard: Shard) -> None:
     """A changed file would give other values, and nobody would see it in an answer."""
     for file in store.kept_files:
         if file.name == shard.name:
-            verify_once(store.folder, (file,), f"shard-{file.sha256[:40]}")
+            place = str(store.folder / file.name)
+            verify_once(store.folder, (file,), f"shard-{sha256(place.encode()).hexdigest()[:40]}")
 
 
 def _abandonment() -> Callable[[int, int], None] | None:
@@ -172,7 +175,8 @@ class _Desk:
         asked = self.question
         for function, trial in zip(asked.functions, asked.trials, strict=False):
             if trial is not None and trial.key not in _fit:
-                check_trial(self.engines.local, function, trial, sums=asked.sums)
+                how: dict[str, Any] = {"sums": asked.sums, "bounds": asked.bounds}
+                check_trial(self.engines.local, function, trial, **how)
                 if len(_fit) >= _MOST_FIT:
                     _fit.clear()
                 _fit.add(trial.key)

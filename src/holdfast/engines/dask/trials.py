@@ -19,6 +19,7 @@ from holdfast.engines.local.engine import LocalEngine
 from holdfast.engines.local.estimators import LocalEstimator
 from holdfast.engines.local.trials import TrialBlocks, trial_blocks
 from holdfast.errors import InvalidInput, Unavailable
+from holdfast.protocols.source import UNIT, Bounds
 
 if TYPE_CHECKING:
     from holdfast.engines.store import BlockStore
@@ -76,18 +77,23 @@ def public_blocks(
     import pyarrow as pa
 
     job = engine.job(_asked(function, sums), sums=sums, explain=True)
-    found = trial_blocks(store, job)
+    found = trial_blocks(store, job, examples=function.examples)
     if found.is_open and found.table.nbytes > _MOST_BYTES * found.blocks:
-        found = trial_blocks(store, job, pa.table({}))
+        found = trial_blocks(store, job, pa.table({}), function.examples)
     most = int(_MOST_BYTES * found.blocks // max(1, found.table.nbytes))
     return found.ordered(range(max(1, min(found.blocks, TRIAL_BLOCKS, most))))
 
 
 def try_out(
-    engine: LocalEngine, function: LocalEstimator, blocks: TrialBlocks, *, sums: bool
+    engine: LocalEngine,
+    function: LocalEstimator,
+    blocks: TrialBlocks,
+    *,
+    sums: bool,
+    bounds: Bounds = UNIT,
 ) -> Outcome:
     """What the function gives on these blocks, in the process that evaluates sealed ones too."""
-    job = engine.job(_asked(function, sums), sums=sums, explain=True)
+    job = engine.job(_asked(function, sums), sums=sums, explain=True, bounds=bounds)
     job = replace(job, units=blocks.units)
     calls = [(0, blocks.blocks)] if job.vectorised else None
     tried = Attempts(engine.pool, function.name).attempt(job, blocks, calls)
@@ -103,10 +109,17 @@ def make_trial(blocks: TrialBlocks, expected: Outcome, about: bytes) -> Trial:
     return Trial(table, blocks.rows, blocks.units, blocks.is_open, expected, key)
 
 
-def check_trial(engine: LocalEngine, function: LocalEstimator, trial: Trial, *, sums: bool) -> None:
+def check_trial(
+    engine: LocalEngine,
+    function: LocalEstimator,
+    trial: Trial,
+    *,
+    sums: bool,
+    bounds: Bounds = UNIT,
+) -> None:
     """Refuse a worker on which the function gives something else."""
     try:
-        found = try_out(engine, function, trial.blocks(), sums=sums)
+        found = try_out(engine, function, trial.blocks(), sums=sums, bounds=bounds)
     except InvalidInput:  # it ended its process
         found = Outcome(b"", "", "it ended the process that evaluates it")
     if found == trial.expected:

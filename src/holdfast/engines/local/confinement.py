@@ -1,5 +1,8 @@
 """What a process that runs a user's function may not do: reach the parent or any other process,
-connect to anything, outlive the worker, take more memory than allowed, or change a file.
+have a socket, outlive the worker, take more memory than allowed, or change a file.
+
+Landlock forbids files, TCP and signals by what they are about; a filter of system calls forbids
+sockets of every kind, for there are many (UDP, Unix, netlink, …) and a function needs none.
 
 This keeps accidents from doing harm. It is no wall against malice: a function runs as the user who
 asks it, and may read what that user may read.
@@ -9,10 +12,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import resource
 import signal
 import struct
+from dataclasses import dataclass
 
 __all__ = ["CHANNEL", "adopt_orphans", "confine"]
 
@@ -34,6 +39,39 @@ _NETWORK_VERSION, _SCOPE_VERSION = 4, 6
 _BIND, _CONNECT = 1 << 0, 1 << 1  # of TCP
 _ABSTRACT_SOCKETS, _SIGNALS = 1 << 0, 1 << 1  # to processes outside
 
+# Filters of system calls (seccomp): a program of Berkeley packet filters that sees every call.
+_PR_SET_SECCOMP, _MODE_FILTER = 22, 2
+_LOAD, _AND, _SAME, _AT_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
+_NUMBER, _MACHINE, _FAMILY, _KIND = 0, 4, 16, 24  # where the call has these, little-endian
+_X32 = 0x40000000  # calls of another form, from here on
+_UNIX, _STREAM, _KIND_BITS = 1, 1, 0xF
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """The numbers of system calls on one kind of machine."""
+
+    machine: int
+    pair: int
+    """socketpair: a stream between two ends of one's own is all right, event loops have one."""
+    refused: tuple[int, ...]
+    """socket, bind, connect; io_uring_setup, which makes sockets too; pidfd_getfd, which takes
+    another's; and what keeps data for others: shmget, semget, msgget, mq_open, add_key,
+    request_key, keyctl."""
+
+
+_CALLS = {
+    "x86_64": _Calls(
+        machine=0xC000003E, pair=53, refused=(41, 49, 42, 425, 438, 29, 64, 68, 240, 248, 249, 250)
+    ),
+    "aarch64": _Calls(
+        machine=0xC00000B7,
+        pair=199,
+        refused=(198, 200, 203, 425, 438, 194, 190, 186, 180, 217, 218, 219),
+    ),
+}
+
 
 def adopt_orphans() -> None:
     """Let the orphans of the processes that this one starts come to it, to be ended."""
@@ -49,7 +87,9 @@ def confine(memory: int) -> None:
         score = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
         os.write(score, b"1000")
         os.close(score)
+    _LIBRARY.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)  # without it, neither of these may be had
     _forbid_reach()
+    _forbid_sockets()
 
 
 def _limit_memory(memory: int) -> None:
@@ -81,7 +121,45 @@ def _forbid_reach() -> None:
         return
     null = os.open(os.devnull, os.O_RDWR)
     _LIBRARY.syscall(_ADD_RULE, rules, _PATH_BENEATH, struct.pack("=Qi", _WRITE | cut, null), 0)
-    _LIBRARY.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     _LIBRARY.syscall(_RESTRICT_SELF, rules, 0)
     os.close(rules)
     os.close(null)
+
+
+def _forbid_sockets() -> None:
+    """No socket can be had any more, on machines whose calls are listed: EPERM.
+
+    Nor can anything be left with the kernel for other processes. Calls of another form than the
+    machine's own (32 bits, x32) are refused altogether. It holds in all that is started from here.
+    """
+    calls = _CALLS.get(os.uname().machine)
+    if calls is None or struct.calcsize("P") != 8:
+        return
+    program = _program(calls)
+    steps = ctypes.create_string_buffer(program)
+    place = struct.pack("HxxxxxxQ", len(program) // _STEP.size, ctypes.addressof(steps))
+    _LIBRARY.prctl(_PR_SET_SECCOMP, _MODE_FILTER, place, 0, 0)
+
+
+_STEP = struct.Struct("=HBBI")  # code, steps to leave out if so, and if not, the value
+
+
+def _program(calls: _Calls) -> bytes:
+    """The filter: the machine, then the number, then the arguments of socketpair."""
+    allow, refuse = _STEP.pack(_RETURN, 0, 0, _ALLOW), _STEP.pack(_RETURN, 0, 0, _REFUSE)
+
+    def load(place: int) -> bytes:
+        return _STEP.pack(_LOAD, 0, 0, place)
+
+    def unless(value: int, end: bytes) -> bytes:
+        return _STEP.pack(_SAME, 1, 0, value) + end
+
+    def refuse_if(code: int, value: int) -> bytes:
+        return _STEP.pack(code, 0, 1, value) + refuse
+
+    steps = [load(_MACHINE), unless(calls.machine, refuse)]
+    steps += [load(_NUMBER), refuse_if(_AT_LEAST, _X32)]
+    steps += [refuse_if(_SAME, number) for number in calls.refused]
+    steps += [unless(calls.pair, allow), load(_FAMILY), unless(_UNIX, refuse)]
+    steps += [load(_KIND), _STEP.pack(_AND, 0, 0, _KIND_BITS), unless(_STREAM, refuse), allow]
+    return b"".join(steps)

@@ -11,14 +11,22 @@ from numpy.typing import NDArray
 
 from holdfast.arguments import real_number, whole_number
 from holdfast.closing import Closing
-from holdfast.engines.local.admission import Admission, Wanted, admit
+from holdfast.engines.local.admission import (
+    Admission,
+    FailsOnMost,
+    Wanted,
+    admit,
+    admit_predictions,
+)
 from holdfast.engines.local.attempts import Attempts
 from holdfast.engines.local.estimators import HIDDEN, LocalEstimator, local_estimator
 from holdfast.engines.local.jobs import Job, Limits, Part, packages, surroundings
 from holdfast.engines.local.pool import Pool, Progress
-from holdfast.engines.local.trials import trial_blocks
+from holdfast.engines.local.terms import failed_share, failed_sum
+from holdfast.engines.local.trials import TrialBlocks, drawn_blocks, trial_blocks
 from holdfast.engines.local.worker import Setup, batch_blocks
 from holdfast.errors import InvalidInput
+from holdfast.protocols.source import UNIT, Bounds
 
 __all__ = ["LocalEngine"]
 
@@ -100,16 +108,19 @@ class LocalEngine(Closing):
         start: int = 0,
         stop: int | None = None,
         *,
+        bounds: Bounds = UNIT,
         progress: Progress | None = None,
     ) -> NDArray[np.int64]:
         """For every block the sum over its units of ⌊2¹⁶·function + 1/2⌋; see protocols.source.
 
-        A function gives one number in [0, 1] for each row, a filter true or false for each. The
-        term of a unit of several rows is the average over those kept. None stands for 1.
+        A function gives one number for each row, which is cut to the bounds and scaled from them to
+        [0, 1], a filter true or false for each. The term of a unit of several rows is the average
+        over those kept. None stands for 1.
         """
-        job = self.job((function, where), sums=True)
+        job = self.job((function, where), sums=True, bounds=bounds)
         values = self._ask(job, start, stop, progress)
-        return np.where(np.isnan(values), 0, values).astype(np.int64)
+        failed = failed_sum(function, self._store.units)
+        return np.where(np.isnan(values), failed, values).astype(np.int64)
 
     def admit(
         self,
@@ -118,21 +129,43 @@ class LocalEngine(Closing):
         *,
         rows: bool = False,
         symmetric: bool = False,
+        bounds: Bounds = UNIT,
     ) -> Admission:
         """Refuse a function that mixes blocks, keeps a state or draws at random; see admission.
 
         With `rows=True`, a function for `sums`: each row's term must depend on that row alone, as
-        for a bounded mean. With `symmetric=True` the order of a block's rows must not matter.
+        for a bounded mean, and lie within the bounds on open rows. With `symmetric=True` the order
+        of a block's rows must not matter.
         """
         functions = (estimator, None) if rows else (estimator,)
-        job = self.job(functions, sums=rows, explain=True)
+        job = self.job(functions, sums=rows, explain=True, bounds=bounds)
         if estimator.built_in:  # nothing of the user's runs: there is nothing to try
             return Admission(False, 0, None, estimator.assumes)
-        blocks = trial_blocks(self._store, job, open_table)
+        try:
+            blocks = trial_blocks(self._store, job, open_table, estimator.examples)
+            return self._admitted(estimator, job, blocks, rows, symmetric)
+        except FailsOnMost:  # on made-up blocks, perhaps, of which the data have nothing
+            drawn = None if blocks.is_open else drawn_blocks(self._store, job)
+            if drawn is None:
+                raise
+        return self._admitted(estimator, job, drawn, rows, symmetric)
+
+    def _admitted(
+        self,
+        estimator: LocalEstimator,
+        job: Job,
+        blocks: TrialBlocks,
+        rows: bool,
+        symmetric: bool,
+    ) -> Admission:
+        attempts = Attempts(self._pool, estimator.name)
+        if estimator.tried is not None:
+            tried = self.job((estimator.tried(),), sums=False, explain=True)
+            admit_predictions(tried, blocks, attempts)
         return admit(
             job,
             blocks,
-            Attempts(self._pool, estimator.name),
+            attempts,
             Wanted(self._isolated, rows or estimator.bounded_mean, symmetric, estimator.assumes),
         )
 
@@ -157,9 +190,10 @@ class LocalEngine(Closing):
         *,
         sums: bool,
         explain: bool = False,
+        bounds: Bounds = UNIT,
     ) -> Job:
         """The question as a worker takes it; the same object for the same question again."""
-        key = (functions, sums, explain, surroundings())
+        key = (functions, sums, explain, bounds, surroundings())
         if self._last is not None and self._last[0] == key:
             return self._last[1]
         checked = [None if each is None else self.check(each) for each in functions]
@@ -177,6 +211,8 @@ class LocalEngine(Closing):
             folder=folder,
             packages=packages(payloads),
             explain=explain,
+            bounds=bounds,
+            failure=failed_share(checked[0]) if sums else 0.0,
         )
         self._last = key, job
         return job
@@ -210,9 +246,10 @@ class LocalEngine(Closing):
 
     def _range_blocks(self, job: Job, blocks: int) -> int:
         """How many blocks go to a worker at once."""
-        if job.vectorised:
-            batch = batch_blocks(job.units)
-            share = -(-blocks // (self._pool.workers * batch)) * batch
+        if job.batched:
+            batch = batch_blocks(job.units, sums=job.sums)
+            shares = self._pool.workers * (_RANGES if job.sums else 1)
+            share = -(-blocks // (shares * batch)) * batch
             return min(share, _MOST_BATCHES * batch)  # whole batches, however many workers
         rows = self._store.manifest.block_rows / self._store.blocks
         share = max(_FEWEST_BLOCKS, -(-blocks // (self._pool.workers * _RANGES)))

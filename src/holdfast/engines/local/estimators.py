@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,11 +65,22 @@ class LocalEstimator:
     bounded_mean: bool = False
     """Whether its value on a block is the mean over rows of a term within `range`."""
     failure: float = math.nan
-    """What it is on a block where it fails, if that is not the lowest value: for a loss, +∞."""
+    """What it is on a block where it fails, if that is not the lowest value: for a loss, +∞; for a
+    term, what every row of the block then counts as."""
     rows: int | None = None
     """How many rows the original data must have, for predictions; None for all others."""
     built_in: bool = False
     """Whether it is Holdfast's own code: it treats rows and blocks apart and never fails."""
+    failing: str | None = None
+    """What a failure counts as, as a code of `protocols.promises`; None for the lowest value."""
+    reading: str | None = None
+    """What a score is about, as a code of `protocols.readings`; None for what is no score."""
+    notes: tuple[str, ...] = ()
+    """What is taken for granted of it beside that."""
+    examples: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    """Values that made-up rows have in some columns."""
+    tried: Callable[[], LocalEstimator] | None = None
+    """Makes what is tried on public blocks before it: a model's predictions."""
 
     @property
     def vectorised(self) -> bool:
@@ -77,9 +88,14 @@ class LocalEstimator:
         return self.batched is not None
 
     @property
+    def fails_high(self) -> bool:
+        """Whether a failure counts as a value above the lowest: as that of the worst loss."""
+        return self.failure > (self.range or (-math.inf, math.inf))[0]
+
+    @property
     def assumes(self) -> tuple[str, ...]:
         """What is taken for granted about it and can be checked on no block."""
-        return () if self.rows is None else (ASSUMPTION_PREDICTIONS,)
+        return (*(() if self.rows is None else (ASSUMPTION_PREDICTIONS,)), *self.notes)
 
     def describe(self) -> str:
         """Name, columns and hash for people and the ledger; nothing of the data."""
@@ -125,10 +141,9 @@ def make_estimator(
     range: tuple[float, float] | None = None,  # noqa: A002 – as the field is called
     bounded_mean: bool = False,
     failure: float = math.nan,
-    rows: int | None = None,
-    built_in: bool = False,
+    **more: Any,
 ) -> LocalEstimator:
-    """An estimator from functions that are known to fit."""
+    """An estimator from functions that are known to fit; `more` are other fields of it."""
     found = identify((function, batched))
     identity = None
     if found.digest is not None:
@@ -140,7 +155,8 @@ def make_estimator(
     payload = pack((function, batched), found.modules)
     return LocalEstimator(
         *(function, batched, columns, block, identity, name, payload, range, bounded_mean),
-        *(failure, rows, built_in),
+        failure,
+        **more,
     )
 
 

@@ -35,9 +35,8 @@ class Chunk:
         """How many blocks the chunk has."""
         return len(self.rows) - 1
 
-    def cut(self, start: int, stop: int) -> Any:
-        """The rows of the blocks start, …, stop − 1 as something that may be written to."""
-        first, last = int(self.rows[start]), int(self.rows[stop])
+    def between(self, first: int, last: int) -> Any:
+        """The rows first, …, last − 1 as something that may be written to."""
         if self.kind == "pandas":
             import pandas as pd
 
@@ -53,9 +52,8 @@ class Chunk:
             return pl.from_arrow(rows)
         return rows
 
-    def rectangle(self, start: int, stop: int, units: int) -> dict[str, NDArray[Any]]:
-        """Columns of the blocks start, …, stop − 1 as (blocks, units) arrays, not copied."""
-        first, last = int(self.rows[start]), int(self.rows[stop])
+    def rectangle(self, first: int, last: int, units: int) -> dict[str, NDArray[Any]]:
+        """Columns of the rows first, …, last − 1 as (blocks, units) arrays, not copied."""
         return {name: array[first:last].reshape(-1, units) for name, array in self.data.items()}
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from holdfast.engines.local.identity.modules import version
 from holdfast.errors import InvalidInput
+from holdfast.protocols.source import UNIT, Bounds
 
 __all__ = ["Job", "Limits", "Part", "pack", "packages", "surroundings"]
 
@@ -62,11 +63,24 @@ class Job:
     packages: tuple[str, ...]
     explain: bool = False
     """Whether the first failure may be told: on public data only."""
+    bounds: Bounds = UNIT
+    """Of sums: what the terms are cut to, and scaled from."""
+    failure: float = 0.0
+    """Of sums: what a row counts as on which the term fails: 0 the low bound, 1 the high one."""
+    outside: bool = False
+    """Whether, in place of a block's sum, the term is wanted that leaves the bounds by most."""
+    strict: bool = False
+    """Whether a block fails on most of whose rows a term fails: on public data only."""
 
     @property
     def vectorised(self) -> bool:
-        """Whether many blocks can be taken at once."""
+        """Whether the functions are written for many blocks at once."""
         return all(part is None or part.vectorised for part in self.parts)
+
+    @property
+    def batched(self) -> bool:
+        """Whether many blocks can be taken at once: a row's term depends on that row alone."""
+        return self.sums or self.vectorised
 
     @property
     def needs(self) -> dict[str, tuple[str, ...]]:

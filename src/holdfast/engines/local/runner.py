@@ -1,19 +1,20 @@
 """What runs in a process forked from a worker: load the function, ask it of one item after another.
 
-An item is one block, or many blocks at once for a vectorised function. Whatever the function
-raises is a failure of the item. The process says on the board how far it has come; if it dies, the
-worker knows where. It never returns: it ends without cleaning up, for nothing here is its own.
+An item is one block, or many blocks at once for a vectorised function and for terms, each of which
+depends on one row alone. Whatever the function raises is a failure of the item. The process says on
+the board how far it has come; if it dies, the worker knows where. It never returns: it ends without
+cleaning up, for nothing here is its own.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import numpy as np
@@ -28,9 +29,11 @@ from holdfast.engines.local.terms import (
     block_value,
     block_values,
     even_sums,
-    row_terms,
+    farthest_outside,
+    row_numbers,
 )
 from holdfast.engines.local.traces import Traces, left_processes, same_randomness
+from holdfast.protocols.source import UNIT, unit_terms
 
 __all__ = ["READY", "ROWS", "Chunks", "Item", "run"]
 
@@ -76,7 +79,7 @@ class Runner:
             board.status = Status.UNLOADABLE
             return
         board.status = Status.LOADED
-        # That batches keep nothing is the vectorised assumption: single blocks alone are watched.
+        # That batches keep nothing is assumed: single blocks alone are watched.
         watched = len(items) > 1 and items[0][1] - items[0][0] == 1
         traces = Traces(job.packages) if watched else None
         for number, item in enumerate(items):
@@ -167,11 +170,16 @@ class Runner:
             os._exit(0)
 
     def _call(self, place: int, part: Part, item: Item) -> object:
+        rows = self._chunks[part.kind].rows
+        return self._called(place, part, int(rows[item[0]]), int(rows[item[1]]), self._job.units)
+
+    def _called(self, place: int, part: Part, first: int, last: int, units: int) -> object:
+        """What the function gives for rows, of so many units a block."""
         chunk = self._chunks[part.kind]
         if part.vectorised:
-            arrays = chunk.rectangle(*item, self._job.units)
+            arrays = chunk.rectangle(first, last, units)
             return self._functions[place]({name: arrays[name] for name in part.columns})
-        block = chunk.cut(*item)
+        block = chunk.between(first, last)
         if part.columns != self._job.needs[part.kind]:
             block = select(block, part.kind, part.columns)
         return self._functions[place](block)
@@ -192,11 +200,19 @@ class Runner:
         rows = self._chunks[ROWS].rows
         count = int(rows[stop] - rows[start])
         terms, kept = (
-            None if part is None else row_terms(self._call(place, part, item), count)
+            None if part is None else self._terms(place, part, item, count)
             for place, part in enumerate(self._job.parts)
         )
-        terms = np.ones(count) if terms is None else terms
-        cuts = rows[start : stop + 1] - rows[start]
+        cuts, bounds = rows[start : stop + 1] - rows[start], self._job.bounds
+        if self._job.outside:
+            assert terms is not None
+            return np.array([farthest_outside(terms[a:b], bounds) for a, b in pairwise(cuts)])
+        if terms is None:
+            terms = np.ones(count)
+        else:
+            failed = bounds[0] + self._job.failure * (bounds[1] - bounds[0])
+            terms = unit_terms(np.where(np.isnan(terms), failed, terms), bounds)
+        kept = None if kept is None else unit_terms(kept, UNIT)
         unit = self._units(item)
         if kept is None and unit is None and np.ptp(np.diff(cuts)) == 0:
             return even_sums(terms, stop - start)
@@ -206,9 +222,44 @@ class Runner:
                 None if kept is None else kept[a:b],
                 None if unit is None else unit[a:b],
             )
-            for a, b in itertools.pairwise(cuts)
+            for a, b in pairwise(cuts)
         ]
         return np.array(sums, np.float64)
+
+    def _terms(self, place: int, part: Part, item: Item, rows: int) -> NDArray[np.float64]:
+        """One number for each row, NaN for a row on which the function fails.
+
+        Where a call of one block fails, or gives too many numbers or too few, each of its rows is
+        asked for alone: a row takes no other along. Where it is strict, another number of them is a
+        failure, and so is that most are none.
+        """
+        error: BaseException = TypeError("most of its terms are no numbers")
+        strict, result = self._job.strict, None
+        try:
+            result = self._call(place, part, item)
+            numbers = row_numbers(result, rows)
+        except MemoryError:
+            raise
+        except BaseException as raised:
+            if item[1] - item[0] > 1 or (strict and result is not None):
+                raise
+            self._explain(raised)
+            numbers, error = self._row_by_row(place, part, item, rows), raised
+        if strict and 2 * np.count_nonzero(np.isnan(numbers)) > rows:
+            raise error
+        return numbers
+
+    def _row_by_row(self, place: int, part: Part, item: Item, rows: int) -> NDArray[np.float64]:
+        numbers = np.full(rows, np.nan)
+        if rows == 1:  # it has failed already
+            return numbers
+        first = int(self._chunks[part.kind].rows[item[0]])
+        for row in range(rows):
+            self._end_copies()
+            with contextlib.suppress(Exception, SystemExit, KeyboardInterrupt, GeneratorExit):
+                result = self._called(place, part, first + row, first + row + 1, 1)
+                numbers[row] = row_numbers(result, 1)[0]
+        return numbers
 
     def _units(self, item: Item) -> NDArray[np.int64] | None:
         if not self._job.grouped:

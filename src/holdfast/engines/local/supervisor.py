@@ -34,6 +34,7 @@ __all__ = ["Result", "evaluate", "loads", "single_items"]
 
 _PATIENCE = 1.0  # seconds between two looks at the board
 _TRIES = 2  # of loading a function in a process that dies
+_DIVIDED = 16  # parts of a batch that has failed
 
 
 @dataclass
@@ -95,9 +96,14 @@ def _evaluate(
             start, stop = group[number]
             values[start:stop] = np.nan if board.failed[number] else board.values[start:stop]
             if board.failed[number] and stop - start > 1:
-                singles = [(block, block + 1) for block in range(start, stop)]
-                _evaluate(job, chunks, singles, result, isolated=isolated)
+                _evaluate(job, chunks, _divided(start, stop), result, isolated=isolated)
         position += done
+
+
+def _divided(start: int, stop: int) -> list[Item]:
+    """The blocks of a batch that has failed, in smaller ones: soon each that fails is alone."""
+    size = -(-(stop - start) // _DIVIDED)
+    return [(first, min(first + size, stop)) for first in range(start, stop, size)]
 
 
 def _state_kept(job: Job, chunks: Chunks, items: Sequence[Item], board: Board) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, cast
 
@@ -9,9 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.grids.values import floats_up
-from holdfast.protocols.source import WEIGHT_SCALE
+from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds, unit_terms
 
-__all__ = ["block_sum", "block_value", "block_values", "even_sums", "row_terms"]
+__all__ = [
+    "block_sum",
+    "block_value",
+    "block_values",
+    "even_sums",
+    "failed_share",
+    "failed_sum",
+    "farthest_outside",
+    "row_numbers",
+    "row_terms",
+]
 
 
 def block_value(result: object) -> float:
@@ -31,12 +42,39 @@ def block_values(result: object, blocks: int) -> NDArray[np.float64] | None:
     return numbers if numbers.shape == (blocks,) else None
 
 
-def row_terms(result: object, rows: int) -> NDArray[np.float64]:
-    """One number in [0, 1] for each row; a failure, of one or of all, is 0."""
+def row_numbers(result: object, rows: int) -> NDArray[np.float64]:
+    """One number for each row, NaN where there is none; `TypeError` if there are not as many."""
     numbers = floats_up(_several(result)).reshape(-1)
     if numbers.shape != (rows,):
-        return np.zeros(rows)
-    return np.clip(np.where(np.isnan(numbers), 0.0, numbers), 0.0, 1.0)
+        raise TypeError(f"the result must be {rows} numbers, one for each row")
+    return numbers
+
+
+def row_terms(result: object, rows: int, bounds: Bounds = UNIT) -> NDArray[np.float64]:
+    """For each row its term, scaled to [0, 1]; one that is no number is 0."""
+    return unit_terms(row_numbers(result, rows), bounds)
+
+
+def farthest_outside(numbers: NDArray[np.float64], bounds: Bounds) -> float:
+    """The number that leaves the bounds by most; NaN if none does.
+
+    >>> farthest_outside(np.array([0.5, -2.0, 1.5, np.nan]), (0.0, 1.0))
+    -2.0
+    """
+    beyond = np.fmax(bounds[0] - numbers, numbers - bounds[1])
+    out = np.flatnonzero(beyond > 0)
+    return float(numbers[out[np.argmax(beyond[out])]]) if len(out) else math.nan
+
+
+def failed_share(function: Any) -> float:
+    """What a row counts as on which a term fails: 0 for its low bound, 1 for its high one."""
+    failure = getattr(function, "failure", math.nan)
+    return 0.0 if math.isnan(failure) else float(failure)
+
+
+def failed_sum(function: Any, units: int) -> int:
+    """What the sum of a block is on which a function fails: every unit counts as its failure."""
+    return int(failed_share(function) * WEIGHT_SCALE) * units
 
 
 def _several(result: object) -> object:

@@ -44,6 +44,7 @@ UNREADABLE = b"?"  # in place of values: the blocks could not be read
 NO_MEMORY = b"!"  # … for want of memory
 _UNLOADED = b"-"
 _BATCH_CELLS = 2**15  # of one column: what a function makes of them stays in memory that it has
+_TERM_ROWS = 2**12  # of one call for terms: several workers share few rows, and progress shows
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,9 @@ class Trial:
     isolated: bool
 
 
-def batch_blocks(units: int) -> int:
-    """How many blocks a vectorised function gets at once."""
-    return max(1, _BATCH_CELLS // units)
+def batch_blocks(units: int, *, sums: bool = False) -> int:
+    """How many blocks a vectorised function, or one for terms, gets at once."""
+    return max(1, (_TERM_ROWS if sums else _BATCH_CELLS) // units)
 
 
 def start(setup: Setup) -> Callable[[Any], bytes]:
@@ -143,7 +144,8 @@ class _Desk:
             return b""
         gc.collect()
         gc.freeze()  # a fork that collects garbage would copy every page
-        items = _batches(blocks, job.units) if job.vectorised else single_items(blocks)
+        batched = job.vectorised or (job.sums and not asked.isolated)
+        items = _batches(job, blocks) if batched else single_items(blocks)
         result = evaluate(job, chunks, items, blocks, isolated=asked.isolated)
         return (LOADED if result.loaded else _UNLOADED) + result.values.tobytes()
 
@@ -204,8 +206,8 @@ class _Kept:
         return sum(chunk.size for chunk in self._chunks.values())
 
 
-def _batches(blocks: int, units: int) -> list[Item]:
-    size = batch_blocks(units)
+def _batches(job: Job, blocks: int) -> list[Item]:
+    size = batch_blocks(job.units, sums=job.sums)
     return [(first, min(blocks, first + size)) for first in range(0, blocks, size)]
 
 

@@ -10,5 +10,18 @@ from holdfast.engines.sql.estimator import (
     sql_estimator,
     sql_term,
 )
+from holdfast.engines.sql.reading import Comparison, can_lack_value, comparisons
+from holdfast.engines.sql.refusals import meant
 
-__all__ = ["SqlEngine", "SqlEstimator", "SqlTerm", "sql_condition", "sql_estimator", "sql_term"]
+__all__ = [
+    "Comparison",
+    "SqlEngine",
+    "SqlEstimator",
+    "SqlTerm",
+    "can_lack_value",
+    "comparisons",
+    "meant",
+    "sql_condition",
+    "sql_estimator",
+    "sql_term",
+]

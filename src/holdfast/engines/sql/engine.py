@@ -30,7 +30,7 @@ from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm
 from holdfast.engines.sql.queries import Number, sum_of, value_of
 from holdfast.engines.sql.worker import LENGTH, UNREADABLE, Query, Setup
 from holdfast.errors import Damaged, InvalidInput, Unavailable
-from holdfast.protocols.source import WEIGHT_SCALE
+from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 
 if TYPE_CHECKING:
     from holdfast.engines.store import BlockStore
@@ -119,10 +119,14 @@ class SqlEngine:
         where: SqlTerm | None = None,
         start: int = 0,
         stop: int | None = None,
+        *,
+        bounds: Bounds = UNIT,
+        progress: Progress | None = None,
     ) -> NDArray[np.int64]:
         """For each of the blocks the sum of its units' terms in parts of 2⁻¹⁶; None is the term 1.
 
-        A term's own condition and `where`, a condition as a term, both hold of what is summed.
+        A term's own condition and `where`, a condition as a term, both hold of what is summed. It
+        is cut to its bounds and scaled from them to [0, 1].
         """
         if where is not None and not where.boolean:
             raise InvalidInput("where", where.text, "a condition", "Write one such as x > 0.")
@@ -131,8 +135,8 @@ class SqlEngine:
             first, last = self._bounds(start, stop)
             return np.full(last - first, self._store.units * WEIGHT_SCALE, np.int64)
         single = self._store.manifest.one_row_units
-        number = sum_of(term, where, one_row_units=single)
-        return self._all(number, start, stop, _BATCH).astype(np.int64)
+        number = sum_of(term, where, bounds, one_row_units=single)
+        return self._all(number, start, stop, _BATCH, progress=progress).astype(np.int64)
 
     def close(self) -> None:
         """End the process; the next question starts another."""

@@ -13,7 +13,7 @@ from holdfast.engines.sql.calls import contains_aggregate
 from holdfast.engines.sql.check import SchemaLike, check
 from holdfast.engines.sql.generate import to_sql, to_text
 from holdfast.engines.sql.parse import parse
-from holdfast.engines.sql.ranges import mean_range, value_range
+from holdfast.engines.sql.ranges import known_value, mean_range, term_range, value_range
 from holdfast.engines.sql.refusals import Refusal, refused
 from holdfast.engines.sql.tree import Aggregate, Node, Reference, children, walk
 
@@ -54,6 +54,12 @@ class SqlEstimator:
         """
         return value_range(self.tree, ranges, units if one_row_units else math.inf)
 
+    def known_value(self, units: int, one_row_units: bool) -> float | None:
+        """The value if every block has the same one, whatever the data: count(*) is the block's."""
+        if self.where is not None or not one_row_units:
+            return None
+        return known_value(self.tree, units)
+
     def bounded_mean(self, one_row_units: bool) -> tuple[float, float] | None:
         """[lo, hi] if it is the mean over all units of terms that cannot leave [lo, hi], or None.
 
@@ -66,7 +72,7 @@ class SqlEstimator:
 
 @dataclass(frozen=True)
 class SqlTerm:
-    """A function of one row for means: true or false, or a number, clipped to [0, 1].
+    """A function of one row for means: true or false, or a number.
 
     `text` None is the constant 1: its sums count the units for which `where` is true.
     """
@@ -77,6 +83,19 @@ class SqlTerm:
     filter: str | None = field(compare=False, repr=False)
     columns: tuple[str, ...] = field(compare=False)
     boolean: bool = field(compare=False, repr=False, default=False)
+    tree: Node | None = field(compare=False, repr=False, default=None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs to evaluate it: all but the tree."""
+        return {**vars(self), "tree": None}
+
+    def range(self, ranges: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
+        """Between which numbers it lies on every row whose columns are in declared ranges.
+
+        NULL and NaN, which are none, may come too. Without declared ranges this holds whatever the
+        data are.
+        """
+        return (1.0, 1.0) if self.tree is None else term_range(self.tree, ranges)
 
 
 def sql_estimator(
@@ -128,6 +147,7 @@ def sql_term(expression: object | None, schema: SchemaLike, where: object | None
         filter=None if condition is None else to_sql(condition),
         columns=_columns(tree, condition),
         boolean=tree is not None and tree.kind == "boolean",
+        tree=tree,
     )
 
 

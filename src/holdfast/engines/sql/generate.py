@@ -14,7 +14,7 @@ from typing import TypeVar
 from holdfast.engines.sql.parse import keywords
 from holdfast.engines.sql.tree import Aggregate, Call, Constant, Node, Reference
 
-__all__ = ["KEPT", "quoted", "to_sql", "to_text"]
+__all__ = ["KEPT", "double", "quoted", "to_sql", "to_text"]
 
 KEPT = "__kept"
 """The column that says whether `where` holds of a row."""
@@ -33,6 +33,12 @@ _SQL_TYPES = {
 def quoted(name: str) -> str:
     """A name in double quotes."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def double(value: float) -> str:
+    """A number as SQL that is a DOUBLE, whatever stands beside it."""
+    digits = repr(value)
+    return f"({digits})" if "e" in digits else f"({digits}e0)"
 
 
 def to_text(node: Node) -> str:
@@ -113,8 +119,7 @@ def _constant_sql(node: Constant) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, float):
-        digits = repr(value)
-        return f"({digits})" if "e" in digits else f"({digits}e0)"
+        return double(value)
     if isinstance(value, datetime.date | datetime.datetime):
         separated = value.isoformat(sep=" ") if isinstance(value, datetime.datetime) else str(value)
         return f"{_SQL_TYPES[node.kind]} '{separated}'"

@@ -173,7 +173,10 @@ def power(arguments: Sequence[Interval]) -> Interval:
     null, nan = _any_null(arguments), _any_nan(arguments)
     if x.low >= 0:
         corners = itertools.product((x.low, x.high), (y.low, y.high))
-        return _outwards(_around([_power(a, b) for a, b in corners], null, nan))
+        ends = [_power(a, b) for a, b in corners]
+        if x.low == 0 and y.low < 0 and (y.low < y.high or y.low % 2 == 1):
+            ends.append(-math.inf)  # of −0, which is no lower than 0: power(−0, −1) is −∞
+        return _outwards(_around(ends, null, nan))
     if y.low == y.high and y.low >= 0 and y.low.is_integer():
         ends = [_power(x.low, y.low), _power(x.high, y.low)]
         if y.low % 2 == 0 and x.holds(0.0):

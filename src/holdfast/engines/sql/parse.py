@@ -3,23 +3,32 @@
 The parser is sqlglot's for DuckDB with its knowledge of functions taken out: a call is a name and
 arguments, and what the name means is looked up in one table, ours. sqlglot is pinned exactly, for
 its trees change between releases; tests/engines/sql keeps a list of what is accepted and refused.
+
+Some texts would keep sqlglot busy for hours, for it reads a part twice inside a part that it reads
+twice. So its tokens are looked at first: those that no question can have are refused, and every
+other word of SQL is a mere name. And its steps are counted, for whatever that does not catch.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 import re
 from typing import Any
 
+from holdfast.engines.sql.reasons import TOKENS
 from holdfast.engines.sql.refusals import Refusal
 from holdfast.errors import Infeasible
 
 __all__ = ["CHARACTERS_MAX", "keywords", "parse"]
 
 CHARACTERS_MAX = 10_000
-_TYPES_MAX = 6
+_STEPS, _STEPS_MORE = 5, 200  # for each token, and for all; questions take 1 to 2 for each
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
+_ALLOWED = """
+VAR IDENTIFIER STRING NUMBER L_PAREN R_PAREN COMMA SEMICOLON PLUS DASH STAR SLASH MOD CARET DSTAR
+EQ NEQ LT LTE GT GTE NULLSAFE_EQ AND OR NOT IS ISNULL NOTNULL IN BETWEEN LIKE CASE WHEN THEN ELSE
+END NULL TRUE FALSE DISTINCT ALL FROM FILTER WHERE
+"""
 
 
 def parse(text: object) -> Any:
@@ -29,12 +38,15 @@ def parse(text: object) -> Any:
 
     checked = _characters(text)
     dialect, parser = _parser()
+    words: list[str] = []
     try:
         tokens = dialect.tokenize(checked)
-        _check_types(tokens)
-        trees = parser().parse_into(exp.Condition, tokens, checked)
+        words = _check_tokens(tokens)
+        trees = parser(len(tokens)).parse_into(exp.Condition, tokens, checked)
     except sqlglot.errors.ParseError as error:
-        raise Refusal(f"It cannot be read as SQL{_place(error)}.") from None
+        reasons = [f" {TOKENS[word]}" for word in words if word in TOKENS]
+        reason = "".join(reasons[:1])
+        raise Refusal(f"It cannot be read as SQL{_place(error)}.{reason}") from None
     except sqlglot.errors.SqlglotError:
         raise Refusal("It cannot be read as SQL: a quote or comment is not closed.") from None
     except RecursionError:
@@ -64,21 +76,41 @@ def _characters(text: object) -> str:
     return text
 
 
-def _check_types(tokens: list[Any]) -> None:
-    """Refuse what sqlglot would read for hours.
-
-    A type with a bracket may be a call as well, and it tries both: twice the time for each such
-    type inside another. No function that may be called here has the name of a type.
-    """
-    if len(tokens) <= 2 * _TYPES_MAX:  # a type and a bracket each
-        return
+@functools.cache
+def _kinds() -> tuple[frozenset[Any], frozenset[Any], frozenset[Any]]:
+    """The kinds of tokens that a question can have; those that can be a name; the types."""
     from sqlglot import TokenType
     from sqlglot.dialects.duckdb import DuckDB
 
-    types, brackets = DuckDB.Parser.TYPE_TOKENS, (TokenType.L_PAREN, TokenType.L_BRACKET)
-    pairs = itertools.pairwise(token.token_type for token in tokens)
-    if sum(first in types and second in brackets for first, second in pairs) > _TYPES_MAX:
-        raise Refusal("It names types, such as DECIMAL(…), too often.")
+    allowed = frozenset(TokenType[name] for name in _ALLOWED.split())
+    dates = frozenset({TokenType.DATE, TokenType.TIMESTAMP, TokenType.TIMESTAMPNTZ})
+    return allowed, frozenset(DuckDB.Parser.ID_VAR_TOKENS | DuckDB.Parser.FUNC_TOKENS), dates
+
+
+def _check_tokens(tokens: list[Any]) -> list[str]:
+    """Refuse what no question can have, and make every word without a meaning here a name.
+
+    So `limit` is a column of that name, and never the clause. What comes back are those words, for
+    the message if the text cannot be read.
+    """
+    from sqlglot import TokenType
+
+    allowed, names, dates = _kinds()
+    words = []
+    kinds = [None, *(token.token_type for token in tokens), None]
+    for before, token, after in zip(kinds, tokens, kinds[2:], strict=False):
+        kind = token.token_type
+        if kind in dates and (after == TokenType.STRING or before == TokenType.DCOLON):
+            continue
+        if kind in allowed or (kind == TokenType.DCOLON and after in dates):
+            continue
+        if kind == TokenType.DOT and after == TokenType.NUMBER:
+            continue
+        if kind not in names:
+            raise Refusal(TOKENS.get(kind.name, f"{token.text.upper()[:40]} is not allowed."))
+        words.append(kind.name)
+        token.token_type = TokenType.VAR
+    return words
 
 
 @functools.cache
@@ -87,7 +119,20 @@ def _parser() -> tuple[Any, Any]:
     from sqlglot.errors import ErrorLevel
 
     known: Any = DuckDB.Parser
+
+    def started(self: Any, tokens: int) -> None:
+        known.__init__(self, error_level=ErrorLevel.IMMEDIATE, dialect=dialect)
+        self.steps_left = _STEPS * tokens + _STEPS_MORE
+
+    def advance(self: Any, times: int = 1) -> None:
+        self.steps_left -= 1
+        if self.steps_left < 0:
+            raise Refusal("It takes too long to read. Write it with fewer brackets.")
+        known._advance(self, times)
+
     ours = {
+        "__init__": started,
+        "_advance": advance,
         "FUNCTIONS": {},
         "FUNCTION_PARSERS": {"EXTRACT": known.FUNCTION_PARSERS["EXTRACT"]},
         "NO_PAREN_FUNCTIONS": {},
@@ -96,12 +141,11 @@ def _parser() -> tuple[Any, Any]:
     dialect = DuckDB()
     try:
         made = type(known)("Parser", (known,), ours)
-        parser = functools.partial(made, error_level=ErrorLevel.IMMEDIATE, dialect=dialect)
-        parser()
+        made(0)
     except TypeError:  # of what is compiled nothing can be taken out
         needed, given = "sqlglot in Python alone", "its compiled form"
         raise Infeasible("SQL cannot be read", needed, given, "pip uninstall sqlglotc") from None
-    return dialect, parser
+    return dialect, made
 
 
 def _place(error: Any) -> str:

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm
-from holdfast.engines.sql.generate import KEPT, quoted
-from holdfast.protocols.source import WEIGHT_SCALE
+from holdfast.engines.sql.generate import KEPT, double, quoted
+from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 
 __all__ = ["BLOCKS_VIEW", "COMPANY", "Number", "statement", "sum_of", "value_of", "view"]
 
@@ -76,15 +76,18 @@ def value_of(estimator: SqlEstimator) -> Number:
     return Number(value, rows, sociable=not estimator.distinct)
 
 
-def sum_of(term: SqlTerm, where: SqlTerm | None, *, one_row_units: bool) -> Number:
-    """The sum of every block's units' terms, in parts of 2⁻¹⁶.
+def sum_of(
+    term: SqlTerm, where: SqlTerm | None, bounds: Bounds = UNIT, *, one_row_units: bool
+) -> Number:
+    """The sum of every block's units' terms, scaled to [0, 1], in parts of 2⁻¹⁶.
 
-    A unit of several rows has the average of its rows' terms; NULL and NaN count as 0.
+    A unit of several rows has the average of its rows' terms; NULL and NaN count as the lowest.
     """
     conditions = [each for each in (term.filter, where and where.sql) if each is not None]
     kept = " AND ".join(f"({each})" for each in conditions) or "TRUE"
     rows = (
-        f"SELECT __block, __unit, {_clipped(term)} AS __term, {kept} AS {KEPT} FROM {BLOCKS_VIEW}"
+        f"SELECT __block, __unit, {_scaled(term, bounds)} AS __term, {kept} AS {KEPT}"
+        f" FROM {BLOCKS_VIEW}"
     )
     if not one_row_units:
         rows = (
@@ -96,11 +99,14 @@ def sum_of(term: SqlTerm, where: SqlTerm | None, *, one_row_units: bool) -> Numb
     return Number(total, f"({rows})", integer=True)
 
 
-def _clipped(term: SqlTerm) -> str:
-    """The term as a number from 0 to 1 that is never NULL or NaN."""
+def _scaled(term: SqlTerm, bounds: Bounds) -> str:
+    """The term as a number from 0 to 1 that is never NULL or NaN: see `protocols.source`."""
     if term.sql is None:
         return "1e0"
-    if term.boolean:
+    if term.boolean and bounds == UNIT:
         return f"(CASE WHEN {term.sql} THEN 1e0 ELSE 0e0 END)"
-    number = f"nullif({term.sql}, CAST('nan' AS DOUBLE))"  # in DuckDB NaN equals NaN
-    return f"least(greatest(coalesce({number}, 0e0), 0e0), 1e0)"
+    number = f"CAST({term.sql} AS DOUBLE)" if term.boolean else term.sql
+    number = f"nullif({number}, CAST('nan' AS DOUBLE))"  # in DuckDB NaN equals NaN
+    low, high, span = (double(end) for end in (*bounds, bounds[1] - bounds[0]))
+    inside = f"least(greatest(coalesce({number}, {low}), {low}), {high})"
+    return inside if bounds == UNIT else f"(({inside} - {low}) / {span})"

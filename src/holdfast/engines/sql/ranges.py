@@ -2,19 +2,22 @@
 
 `value_range` serves to lay a grid where none is given: a hint, never a risk to the promise, for
 values outside a grid are projected to its ends. It may use the ranges that the custodian declared.
-`mean_range` carries an error bar, and so uses nothing that is declared: see there.
+`mean_range` carries an error bar, and so uses nothing that is declared: see there. `term_range` is
+for the terms of `mean`, which are cut: what uses a declared range there says so in its promise.
+`known_value` is for questions that need not be asked, and `lacks_value` for those that some blocks
+cannot answer.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.engines.sql.intervals import Interval, hull
-from holdfast.engines.sql.tree import Aggregate, Call, Constant, Node, Reference
+from holdfast.engines.sql.tree import Aggregate, Call, Constant, Node, Reference, walk
 
-__all__ = ["mean_range", "value_range"]
+__all__ = ["known_value", "lacks_value", "mean_range", "term_range", "value_range"]
 
 _ZERO = Interval(0.0, 0.0, null=False, nan=False)
 
@@ -28,6 +31,13 @@ def value_range(
     return (
         (float(found.low), float(found.high)) if found.finite and found.low < found.high else None
     )
+
+
+def term_range(tree: Node, ranges: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
+    """Bounds of an expression of one row with columns in declared ranges; perhaps infinite."""
+    declared = {name.casefold(): pair for name, pair in ranges.items()}
+    found = _Ranges(math.inf, declared).of(tree)
+    return float(found.low), float(found.high)
 
 
 def mean_range(tree: Node) -> tuple[float, float] | None:
@@ -53,10 +63,27 @@ def mean_range(tree: Node) -> tuple[float, float] | None:
     return term.low, term.high
 
 
+def known_value(tree: Node, rows: int) -> float | None:
+    """The value if it is the same on every block of exactly so many rows, as that of count(*)."""
+    found = _Ranges(rows, exact=True).of(tree)
+    sure = found.finite and found.low == found.high and not (found.null or found.nan)
+    return float(found.low) if sure else None
+
+
+def lacks_value(tree: Node, *, filtered: bool) -> bool:
+    """Whether a filter, this one or a FILTER inside, can leave a block without a value.
+
+    A count is 0 where nothing is left, and no failure; a mean is NULL.
+    """
+    some = filtered or any(isinstance(node, Aggregate) and node.filter for node in walk(tree))
+    return some and _Ranges(math.inf).of(tree).null
+
+
 @dataclass(frozen=True)
 class _Ranges:
     rows: float
     declared: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    exact: bool = False  # every block has just so many rows, and all of them count
 
     def of(self, node: Node) -> Interval:
         """The interval of an expression, of a row or of aggregates."""
@@ -66,6 +93,8 @@ class _Ranges:
             return self._column(node)
         arguments = [self.of(each) for each in node.arguments]
         if isinstance(node, Aggregate):
+            if self.exact and _counts_all(node, arguments):
+                return Interval(self.rows, self.rows, null=False, nan=False)
             return node.function.bound(arguments, self.rows)
         found = self._ratio(node) if node.function.name == "/" else None
         return found or node.function.bound(arguments)
@@ -108,6 +137,12 @@ class _Ranges:
         # A weight whose value is NULL still counts in sum(w), with a term of 0: hence 0 too.
         value = self.of(left if right == weight else right)
         return hull([value, _ZERO]) if value.null else value
+
+
+def _counts_all(node: Aggregate, arguments: Sequence[Interval]) -> bool:
+    """Whether it is the number of rows: count(*), or of what is never NULL."""
+    plain = node.function.name == "count" and not node.distinct and node.filter is None
+    return plain and not any(each.null for each in arguments)
 
 
 def _constant(node: Constant) -> Interval:

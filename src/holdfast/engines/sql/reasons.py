@@ -1,8 +1,8 @@
-"""Why a part of SQL is refused, and what to write instead, by the name of sqlglot's class."""
+"""Why a part of SQL is refused, and what to write instead, by sqlglot's name of it."""
 
 from __future__ import annotations
 
-__all__ = ["CLASSES", "HINTS"]
+__all__ = ["CLASSES", "HINTS", "TOKENS"]
 
 _SUBQUERY = "Subqueries are not allowed: a question is one expression over the columns."
 _LIST = "Lists, structs and maps are not allowed: they can grow without bound."
@@ -10,49 +10,55 @@ _NAMED = "Columns are written by their names alone, without a table or a field."
 _PARAMETER = "Parameters are not allowed. Write the value itself."
 _REGULAR = "Regular expressions are not allowed: some take very long. Write x LIKE 'A%'."
 _ORDER = "ORDER BY and LIMIT are not allowed in an aggregate. For a quantile write median(x)."
-_STAR = "A star is allowed in count(*) alone."
 _BITS = "Operators on bits are not allowed: numbers are floats here."
 _TEXT = "Texts cannot be joined or built: they could grow without bound."
 _STRING = "Text constants are written in plain single quotes."
+_CAST = (
+    "Casts are not allowed: they can fail on some values, and a failure tells of the data."
+    " Dates are written DATE '2024-12-31'."
+)
 
 CLASSES = {
-    **dict.fromkeys(["Subquery", "Select", "Exists", "Union", "With", "Table", "Query"], _SUBQUERY),
-    **dict.fromkeys(["Any", "All", "SetOperation", "Values"], _SUBQUERY),
-    **dict.fromkeys(["Array", "Struct", "Bracket", "Map", "Tuple", "Slice", "List"], _LIST),
+    "All": _SUBQUERY,
+    "Tuple": _LIST,
     **dict.fromkeys(["Dot", "Identifier"], _NAMED),
-    **dict.fromkeys(["Placeholder", "Parameter", "SessionParameter"], _PARAMETER),
-    **dict.fromkeys(
-        ["RegexpLike", "RegexpILike", "SimilarTo", "Glob", "RegexpFullMatch"], _REGULAR
-    ),
-    **dict.fromkeys(["Order", "Limit", "WithinGroup", "Ordered"], _ORDER),
-    **dict.fromkeys(["Star", "Columns"], _STAR),
-    **dict.fromkeys(["BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"], _BITS),
-    **dict.fromkeys(["BitwiseLeftShift", "BitwiseRightShift"], _BITS),
-    **dict.fromkeys(["DPipe", "Concat", "SafeConcat"], _TEXT),
-    **dict.fromkeys(["RawString", "HexString", "ByteString", "UnicodeString"], _STRING),
-    **dict.fromkeys(["BitString", "National", "Heredoc"], _STRING),
+    "WithinGroup": _ORDER,
+    "Star": "A star is allowed in count(*) alone.",
+    "Concat": _TEXT,
     "Alias": "Names for results are not allowed.",
     "AtTimeZone": "Time zones are not allowed: timestamps are in UTC.",
-    "Cast": (
-        "Casts are not allowed: they can fail on some values, and a failure tells of the data."
-        " Dates are written DATE '2024-12-31'."
-    ),
-    "Collate": "Collations are not allowed.",
+    "Cast": _CAST,
     "Distinct": "DISTINCT is allowed in count(DISTINCT x) alone.",
-    "Escape": "LIKE takes no ESCAPE.",
-    "ILike": "ILIKE is not allowed. Write lower(x) LIKE 'a%'.",
-    "IgnoreNulls": "Aggregates leave NULL out by themselves. Leave the words out.",
-    "IntDiv": "// is not allowed. Write floor(x / y).",
-    "Interval": "Intervals are not allowed. Write date_diff('day', a, b) or compare with a DATE.",
-    "Kwarg": "Arguments have no names here.",
-    "Lambda": "Lambdas are not allowed.",
-    "PositionalColumn": "Columns are written by their names alone.",
-    "PropertyEQ": "Arguments have no names here.",
-    "RespectNulls": "Aggregates leave NULL out by themselves. Leave the words out.",
-    "TryCast": "Casts are not allowed. Dates are written DATE '2024-12-31'.",
-    "Window": "Window functions are not allowed: a question is one value for each block.",
+    **dict.fromkeys(
+        ["IgnoreNulls", "RespectNulls"],
+        "Aggregates leave NULL out by themselves. Leave the words out.",
+    ),
 }
 """sqlglot's class → why it is refused. A class that is not here is refused by its name."""
+
+TOKENS = {
+    **dict.fromkeys(["SELECT", "UNION", "EXCEPT", "INTERSECT", "WITH", "VALUES"], _SUBQUERY),
+    **dict.fromkeys(["L_BRACKET", "L_BRACE"], _LIST),
+    **dict.fromkeys(["DOT", "HASH"], _NAMED),
+    **dict.fromkeys(["PLACEHOLDER", "PARAMETER"], _PARAMETER),
+    **dict.fromkeys(["TILDE", "RLIKE", "IRLIKE", "SIMILAR_TO", "GLOB"], _REGULAR),
+    **dict.fromkeys(["ORDER_BY", "LIMIT", "OFFSET", "FETCH"], _ORDER),
+    **dict.fromkeys(["AMP", "PIPE", "XOR"], _BITS),
+    **dict.fromkeys(["RAW_STRING", "HEX_STRING", "BYTE_STRING", "UNICODE_STRING"], _STRING),
+    **dict.fromkeys(["BIT_STRING", "NATIONAL_STRING", "HEREDOC_STRING"], _STRING),
+    **dict.fromkeys(["COLON_EQ", "FARROW"], "Arguments have no names here."),
+    "ALIAS": f"Names for results are not allowed. {_CAST}",
+    "ARROW": "Lambdas are not allowed.",
+    "COLLATE": "Collations are not allowed.",
+    "DCOLON": _CAST,
+    "DIV": "// is not allowed. Write floor(x / y).",
+    "DPIPE": _TEXT,
+    "ESCAPE": "LIKE takes no ESCAPE.",
+    "ILIKE": "ILIKE is not allowed. Write lower(x) LIKE 'a%'.",
+    "INTERVAL": "Intervals are not allowed. Write date_diff('day', a, b) or compare with a DATE.",
+    "OVER": "Window functions are not allowed: a question is one value for each block.",
+}
+"""sqlglot's kind of token → why it is refused, or what was meant by a text that cannot be read."""
 
 HINTS = {
     "max": " Write greatest(x, y) for the greater of two.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from holdfast.arguments import whole_number
 from holdfast.engines.store.columns import Schema
 from holdfast.engines.store.cut import BLOCK, UNIT
-from holdfast.engines.store.manifest import OPEN_FILE, Manifest, Shard, StoredFile
+from holdfast.engines.store.manifest import OPEN_FILE, Contents, Shard, StoredFile
 from holdfast.engines.store.shuffle import ROW
 from holdfast.errors import Damaged, InvalidInput
 
@@ -31,13 +31,17 @@ class BlockStore:
     Safe to share between threads and to send to other processes: it holds no open file.
     """
 
-    def __init__(self, folder: Path, manifest: Manifest) -> None:
+    def __init__(self, folder: Path, manifest: Contents) -> None:
         self.folder = Path(folder)
         self.manifest = manifest
+        # What was declared of columns: the ends of their values, or all of them. Made-up rows, on
+        # which functions are tried, keep to it.
+        self.ranges: Mapping[str, tuple[float, float]] = {}
+        self.values: Mapping[str, Sequence[object]] = {}
         self._known_offsets: dict[Shard, NDArray[np.int64]] = {}
         self._known_groups: dict[Shard, Groups] = {}
 
-    def __reduce__(self) -> tuple[type[BlockStore], tuple[Path, Manifest]]:
+    def __reduce__(self) -> tuple[type[BlockStore], tuple[Path, Contents]]:
         return type(self), (self.folder, self.manifest)
 
     @property
@@ -119,7 +123,7 @@ class BlockStore:
             first = [group.column(0).statistics.min for group in groups]
             rows = np.cumsum([0, *(group.num_rows for group in groups)], dtype=np.int64)
         if rows[-1] != expected:
-            raise Damaged(str(path), f"{expected:,} rows", f"{rows[-1]:,}", _RESTORE)
+            raise Damaged(str(path), "as many rows as were written", "others", _RESTORE)
         return np.array(first, np.int64), rows
 
     def table(
@@ -157,7 +161,23 @@ class BlockStore:
         if self.open_path is None:
             hint = "Create the holdout with an open_fraction."
             raise InvalidInput("the open part", "none", "part of the holdout", hint)
-        return _read(self.open_path, None, self._names(columns, hidden))
+        found = _read(self.open_path, None, self._names(columns, hidden))
+        numbers = {each.name for each in self.schema.columns if each.kind == "number"}
+        return _typed_by_itself(found, numbers)
+
+    def open_texts(self, column: str, most: int) -> tuple[int, tuple[str, ...]] | None:
+        """How many rows are open, and the texts of a column there; None if they are too many."""
+        import pyarrow.compute as pc
+
+        rows, found = 0, set[str]()
+        assert self.open_path is not None  # whoever asks has seen to it
+        with _opened(self.open_path) as file:
+            for batch in file.iter_batches(columns=self._names([column], hidden=False)):
+                rows += batch.num_rows
+                found.update(pc.unique(batch.column(0).drop_null()).to_pylist())
+                if len(found) > most:
+                    return None
+        return rows, tuple(sorted(found))
 
     @property
     def kept_files(self) -> tuple[StoredFile, ...]:
@@ -188,8 +208,7 @@ def check_files(folder: Path, files: Iterable[StoredFile]) -> None:
         except OSError as error:
             raise Damaged(str(file), "a readable file", str(error.strerror), _RESTORE) from None
         if digest != expected.sha256:
-            wanted, found = f"SHA-256 {expected.sha256[:16]}…", f"{digest[:16]}…"
-            raise Damaged(str(file), wanted, found, _RESTORE)
+            raise Damaged(str(file), "the bytes that were written", "others", _RESTORE)
 
 
 def _check_size(file: Path, expected: StoredFile) -> None:
@@ -199,7 +218,7 @@ def _check_size(file: Path, expected: StoredFile) -> None:
     except OSError as error:
         raise Damaged(str(file), "a readable file", str(error.strerror), _RESTORE) from None
     if size != expected.bytes:
-        raise Damaged(str(file), f"{expected.bytes:,} bytes", f"{size:,}", _RESTORE)
+        raise Damaged(str(file), "as many bytes as were written", "others", _RESTORE)
 
 
 def _opened(file: Path) -> Any:
@@ -208,11 +227,38 @@ def _opened(file: Path) -> Any:
 
     try:
         return pq.ParquetFile(file)
-    except (pa.ArrowException, OSError) as error:
-        raise Damaged(str(file), "a Parquet file", str(error)[:80], _RESTORE) from None
+    except (pa.ArrowException, OSError):
+        raise Damaged(str(file), "a Parquet file", "something else", _RESTORE) from None
 
 
 def _read(file: Path, groups: range | None, columns: list[str]) -> Any:
     with _opened(file) as opened:
         every = range(opened.num_row_groups) if groups is None else groups
         return opened.read_row_groups(list(every), columns=columns).select(columns)
+
+
+def _typed_by_itself(table: Any, numbers: Collection[str]) -> Any:
+    """Numbers as integers where all of these rows have whole ones, else as doubles.
+
+    The type of the file is that of all rows: it would tell whether a sealed one is a fraction or
+    missing.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for place, column in enumerate(table.schema):
+        if column.name in numbers:
+            doubles = table.column(place).cast(pa.float64(), safe=False)
+            whole = (
+                doubles.null_count == 0
+                and pc.all(
+                    pc.and_(
+                        pc.equal(pc.round(doubles), doubles),
+                        pc.less_equal(pc.abs(doubles), 2.0**53),
+                    ),
+                    min_count=0,
+                ).as_py()
+            )
+            typed = doubles.cast(pa.int64()) if whole else doubles
+            table = table.set_column(place, column.name, typed)
+    return table

@@ -1,8 +1,8 @@
 """A store whose shards are elsewhere, under any URL that fsspec knows, and are fetched when needed.
 
-    s3://…/shards/00017.parquet ──▶ <sha256>.parquet in a folder here, and beside it <sha256>.lock
+    s3://…/shards/00017.parquet ──▶ <name>.parquet in a folder here, and beside it <name>.lock
 
-A shard is named by its hash, so that it is what it was written as or is not there. Whoever reads it
+The name is a hash of where the shard is stored, and nothing of what is in it. Whoever reads it
 holds its lock; to make room, those go first that nobody holds and nobody has used for longest.
 """
 
@@ -39,7 +39,7 @@ def file_system(location: str) -> tuple[Any, str]:
     try:
         import fsspec
     except ImportError:
-        hint = "Install it: pip install 'holdfast[dask]'."
+        hint = "Install it: pip install fsspec."
         raise InvalidInput("location", location, "used where fsspec is installed", hint) from None
     try:
         system, path = fsspec.core.url_to_fs(location)
@@ -53,7 +53,8 @@ class RemoteStore(BlockStore):
     """The sealed blocks of a holdout whose manifest has a location."""
 
     def place(self, shard: Shard) -> Path:
-        return _cache_folder() / f"{self._file(shard).sha256}.parquet"
+        name = hashlib.sha256(f"{self.manifest.location}/{shard.name}".encode()).hexdigest()
+        return _cache_folder() / f"{name}.parquet"
 
     @contextmanager
     def held(self, shard: Shard) -> Iterator[None]:
@@ -117,11 +118,9 @@ class RemoteStore(BlockStore):
                     if target is not None:
                         target.write(piece)
         except FileNotFoundError:
-            raise Damaged(location, f"{file.bytes:,} bytes", "nothing", _RESTORE) from None
+            raise Damaged(location, "a file", "nothing", _RESTORE) from None
         if (size, digest.hexdigest()) != (file.bytes, file.sha256):
-            expected = f"{file.bytes:,} bytes, SHA-256 {file.sha256[:16]}…"
-            found = f"{size:,} bytes, {digest.hexdigest()[:16]}…"
-            raise Damaged(location, expected, found, _RESTORE)
+            raise Damaged(location, "the bytes that were written", "others", _RESTORE)
 
 
 @contextmanager

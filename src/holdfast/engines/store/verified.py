@@ -17,7 +17,7 @@ from pathlib import Path
 from holdfast import waiting
 from holdfast.engines.store.manifest import StoredFile
 from holdfast.engines.store.reader import check_files
-from holdfast.engines.store.state import state_folder
+from holdfast.engines.store.state import keyed, state_folder
 
 __all__ = ["verify_once"]
 
@@ -39,7 +39,7 @@ def verify_once(folder: Path, files: Sequence[StoredFile], name: str) -> None:
 
 def _verify_noted(folder: Path, files: Sequence[StoredFile], name: str) -> bool:
     """Whether the files are sound and stayed so while they were looked at."""
-    note = state_folder() / "verified" / f"{name}.json"
+    note = state_folder() / "verified" / name
     seen = _marks(folder, files)
     if seen is not None and _noted(note) == seen:
         return True
@@ -48,12 +48,12 @@ def _verify_noted(folder: Path, files: Sequence[StoredFile], name: str) -> bool:
         return False  # it changed while it was read: look again next time
     note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = note.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-    draft.write_text(json.dumps(seen), "ascii")
+    draft.write_text(seen, "ascii")
     draft.replace(note)
     return True
 
 
-def _marks(folder: Path, files: Sequence[StoredFile]) -> list[list[object]] | None:
+def _marks(folder: Path, files: Sequence[StoredFile]) -> str | None:
     """What the file system says of each file; its owner cannot set back the time of change."""
     found: list[list[object]] = []
     for file in files:
@@ -64,7 +64,7 @@ def _marks(folder: Path, files: Sequence[StoredFile]) -> list[list[object]] | No
             return None
         times = [state.st_mtime_ns, state.st_ctime_ns]
         found.append([str(path.resolve()), state.st_ino, state.st_size, *times, file.sha256])
-    return found
+    return keyed(json.dumps(found))  # sizes and hashes are functions of the rows
 
 
 def _quick_marks(folder: Path, files: Sequence[StoredFile]) -> list[tuple[object, ...]] | None:
@@ -79,8 +79,8 @@ def _quick_marks(folder: Path, files: Sequence[StoredFile]) -> list[tuple[object
     ]
 
 
-def _noted(note: Path) -> object:
+def _noted(note: Path) -> str | None:
     try:
-        return json.loads(note.read_text("ascii"))
+        return note.read_text("ascii")
     except (OSError, ValueError):
         return None

@@ -13,7 +13,7 @@ from holdfast.engines.store.columns import Schema
 from holdfast.engines.store.cut import Part, RowGroups, group_rows, numbered, row_schema
 from holdfast.engines.store.files import finished, private, sync_folder
 from holdfast.engines.store.inputs import Input
-from holdfast.engines.store.manifest import BLOCKS_FILE, OPEN_FILE, Manifest, StoredFile
+from holdfast.engines.store.manifest import BLOCKS_FILE, OPEN_FILE, Contents, StoredFile
 from holdfast.engines.store.session import Progress, Session, no_progress
 from holdfast.engines.store.shuffle import shuffled
 from holdfast.engines.store.survey import MARK, Survey, added_marks
@@ -21,7 +21,7 @@ from holdfast.engines.store.values import Field
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.randomness import Entropy
 
-__all__ = ["Split", "check_unchanged", "manifest_of", "split_units", "write_store"]
+__all__ = ["Split", "check_unchanged", "contents_of", "split_units", "write_store"]
 
 _BATCHES_A_GROUP = 4
 
@@ -53,7 +53,7 @@ def split_units(
     if t < least:
         needed = f"at least {blocks * least:,} units, {least:,} for each block"
         given = f"{units - opened:,} of {units:,} units are left outside of the open part"
-        remedy = "Plan for fewer questions or a wider tail, or bring more data."
+        remedy = "Plan for fewer questions or a smaller tail, or bring more data."
         raise Infeasible("Cutting the data into blocks", needed, given, remedy)
     t = t if block_units is None else least
     return Split(blocks, t, opened, units - opened - blocks * t)
@@ -68,7 +68,7 @@ def write_store(
     block_units: int | None = None,
     entropy: Entropy,
     progress: Progress | None = None,
-) -> Manifest:
+) -> Contents:
     """Write `blocks.parquet`, and `open.parquet` if there is an open part, into a folder.
 
     The units are in random order, drawn from `entropy`: the open part is the first of them, the
@@ -87,10 +87,10 @@ def write_store(
         rows = _write(folder, data, split, entropy, found, tell, made)
         files = tuple(finished(file) for file in made)
         sync_folder(folder)
-    return manifest_of(found, split, *rows, data.schema, data.unit, files)
+    return contents_of(found, split, *rows, data.schema, data.unit, files)
 
 
-def manifest_of(
+def contents_of(
     found: Survey,
     split: Split,
     sealed: int,
@@ -98,22 +98,20 @@ def manifest_of(
     schema: Schema,
     unit: Field | None,
     files: tuple[StoredFile, ...],
-) -> Manifest:
+) -> Contents:
     """What was written: so many rows sealed and open, in these files."""
-    return Manifest(
+    return Contents(
         rows=found.rows,
         units=found.units,
         blocks=split.blocks,
         block_units=split.block_units,
         block_rows=sealed,
-        one_row_units=found.rows == found.units,
         unit_column=unit.name if unit else None,
         open_units=split.open_units,
         open_rows=opened,
         leftover_units=split.leftover_units,
         leftover_rows=found.rows - sealed - opened,
         schema=schema,
-        fingerprint=found.fingerprint,
         files=files,
     )
 

@@ -14,6 +14,6 @@ a prediction of a label that no row has is a wrong prediction, and no error.
 from __future__ import annotations
 
 from holdfast.holdout.submissions.reading import FORMS, most_bytes, read_submission
-from holdfast.holdout.submissions.values import Wanted, wanted_for
+from holdfast.holdout.submissions.values import Wanted, values_by_row, wanted_for
 
-__all__ = ["FORMS", "Wanted", "most_bytes", "read_submission", "wanted_for"]
+__all__ = ["FORMS", "Wanted", "most_bytes", "read_submission", "values_by_row", "wanted_for"]

@@ -17,7 +17,8 @@ def is_keyed(given: object) -> bool:
     if isinstance(given, Mapping):
         return True
     library = type(given).__module__.partition(".")[0]
-    return library in ("pandas", "polars", "pyarrow") and hasattr(given, "shape")
+    named = any(hasattr(given, name) for name in ("columns", "column_names", "index"))
+    return library in ("pandas", "polars", "pyarrow") and named
 
 
 def read_frame(given: Any, column: str) -> Pairs:

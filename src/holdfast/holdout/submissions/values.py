@@ -18,9 +18,10 @@ from holdfast.engines.local.metrics.table import (
     Metric,
 )
 from holdfast.errors import InvalidInput
+from holdfast.holdout.submissions.frames import pairs_of
 from holdfast.holdout.submissions.pairs import Pairs, refused, some
 
-__all__ = ["Wanted", "wanted_for", "wanted_values"]
+__all__ = ["Wanted", "values_by_row", "wanted_for", "wanted_values"]
 
 _LONGEST = 200
 _NUMBER = r"^\s*[+-]?([0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})([eE][+-]?[0-9]{1,6})?\s*$"
@@ -59,6 +60,18 @@ def wanted_for(metric: Metric, kind: str, target: str) -> Wanted:
     if not label:
         return Wanted()
     return Wanted(text=kind == "text", label=True, binary=metric.binary or kind == "boolean")
+
+
+def values_by_row(array: NDArray[Any], wanted: Wanted) -> NDArray[Any]:
+    """Predictions in the order of the rows, held to the same rules; rows are named by number."""
+    import pyarrow as pa
+
+    numbers = pa.array(np.arange(len(array)))
+    if array.dtype.kind == "O":
+        plain = [each.item() if isinstance(each, np.generic) else each for each in array]
+        return wanted_values(Pairs(numbers, pairs_of([], plain).values), wanted)
+    doubles = array.astype(np.float64) if array.dtype.kind == "f" else array
+    return wanted_values(Pairs(numbers, pa.array(doubles)), wanted)
 
 
 def wanted_values(pairs: Pairs, wanted: Wanted) -> NDArray[Any]:

@@ -19,13 +19,13 @@ from holdfast.protocols.verify import Claim
 __all__ = ["OneSidedAttack", "TwoSidedAttack", "VerifyAttack", "false_verdict"]
 
 
-def false_verdict(verdict: str, mass: float, tail_low: float, tail_high: float) -> bool:
+def false_verdict(refused: bool, mass: float, tail_low: float, tail_high: float) -> bool:
     """Whether a verdict on the guess 1, for the indicator of an event, breaks the promise.
 
-    >>> false_verdict("yes", 0.1, 0.1, 0.4), false_verdict("no", 0.3, 0.1, 0.4)
+    >>> false_verdict(False, 0.1, 0.1, 0.4), false_verdict(True, 0.3, 0.1, 0.4)
     (True, False)
     """
-    return mass <= tail_low if verdict == "yes" else verdict == "no" and mass >= tail_high
+    return mass >= tail_high if refused else mass <= tail_low
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,14 @@ class VerifyAttack(JointAttack):
         def ask(indicator: Callable[..., Any], mass: float) -> Verdict:
             claim: Claim = "at least" if self.sides == 1 else "equals"
             verdict = protocol.ask(indicator, 1, claim=claim)
-            if verdict.verdict != "exhausted":
+            if verdict.refused is not None:
                 tails = self.tail_low, self.tail_high
-                notes.add(false_verdict(verdict.verdict, mass, *tails))
+                notes.add(false_verdict(verdict.refused, mass, *tails))
             return verdict
 
         for feature in (Feature(row, cut) for row in range(self.features)):
             verdict = ask(feature.low, feature.mass)
-            aggregator.learn(feature, lean(verdict.verdict == "yes"))
+            aggregator.learn(feature, lean(verdict.refused is False))
             if protocol.refusals_left <= self.spare:
                 break
         rare = aggregator.event(self.tail_low, self.features)

@@ -100,7 +100,7 @@ class _Planned(_Holder):
             return lean(first == 0), lean(last == 2)
         if self.verify.refusals_left <= self.attack.spare:
             raise Exhausted("Guesses", "a refusal", "none to spare", "Ask something else.")
-        return lean(self.verify.ask(feature.low, 1).verdict == "yes"), 0
+        return lean(self.verify.ask(feature.low, 1).refused is False), 0
 
     def breaks(self, kind: str, event: Overfit) -> bool:
         tail = self.attack.tail
@@ -108,10 +108,10 @@ class _Planned(_Holder):
             return self.estimate.ask(event, YES_NO).value > 0 and event.mass <= tail
         if kind == "interval":
             return false_interval(self.interval.ask(event, YES_NO), event.mass, tail)
-        verdict = self.verify.ask(event, 1).verdict
-        if verdict == "exhausted":
+        refused = self.verify.ask(event, 1).refused
+        if refused is None:
             raise Exhausted("Guesses", "a refusal", "none", "Ask something else.")
-        return false_verdict(verdict, event.mass, tail, self.attack.tail_high)
+        return false_verdict(refused, event.mass, tail, self.attack.tail_high)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.protocols.source import WEIGHT_SCALE
+from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 from holdfast.randomness import Entropy, SeededEntropy, system_entropy
 
 __all__ = ["LEVELS", "Sample", "Trial", "Unerring", "draw_labels", "draw_levels"]
@@ -41,7 +41,10 @@ class Sample:
     def values(self, estimator: Estimator, /) -> NDArray[Any]:
         return estimator(self.data)
 
-    def sums(self, function: Estimator, /, where: Estimator | None = None) -> NDArray[np.int64]:
+    def sums(
+        self, function: Estimator, /, where: Estimator | None = None, bounds: Bounds = UNIT
+    ) -> NDArray[np.int64]:
+        assert bounds == UNIT
         parts = np.floor(function(self.data) * WEIGHT_SCALE + 0.5).astype(np.int64)
         if where is not None:
             parts = parts * where(self.data)

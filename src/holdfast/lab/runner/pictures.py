@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Pictured", "picture", "read_pictured"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_NO_MATPLOTLIB = "No figures were drawn: they need matplotlib. Try: pip install 'holdfast[plot]'"
+_NO_MATPLOTLIB = "No figures were drawn: they need matplotlib. Try: pip install matplotlib"
 
 
 @dataclass(frozen=True)

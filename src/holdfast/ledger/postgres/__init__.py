@@ -9,7 +9,7 @@
     addresses    URLs, which hold no password
     faults       what an error of Postgres means for the ledger
 
-It is loaded only when a URL asks for it; `pip install 'holdfast[postgres]'`.
+It is loaded only when a URL asks for it; `pip install 'psycopg[binary]'`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,15 @@ from typing import Any, ClassVar, cast
 
 from holdfast.theory.classes import FailureClass
 
-__all__ = ["Left", "Part", "VerdictPrices"]
+__all__ = ["LEAST_SHARE", "Left", "Part", "VerdictPrices"]
+
+LEAST_SHARE = 0.01
+"""The least share of fresh blocks that says anything of a guess: 1 in 100.
+
+A convention, and the only one: nearly every guess has 1 fresh block in a million on either side of
+it, so that certifying as little is no verdict. It decides words (`Verdict.verdict`), and what is
+refused because no other word could come of it; no bound depends on it.
+"""
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,8 @@ class Part(ABC):
     protocol: str
     queries: int
     looks: int
+    subblocks: int = 1
+    """Sub-blocks whose exact median is one block's value; 1 where a block is not divided."""
 
     @abstractmethod
     def classes(self, order: float, blocks: int) -> tuple[FailureClass, ...]:
@@ -67,6 +77,11 @@ class Part(ABC):
     @abstractmethod
     def left(self, order: float, rest: Fraction, looks: int, refusals: int) -> Left:
         """What `rest` of the budget still buys, after so many looks and refusals of this part."""
+
+    def still_possible(self, order: float, rest: Fraction, looks: int, refusals: int) -> str:
+        """What `left` still buys, in words; empty if nothing can be asked."""
+        left = self.left(order, rest, looks, refusals)
+        return f"{self.name} ({left.questions:,})" if left.questions else ""
 
     @property
     def most_refusals(self) -> int | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
@@ -66,11 +67,18 @@ class DirectPart(Part):
         return ()  # one class with a level of its own for every threshold: see `bars`
 
     def bars(self, order: float, budget: float, blocks: int) -> DirectBars:
-        """The ends of every cell's bar."""
-        return _bars(self, order, budget, blocks)
+        """The ends of every cell's bar, all at the part's own slope."""
+        return _bars(self, order, budget, blocks, self.slope)
+
+    def at_best_slope(self, order: float, budget: float, blocks: int) -> DirectPart:
+        """The same part with the slope that makes its bars narrowest."""
+        return replace(self, slope=_bars(self, order, budget, blocks, None).slope)
 
     def sound(self, order: float, budget: float, blocks: int) -> bool:
         if self.apart < 1 or not 1 <= self.queries <= self.looks:
+            return False
+        # One slope proves all bars together (corollary 4): a plan without one proves none.
+        if not 0 < self.slope < math.inf:
             return False
         if not separated(self.coin(order), self.targets(blocks)):
             return False
@@ -78,8 +86,9 @@ class DirectPart(Part):
 
 
 @lru_cache(maxsize=32)
-def _bars(part: DirectPart, order: float, budget: float, blocks: int) -> DirectBars:
-    targets = part.targets(blocks)
+def _bars(
+    part: DirectPart, order: float, budget: float, blocks: int, slope: float | None
+) -> DirectBars:
+    targets, curve = part.targets(blocks), RenyiCurve(order, budget)
     profile = search_profile(part.coin(order), part.looks, len(targets).bit_length())
-    curve, slope = RenyiCurve(order, budget), part.slope or None
     return direct_bars(curve, profile, blocks, targets, part.failure, exact=part.exact, slope=slope)

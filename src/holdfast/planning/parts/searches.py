@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
-from holdfast.planning.parts.base import Left, Part, VerdictPrices
+from holdfast.planning.parts.base import LEAST_SHARE, Left, Part, VerdictPrices
 from holdfast.theory.binomial import binomial_tail
 from holdfast.theory.classes import FailureClass
 from holdfast.theory.coin import Coin, steepest_coin
@@ -62,6 +62,19 @@ class SearchPart(Part):
     def left(self, order: float, rest: Fraction, looks: int, _: int) -> Left:
         bought = min(self.looks - looks, rest // Fraction(self.prices(order).worst))
         return Left(bought // self.looks_per_query, bought)
+
+    def still_possible(self, order: float, rest: Fraction, looks: int, refusals: int) -> str:
+        """Questions on the planned grid or, where none is left, what the last looks buy."""
+        left = self.left(order, rest, looks, refusals)
+        if left.questions:
+            return super().still_possible(order, rest, looks, refusals)
+        most = 2 ** (left.looks // (2 if self.mirrored else 1))
+        if most < 2:
+            return ""
+        grids = f"{self.name} on a grid of at most {most:,} points"
+        guess = self.protocol in ("estimate", "simple") and left.looks >= 2
+        says = min(self.tail_low, self.tail_high) >= LEAST_SHARE
+        return f"{grids}, or to verify a guess" if guess and says else grids
 
     def central(self, blocks: int) -> bool:
         """Equal tails about the median: both sides are one failure class."""

@@ -60,6 +60,13 @@ class VerdictPart(Part):
         prices = self.prices(order)
         return verdict_left(prices, self.sides, rest, self.looks - looks, self.refusals - refusals)
 
+    def still_possible(self, order: float, rest: Fraction, looks: int, refusals: int) -> str:
+        """Guesses or, where none is left, those about one side, which cost less."""
+        both = super().still_possible(order, rest, looks, refusals)
+        unused = self.looks - looks, self.refusals - refusals
+        one_sided = verdict_left(self.prices(order), 1, rest, *unused).questions
+        return both or (f"{self.name} of one side ({one_sided:,})" if one_sided else "")
+
     def shares(self, _: int, /) -> tuple[float, ...]:
         return (self.failure_low, self.failure_high)
 

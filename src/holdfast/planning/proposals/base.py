@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.planning.alternatives import Alternative
 from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.kept import KeptPlan, kept_dict
 from holdfast.planning.requests import Request
 from holdfast.theory.paper import adaptive_iqr, adaptive_tails
 
 __all__ = [
     "ALONE",
-    "Certified",
     "Proposal",
     "blocks_of",
     "cheaper",
@@ -26,17 +25,6 @@ __all__ = [
 ALONE = "exact answers: these blocks may serve no other protocol"
 
 
-class Certified(Protocol):
-    """What every kind of plan can do."""
-
-    @property
-    def blocks(self) -> int: ...
-
-    def verify(self) -> bool: ...
-
-    def to_dict(self) -> dict[str, object]: ...
-
-
 @dataclass(frozen=True)
 class Proposal:
     """A certified plan for a protocol, what it predicts, and what else would do."""
@@ -45,7 +33,7 @@ class Proposal:
     method: str
     blocks: int
     promise: str
-    plan: Certified
+    plan: KeptPlan
     predicted: Mapping[str, float] = field(default_factory=dict)
     alternatives: tuple[Alternative, ...] = ()
     counted_in: str = "blocks"  # what the alternatives count
@@ -62,7 +50,7 @@ class Proposal:
             "promise": self.promise,
             "alternatives": [{"method": a.method, self.counted_in: a.blocks} for a in counted],
             "uncounted": [{"method": a.method, "note": a.note} for a in uncounted],
-            "plan": self.plan.to_dict(),
+            "plan": kept_dict(self.plan),
         }
 
     def to_json(self) -> str:

@@ -6,7 +6,7 @@ from holdfast.errors import Infeasible, InvalidInput
 from holdfast.planning.alternatives import Alternative
 from holdfast.planning.exact import ExactVerdicts, exact_corrections, exact_verdicts
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.parts import VerdictPart
+from holdfast.planning.parts import LEAST_SHARE, VerdictPart
 from holdfast.planning.proposals.base import Proposal, blocks_of, cheaper, inside
 from holdfast.planning.requests import Estimates, Guesses
 from holdfast.planning.rounds import rounds_plan
@@ -29,6 +29,7 @@ def propose_verify(
 
     The cheapest is taken; with `looks`, one that can share its blocks with other protocols.
     """
+    _refuse_empty(tail_low, tail_high if sides == 1 else None)
     request = Guesses(queries, refusals, tail_low, tail_high, sides)
     made = joint_plan(request, confidence=confidence)
     part = made.part("verify")
@@ -72,6 +73,7 @@ def propose_correct(
     looks: bool = False,
 ) -> Proposal:
     """Guesses from open data, confirmed or corrected: by looks on one budget, or exactly."""
+    _refuse_empty(tail_low, None)
     guesses = Guesses(queries, refusals, tail_low, tail_high)
     corrections = Estimates(refusals, grid, tail_low, tail_low)
     made = joint_plan(guesses, corrections, confidence=confidence)
@@ -117,6 +119,21 @@ def propose_rounds(
     promise = inside(queries, tail_low, confidence)
     method = "exact" if isinstance(made.verification, ExactVerdicts) else "two prices"
     return Proposal("rounds", method, made.blocks, promise, made, predicted, others)
+
+
+def _refuse_empty(tail_low: float, tail_high: float | None) -> None:
+    """Refuse guesses of which a verdict would say "cannot tell", and nothing else.
+
+    Those about both sides are planned to stand, and would say so if they do; those about one side
+    may be planned to be refused (`tail_high`).
+    """
+    refusable = tail_high is not None and 1 - tail_high >= LEAST_SHARE
+    if tail_low < LEAST_SHARE and not refusable:
+        hint = (
+            "A guess that stands would speak of fewer than 1 in 100 fresh blocks: 'cannot tell'. "
+            "For thresholds of scores plan gates: holdfast create … --protocols gate."
+        )
+        raise InvalidInput("tail", tail_low, f"at least {LEAST_SHARE:g} for guesses", hint)
 
 
 def _paper_verification(request: Guesses, confidence: float) -> int | None:

@@ -72,7 +72,16 @@ def narrowest_interval(
     if rows < blocks:
         remedy = "Ask fewer questions, or bring more data."
         raise Infeasible("Not enough rows", f"{blocks:,} rows", f"there are {rows:,}", remedy)
-    return propose_interval(queries, grid, tail, confidence, shape=shape, block_size=rows // blocks)
+    made = propose_interval(queries, grid, tail, confidence, shape=shape, block_size=rows // blocks)
+    wide = made.predicted["width"]
+    if shape.span is not None and wide >= shape.span:
+        raise Infeasible(
+            "The intervals would say nothing",
+            f"a width below {shape.span:g}, all of the mean's range",
+            f"with {rows:,} row(s) and {queries:,} question(s) it would be {wide:.4g}",
+            "Ask fewer questions, bring more data, or give a tail: it is promised without a width.",
+        )
+    return made
 
 
 def smallest_interval(

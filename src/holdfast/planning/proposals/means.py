@@ -14,7 +14,8 @@ from holdfast.arguments import real_number
 from holdfast.planning.alternatives import Alternative
 from holdfast.planning.joint import joint_from
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.proposals.base import Certified, Proposal, paper_estimation
+from holdfast.planning.kept import KeptPlan
+from holdfast.planning.proposals.base import Proposal, paper_estimation
 from holdfast.planning.requests import DirectMeans
 from holdfast.planning.solve import plan
 from holdfast.planning.splits import split_plan
@@ -35,7 +36,7 @@ def propose_mean(queries: int, half_width: float = 0.1, confidence: float = 0.95
     assert core.block_size is not None
     direct = joint_plan(DirectMeans(queries, half_width), confidence=confidence)
     split = split_plan(queries, *_split_tails(queries, confidence), confidence)
-    ways: dict[str, tuple[Certified, int]] = {
+    ways: dict[str, tuple[KeptPlan, int]] = {
         "direct search": (direct, 1),
         "median of block means": (joint_from(core, "mean"), core.block_size),
         "split": (split, units_for_half_width(half_width, split.tail_low)),

@@ -45,6 +45,7 @@ class Request(ABC):
     protocol: ClassVar[str]
     queries: int
     name: str
+    subblocks: int = 1  # as in the part
 
     @property
     def key(self) -> str:

@@ -78,7 +78,7 @@ class DirectMeans(Request):
             queries=self.queries,
             half_width=self.half_width,
             apart=1,
-            slope=0.0,
+            slope=1.0,  # any: the best is found once the blocks are known
             failure=setting.failure,
             look_price=setting.own / self.queries,
             floor=self._floor(setting, own),
@@ -92,8 +92,7 @@ class DirectMeans(Request):
         part = replace(part, looks=looks, apart=apart)
         if blocks <= apart:
             return None
-        bars = part.bars(setting.order, limit, blocks)  # without a slope: the best is found
-        return replace(part, slope=bars.slope)
+        return part.at_best_slope(setting.order, limit, blocks)
 
 
 def _crossing(falling: object, level: float) -> float:

@@ -17,8 +17,8 @@ from holdfast.report.text import count, day, number, safe
 __all__ = ["all_findings", "chapter_html", "not_run"]
 
 _VERDICTS = {
-    True: '<span class="verdict yes">holds</span>',
-    False: '<span class="verdict no">does not hold</span>',
+    True: '<span class="verdict good">holds</span>',
+    False: '<span class="verdict bad">does not hold</span>',
     None: "",
 }
 _RELATION = re.compile(r"(?<=\w) ([=≤≥≈±<>]|&lt;|&gt;) (?=\S)")

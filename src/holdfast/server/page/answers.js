@@ -2,7 +2,7 @@
 
 import { isAbort } from "./api.js";
 import { byId, debounced, el, empty, fill, onWidth, options } from "./elements.js";
-import { amount, counted, gridText, when } from "./format.js";
+import { amount, counted, gridText, number, when } from "./format.js";
 import { answerPlot, fitting, heightOf } from "./plot.js";
 import { bus, isCustodian, session } from "./session.js";
 import { Pages, receiptButton, table } from "./table.js";
@@ -10,8 +10,10 @@ import { known, transcript } from "./transcript.js";
 import { learnNames, whose } from "./tokens.js";
 import { trouble } from "./trouble.js";
 import { currentView, whenShown } from "./views.js";
-import { details, judged, line, metricOf, paid, phrase, saidParts, valued } from "./words.js";
+import { details, judged, line, metricOf, paid, phrase, readingOf, saidParts, valued } from "./words.js";
 
+const GUESSES = "A ring is a guess that is compatible or a gate that was passed, a cross one that is not, "
+  + "a dash a guess of which nothing can be told.";
 const SIZE = matchMedia("(max-width: 620px)").matches ? 10 : 25;
 let pages;
 let chosen = null; // the group that was asked for; else that of the newest answer
@@ -73,7 +75,10 @@ function groupOf({ question }) {
   const metric = metricOf(question);
   if (metric) return [`score ${metric}`, `${metric} of predictions`];
   if (question.grid) return [JSON.stringify(question.grid), `grid ${gridText(question.grid)}`];
-  if (question.verb === "mean") return ["means", "means from 0 to 1"];
+  if (question.verb === "mean") {
+    const [low, high] = (question.range ?? [0, 1]).map((end) => number(end));
+    return [`means ${low} ${high}`, `means from ${low} to ${high}`];
+  }
   return [`guess ${line(question)}`, `guesses of ${line(question)}`];
 }
 
@@ -110,8 +115,10 @@ function keyText(rows) {
     words.push("A dot without a line has no certified error bar: its promise is about quantiles.");
   }
   if (has((a) => a?.at_grid_end)) words.push("A hollow dot is at the end of its grid.");
-  if (has((a, v) => v && !a)) words.push("A tick is a guess that was confirmed, a cross one that was refused.");
+  if (has((a, v) => v && !a)) words.push(GUESSES);
   if (rows.some((row) => row.mine === false && valued(row.answer))) words.push("Grey dots are other analysts'.");
+  const readings = new Set(rows.map(({ answer }) => readingOf(answer)).filter(Boolean));
+  for (const reading of readings) words.push(`Scores are of ${reading}.`);
   return words.join(" ");
 }
 
@@ -139,10 +146,11 @@ function answerTable(rows) {
 function answerRow(row, asker) {
   const { question, answer } = row;
   const price = paid(answer);
+  const more = [details(question), readingOf(answer)].filter(Boolean).join(" · ");
   const cells = [
     [String(row.number), row.mine && el("span", { class: "unseen" }, " mine")].filter(Boolean),
-    el("div", {}, ...phrase(question), el("span", { class: "more" }, details(question))),
-    el("div", {}, ...saidParts(answer, question.grid)),
+    el("div", {}, ...phrase(question), el("span", { class: "more" }, more)),
+    el("div", {}, ...saidParts(answer, question)),
     price === amount(0) ? "0" : price,
     el("time", { class: "nowrap", datetime: row.at }, when(row.at)),
     ...(asker ? [whose(row.asker)] : []),

@@ -5,8 +5,8 @@ import { catalog } from "./catalog.js";
 import { byId, el, fill } from "./elements.js";
 import { number } from "./format.js";
 import { askAsJob, startJobs } from "./jobs.js";
-import { again, changed, onReady, readyQuestion } from "./price.js";
-import { arrange, blame, forgetKey, keyOf, offer } from "./question.js";
+import { again, changed, onReady, readyQuestion, reconsider } from "./price.js";
+import { arrange, blame, forgetGrids, forgetKey, keyOf, offer, offerAnyway } from "./question.js";
 import { resultCard } from "./result.js";
 import { bus, mayAsk, path, session, spent } from "./session.js";
 import { trouble, worded } from "./trouble.js";
@@ -22,7 +22,10 @@ export function startAsk() {
     event.preventDefault();
     submit();
   });
-  form.addEventListener("input", (event) => { if (event.target.id !== "as-job") changed(); });
+  form.addEventListener("input", (event) => {
+    if (event.target.id === "anyway") reconsider();
+    else if (event.target.id !== "as-job") changed();
+  });
   form.addEventListener("change", (event) => {
     if (event.target.name !== "verb" && event.target.id !== "part") return;
     arrange();
@@ -44,6 +47,7 @@ export function startAsk() {
 function reset() {
   for (const id of ["result", "columns", "verbs"]) fill(byId(id)); // they were another holdout's
   byId("ask").reset();
+  forgetGrids();
   if (session.holdout !== null) changed();
 }
 
@@ -66,8 +70,11 @@ async function load() {
 
 function columnItem(column) {
   const range = column.range ? ` ${number(column.range[0])} to ${number(column.range[1])}` : "";
+  const texts = column.categories ? `: ${column.categories.join(", ")}` : "";
+  const kind = el("span", { class: "kind", title: texts ? column.categories.join(", ") : null },
+    `${column.kind}${range}${texts}`);
   const button = el("button", { type: "button", on: { click: () => insert(column.name) } },
-    el("code", {}, column.name), el("span", { class: "kind" }, `${column.kind}${range}`));
+    el("code", {}, column.name), kind);
   return el("li", {}, button);
 }
 
@@ -119,6 +126,8 @@ function shown(question, said) {
 
 function refused(error) {
   if (isAbort(error)) return;
+  fill(byId("result")); // an earlier answer is not what came now
+  if (error.kind === "doubtful") offerAnyway(true);
   if (error.status === 401) trouble(error);
-  else blame(error.kind === "bad_question" ? error.message : worded(error), error.parameter);
+  else blame(["bad_question", "doubtful"].includes(error.kind) ? error.message : worded(error), error.parameter);
 }

@@ -87,11 +87,14 @@ export function answerValue(answer, grid) {
 function outwards(end, width, up) {
   if (end === null || end === undefined) return up ? "∞" : "−∞";
   const decimals = widthDecimals(width);
-  if (decimals === null) return number(end, 6);
+  if (decimals === null) return String(end).replace("-", "−");
   const step = 10 ** -decimals;
   const rounded = (up ? Math.ceil(end / step - 1e-9) : Math.floor(end / step + 1e-9)) * step;
   return fixed(rounded, decimals);
 }
+
+/** A confidence, never more than it is. */
+export const confidence = (value) => number(Math.floor(value * 1e6 + 1e-9) / 1e6, 6);
 
 /** `[0.31, 0.44]`, or nothing where no error bar is certified. */
 export function bar(answer) {

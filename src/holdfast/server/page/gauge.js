@@ -2,7 +2,7 @@
 
 import { Newest, isAbort, send } from "./api.js";
 import { byId, el, fill } from "./elements.js";
-import { amount, count, counted, number, percent, shortReceipt } from "./format.js";
+import { amount, confidence, count, counted, percent, shortReceipt } from "./format.js";
 import { bus, path, session } from "./session.js";
 import { receiptButton, table } from "./table.js";
 import { reached, trouble } from "./trouble.js";
@@ -44,11 +44,13 @@ function show(status) {
     note: `${left(set)} left of ${amount(set.budget)}${unsettled(set)}`,
   }));
   if (status.quota) gauges.push(...quotaGauges(status.quota));
-  const known = status.certified ? null : el("p", { class: "note" }, "Seeded: nothing is certified.");
+  const seeded = status.certified ? null : el("p", { class: "note" }, "Seeded: nothing is certified.");
   const reason = status.new_budget;
-  const again = reason && el("p", { class: "note" }, `A new budget for known data, because: ${reason}`);
-  fill(byId("gauges"), known, again, ...gauges);
-  byId("promise-line").textContent = `The promise: all answers at once, with confidence ${number(status.confidence)}`;
+  const known = `earlier holdouts of these data known here: ${status.earlier || "none"}`;
+  const again = reason && el("p", { class: "note" }, `A new budget, because: ${reason} (${known})`);
+  fill(byId("gauges"), seeded, again, ...gauges);
+  const sure = confidence(status.confidence);
+  byId("promise-line").textContent = `The promise: all answers at once, with confidence ${sure}`;
   fill(byId("promise-body"), `It assumes: ${status.assumes}. `,
     `${count(status.units)} units in ${count(status.blocks)} blocks of ${count(status.block_units)}; `,
     `${counted(status.answers, "question")} answered. Receipt of the ledger: `, receiptButton(status.receipt));
@@ -96,7 +98,9 @@ function boughtBy(status) {
     part.name, count(part.questions_left),
     ...(refusals ? [part.refusals_left === null ? "–" : count(part.refusals_left)] : []),
   ] }));
-  return [table({ caption: "More of each, were all the rest spent on it", columns, rows, lead: true })];
+  const last = parts.filter((part) => part.questions_left === 0 && part.still_possible);
+  const notes = last.map((part) => el("p", { class: "soft" }, `Still possible: ${part.still_possible}.`));
+  return [table({ caption: "More of each, were all the rest spent on it", columns, rows, lead: true }), ...notes];
 }
 
 /** What a question costs by the size of its grid; null where the plan has no such prices. */

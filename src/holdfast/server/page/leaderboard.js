@@ -80,7 +80,9 @@ function boardTable(board) {
   const tied = board.entries.some((entry) => rankText(entry) !== String(entry.rank));
   const ties = tied ? "; entries whose error bars overlap share a range of ranks" : "";
   return table({
-    stacks: true, caption: `Entries by ${board.metric}: ${better}${ties}`, columns, lead: true,
+    stacks: true, caption: `Entries by ${board.metric}: ${better}${ties}. Scores of ${board.reading_words}.`
+      + (board.certified ? "" : " Seeded: nothing is certified."),
+    columns, lead: true,
     rows: board.entries.map((entry) => ({ cells: entryCells(entry, place), class: entry.mine ? "mine" : null })),
   });
 }

@@ -4,7 +4,7 @@ import { labelRoom, leftAxis, logTicks, scale, ticks } from "./axes.js";
 import { svg } from "./elements.js";
 import { number, when } from "./format.js";
 import { tipped } from "./tip.js";
-import { judged, line, saidText, valued } from "./words.js";
+import { judged, line, saidText, valued, wordOf } from "./words.js";
 
 const HEIGHT = 290;
 const TOP = 14;
@@ -64,9 +64,9 @@ function point(row, x, y, edge) {
   const verdict = judged(row.answer);
   const height = y(heightOf(row.answer));
   const parts = answer ? [...whisker(answer, x, y, edge), dot(row, answer, x, height)]
-    : [mark(verdict.verdict, x, height)];
+    : [mark(wordOf(verdict, row.question), x, height)];
   const half = Math.max(6, edge.step / 2);
-  const said = saidText(row.answer, row.question.grid);
+  const said = saidText(row.answer, row.question);
   const words = [line(row.question), said, `number ${row.number}, ${when(row.at)} UTC`];
   const group = svg("g", { class: "point", role: "img", tabindex: "-1", "aria-label": words.join(", ") },
     svg("rect", { class: "hit", x: x - half, y: edge.top, width: 2 * half, height: edge.bottom - edge.top }),
@@ -92,11 +92,12 @@ function whisker(answer, x, y, edge) {
 
 const arrow = (x, y, by) => svg("path", { class: "open-end", d: `M${x - 4} ${y + by}L${x} ${y}L${x + 4} ${y + by}` });
 
-/** A verdict: a tick, a cross, or a ring where nothing was drawn. */
-function mark(verdict, x, y) {
-  const paths = { yes: "M-5 0L-1 4L6 -5", no: "M-4 -4L4 4M-4 4L4 -4" };
-  if (!(verdict in paths)) return svg("circle", { class: "mark-exhausted", cx: x, cy: y, r: 5 });
-  return svg("path", { class: `mark-${verdict}`, d: paths[verdict], transform: `translate(${x} ${y})` });
+/** A guess: a ring if it is compatible, a cross if it is not, a dash where nothing can be told. */
+function mark(word, x, y) {
+  if (["compatible", "pass"].includes(word)) return svg("circle", { class: "mark-compatible", cx: x, cy: y, r: 5 });
+  const known = ["not compatible", "fail"].includes(word);
+  const [kind, path] = known ? ["refuted", "M-4 -4L4 4M-4 4L4 -4"] : ["unknown", "M-5 0L5 0"];
+  return svg("path", { class: `mark-${kind}`, d: path, transform: `translate(${x} ${y})` });
 }
 
 /** One stop for the tab key; arrows go from point to point. */

@@ -3,7 +3,7 @@
 import { Newest, isAbort, send } from "./api.js";
 import { byId, debounced, el, fill } from "./elements.js";
 import { amount, gridText } from "./format.js";
-import { blame, gathered, typedGrid } from "./question.js";
+import { blame, blameAll, gathered, offerAnyway, typedGrid } from "./question.js";
 import { path, session } from "./session.js";
 import { trouble, settled } from "./trouble.js";
 import { inCurrency, shareOf } from "./words.js";
@@ -36,6 +36,8 @@ export function changed() {
   newest.cancel();
   become(null);
   blame();
+  offerAnyway(false);
+  fill(byId("result")); // it was the answer to another question
   const asked = gathered();
   if (asked.missing) {
     look.cancel();
@@ -59,6 +61,13 @@ export function again() {
   fetchPrice();
 }
 
+/** The same question, meant or no longer meant as it stands. */
+export function reconsider() {
+  newest.cancel();
+  become(null);
+  again();
+}
+
 async function fetchPrice() {
   const asked = gathered();
   if (session.holdout === null || !asked.body) return;
@@ -66,9 +75,13 @@ async function fetchPrice() {
   try {
     const price = await send("POST", path("price"), { json: { verb: asked.verb, ...asked.body }, signal, retries: 2 });
     settled();
-    blame();
-    show(price);
-    become(price.affordable || price.cached ? { ...asked, grid: typedGrid(asked.body.grid) ?? price.grid } : null);
+    const refused = price.doubts.filter((doubt) => doubt.refused);
+    offerAnyway(refused.length > 0);
+    const stopped = refused.length > 0 && !asked.body.anyway;
+    blameAll(stopped ? refused : []);
+    show(price, stopped);
+    const payable = (price.affordable || price.cached) && !stopped;
+    become(payable ? { ...asked, grid: typedGrid(asked.body.grid) ?? price.grid } : null);
   } catch (error) {
     if (isAbort(error)) return;
     become(null);
@@ -78,7 +91,7 @@ async function fetchPrice() {
   }
 }
 
-function show(price) {
+function show(price, stopped) {
   if (price.cached) {
     return tell("free", el("b", {}, "Free."), " This was asked before: the recorded answer comes again.");
   }
@@ -86,14 +99,16 @@ function show(price) {
   const most = el("b", {}, cost(price.price));
   const rest = `Only ${cost(price.budget_left)} is left.`;
   if (!price.affordable) return tell("unpaid", "Price ", most, ". ", price.reason ?? rest);
-  const upTo = GUESSES.includes(price.verb) ? " at most; less if the guess is right" : "";
+  const upTo = GUESSES.includes(price.verb) ? " at most; less if the guess stands" : "";
   const share = `${shareOf(price.price, price.budget_left)} (${amount(price.budget_left)})`;
   const facts = [share, `answered by ${price.part}`];
   if (price.grid) facts.push(`on ${gridText(price.grid)}`);
   const more = el("span", { class: "more" }, `${facts.join(", ")}.`);
   const assumed = price.assumes.join("; ");
   const takes = assumed && el("span", { class: "more" }, `It also assumes: ${assumed}.`);
-  return tell("", "Price ", most, upTo, more, takes);
+  const doubts = stopped ? price.doubts.filter((doubt) => !doubt.refused) : price.doubts;
+  const beware = doubts.map((doubt) => el("span", { class: "more beware" }, doubt.message));
+  return tell(stopped || beware.length > 0 ? "doubtful" : "", "Price ", most, upTo, more, takes, beware);
 }
 
 function tell(state, ...said) {

@@ -6,23 +6,32 @@ import { session } from "./session.js";
 
 const VERBS = {
   ask: ["Estimate", "The estimator's value on fresh data, as a point of the grid."],
-  mean: ["Mean", "The mean of a term between 0 and 1 (true is 1); with an error bar, where nothing filters."],
+  mean: ["Mean", "The mean of a term of one row (true is 1); with an error bar, where nothing filters."],
   interval: ["Interval", "An interval that encloses the estimator's median on fresh data."],
-  verify: ["Verify", "Whether a guess is right: nearly free while it is."],
-  correct: ["Correct", "A guess is confirmed, or a value answers in its place."],
+  verify: ["Verify", "Whether a guess is compatible with fresh blocks: nearly free while it is."],
+  correct: ["Correct", "A guess that is compatible stands; else a value answers in its place."],
 };
-const TERM = { name: "Term", help: "A condition or a number between 0 and 1, such as age >= 65." };
+const TERM = { name: "Term", help: "A condition such as age >= 65; or a number, with its range if it may leave 0:1." };
 const AGGREGATE = { name: "Estimator", help: "An SQL aggregate of one block, such as avg(age) or corr(age, score)." };
 
 // Which field an error names; what is not here is said beside the button.
 const FIELDS = {
   question: "estimator", estimator: "estimator", term: "estimator", sql: "estimator", where: "where-text",
-  filter: "where-text", grid: "grid", low: "grid", high: "grid", step: "grid", points: "grid", scale: "grid",
+  filter: "where-text", range: "range",
+  grid: "grid", low: "grid", high: "grid", step: "grid", points: "grid", scale: "grid",
   guess: "guess", tolerance: "tolerance", claim: "claim", by: "part",
 };
 const INPUTS = [...new Set(Object.values(FIELDS))];
 
 let verbs = {};
+let arranged = null; // the verb whose fields are shown
+const grids = new Map(); // each verb's own: a grid for days is none for a share
+
+/** Another holdout: nothing that was typed is for it. */
+export function forgetGrids() {
+  grids.clear();
+  arranged = null;
+}
 
 /** The chosen verb. */
 const verb = () => document.querySelector("input[name=verb]:checked")?.value ?? null;
@@ -43,9 +52,15 @@ export function offer(found) {
 /** Show the fields of the verb, and no others. */
 export function arrange() {
   const now = verb();
+  if (now !== arranged) {
+    if (arranged !== null) grids.set(arranged, byId("grid").value);
+    byId("grid").value = grids.get(now) ?? "";
+    arranged = now;
+  }
   for (const field of document.querySelectorAll("#ask [data-verbs]")) {
     field.hidden = !field.dataset.verbs.split(" ").includes(now);
   }
+  if (now !== "mean") byId("range").value = ""; // it was the last term's
   const text = now === "mean" ? TERM : AGGREGATE;
   byId("verb-help").textContent = VERBS[now]?.[1] ?? "";
   byId("estimator-label").textContent = text.name;
@@ -73,6 +88,12 @@ export function gathered() {
   if (!now || !text("estimator")) return { missing: "estimator" };
   const body = { [now === "mean" ? "term" : "estimator"]: text("estimator") };
   if (seen("where-text")) body.where = text("where-text");
+  if (seen("range")) {
+    const ends = text("range").split(":").map((end) => Number(end.replace("−", "-") || NaN));
+    const pair = ends.length === 2 && ends.every(Number.isFinite);
+    if (!pair) return { wrong: "range", message: "range must be LOW:HIGH, two numbers." };
+    body.range = ends;
+  }
   if (seen("grid")) body.grid = text("grid");
   if (seen("part")) body.by = text("part");
   if (seen("claim") && byId("claim").value !== "equals") body.claim = byId("claim").value;
@@ -83,6 +104,7 @@ export function gathered() {
       body[id] = value;
     }
   }
+  if (byId("anyway").checked) body.anyway = true;
   if (["verify", "correct"].includes(now) && body.guess === undefined) return { missing: "guess" };
   return { verb: now, body };
 }
@@ -96,16 +118,29 @@ export function typedGrid(text = "") {
 }
 
 /** Say an error where it belongs, and nowhere else; without one, all is well. */
-export function blame(message = "", parameter = null) {
-  const field = FIELDS[parameter] ?? null;
-  for (const id of INPUTS) {
-    const wrong = id === field && message !== "" && !byId(id).closest(".field").hidden;
-    byId(`${id}-error`).textContent = wrong ? message : "";
-    if (wrong) byId(id).setAttribute("aria-invalid", "true");
+export const blame = (message = "", parameter = null) => blameAll(message === "" ? [] : [{ message, parameter }]);
+
+/** Likewise for several. */
+export function blameAll(faults) {
+  const said = new Map(INPUTS.map((id) => [id, []]));
+  const rest = [];
+  for (const { message, parameter } of faults) {
+    const field = FIELDS[parameter];
+    const seen = field !== undefined && !byId(field).closest(".field").hidden;
+    (seen ? said.get(field) : rest).push(message);
+  }
+  for (const [id, messages] of said) {
+    byId(`${id}-error`).textContent = messages.join(" ");
+    if (messages.length > 0) byId(id).setAttribute("aria-invalid", "true");
     else byId(id).removeAttribute("aria-invalid");
   }
-  const placed = INPUTS.some((id) => byId(id).hasAttribute("aria-invalid"));
-  byId("ask-error").textContent = placed ? "" : message;
+  byId("ask-error").textContent = rest.join(" ");
+}
+
+/** Offer to ask a question that was refused as a slip; or, if there is none, take the offer back. */
+export function offerAnyway(doubtful) {
+  byId("anyway-field").hidden = !doubtful;
+  if (!doubtful) byId("anyway").checked = false;
 }
 
 // One key for one content of the form: a double click or a retry is the same request.

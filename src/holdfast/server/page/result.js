@@ -1,9 +1,9 @@
 // What came back: value, bar, promise, price, receipt; read out by screen readers.
 
 import { el } from "./elements.js";
-import { amount, count, number } from "./format.js";
+import { amount, confidence, count, number } from "./format.js";
 import { receiptButton } from "./table.js";
-import { details, judged, paid, phrase, saidParts, valued } from "./words.js";
+import { details, judged, paid, phrase, rangeText, readingOf, saidParts, valued } from "./words.js";
 
 /** A card about one question and what was said to it. */
 export function resultCard(question, said) {
@@ -12,14 +12,19 @@ export function resultCard(question, said) {
   const more = details({ ...question, grid });
   return el("div", { class: "card answer-card" },
     el("p", { class: "asked-line" }, ...phrase(question), more ? el("span", {}, ` · ${more}`) : null),
-    el("p", { class: "big" }, ...saidParts(said, grid)),
+    el("p", { class: "big" }, ...saidParts(said, { ...question, grid })),
     el("dl", { class: "facts" },
       facts(said, main).flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)])));
 }
 
+const capital = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
+
 function facts(said, main) {
   const sure = main.certified ? "for all answers at once" : "NOT certified";
-  const rows = [["Promise", `${main.promise}; confidence ${number(main.confidence)}, ${sure}`]];
+  const rows = judged(said)?.open_blocks ? [["Range", rangeText(judged(said))]] : [];
+  rows.push(["Promise", `${capital(main.promise)}; confidence ${confidence(main.confidence)}, ${sure}`]);
+  if (judged(said) && valued(said)) rows.unshift(["Guess", capital(judged(said).promise)]);
+  if (readingOf(said)) rows.unshift(["Reading", readingOf(said)]);
   if (main.at_grid_end) rows.push(["Beware", "The answer is at the end of its grid: the value may lie beyond."]);
   if (judged(said)?.verdict === "exhausted") {
     rows.push(["Exhausted", "Nothing was drawn: this says nothing about the guess."]);

@@ -6,7 +6,7 @@ import { amount, answerValue, bar, number } from "./format.js";
 import { bus, mayAsk, path, session, spent } from "./session.js";
 import { receiptButton } from "./table.js";
 import { trouble, worded } from "./trouble.js";
-import { valued } from "./words.js";
+import { readingOf, valued } from "./words.js";
 
 const TYPES = { csv: "text/csv", parquet: "application/vnd.apache.parquet", json: "application/json" };
 const FIELDS = { metric: "metric", name: "entry-name", predictions: "file", file: "file", body: "file" };
@@ -39,7 +39,8 @@ export function offerMetrics(found) {
   if (found === null) return;
   options(byId("metric"), found.metrics.map((name) => [name, name]));
   const keyed = `CSV, Parquet or JSON with one prediction for each row, keyed by ${found.ids ?? "row id"}. `;
-  byId("submission-help").textContent = keyed
+  const labels = found.labels ? `Labels are ${found.labels.join(", ")}. ` : "";
+  byId("submission-help").textContent = keyed + labels
     + "A file that is malformed, partial or too large is refused, and nothing is charged.";
 }
 
@@ -108,5 +109,6 @@ function entered(name, said) {
   const mark = said.improved === false ? el("span", { class: "pill warn" }, "not an improvement")
     : said.improved ? el("span", { class: "pill good" }, "may be an improvement") : null;
   return el("p", { class: "note good" }, el("b", {}, `${name}: ${score}`), mark && " ", mark, bound,
+    ` The score is that of ${readingOf(said)}.`,
     ` ${price[0].toUpperCase()}${price.slice(1)}, receipt `, receiptButton(said.receipt));
 }

@@ -1,6 +1,6 @@
 // Questions and answers in words, the same wherever they are shown.
 
-import { amount, answerValue, bar, gridText, number, percent } from "./format.js";
+import { amount, answerValue, bar, count, counted, gridText, number, percent } from "./format.js";
 import { el } from "./elements.js";
 
 const VERBS = { ask: "", verify: "", correct: "", mean: "mean of ", interval: "interval for " };
@@ -37,7 +37,7 @@ export function phrase(question) {
   return where ? [...parts, " where ", el("code", {}, where)] : parts;
 }
 
-/** The guess and the grid, in words. */
+/** The guess, the range and the grid, in words. */
 export function details(question) {
   const said = [];
   if (question.guess !== undefined && question.guess !== null) {
@@ -45,6 +45,7 @@ export function details(question) {
     const near = question.tolerance ? ` ± ${number(question.tolerance)}` : "";
     said.push(`guess: ${claim}${number(question.guess)}${near}`);
   }
+  if (question.range) said.push(`cut to [${question.range.map((end) => number(end)).join(", ")}]`);
   if (question.grid) said.push(`grid ${gridText(question.grid)}`);
   if (question.part) said.push(`by ${question.part}`);
   return said.join(" · ");
@@ -56,24 +57,58 @@ export const valued = (said) => ("correction" in said ? said.correction : "verdi
 /** The verdict within whatever came back, if there is one. */
 export const judged = (said) => ("correction" in said ? said.verdict : "verdict" in said ? said : null);
 
+/** The word of a verdict; of a score with a threshold, whether it was passed. */
+export function wordOf(verdict, question) {
+  if (!question.gate || verdict.refused === null) return verdict.verdict;
+  return verdict.refused ? "fail" : "pass";
+}
+
+const KINDS = {
+  compatible: "plain", "not compatible": "bad", "cannot tell": "warn", exhausted: "warn",
+  pass: "good", fail: "bad",
+};
+
+/** `on blocks of 100 units`; nothing where an error bar bounds a mean, which is not about blocks. */
+export function onBlocks(answer) {
+  if (answer.protocol === "mean" && answer.low !== null) return "";
+  return `on blocks of ${counted(answer.block_units, "unit")}`;
+}
+
+/** Which other guesses the open part finds compatible, in words. */
+export function rangeText({ range_low: low, range_high: high, open_blocks: blocks, tail }) {
+  const open = counted(blocks, "open block");
+  if (low === null && high === null) {
+    return `${open} are too few to say which guesses are compatible: ${count(Math.ceil(1 / tail))} would do.`;
+  }
+  return `Guesses in ${bar({ low, high })} are compatible, going by ${open}.`;
+}
+
+/** What a score is about, in the server's words; null for what is no score. */
+export const readingOf = (said) => (valued(said) ?? judged(said))?.reading_words ?? null;
+
 /** What was said, in one line of text. */
-export function saidText(said, grid) {
+export function saidText(said, question) {
   const verdict = judged(said);
   const answer = valued(said);
-  const parts = verdict ? [`${verdict.verdict} to ${number(verdict.guess)}`] : [];
-  if (answer) parts.push([answerValue(answer, grid), bar(answer)].filter(Boolean).join(" "));
+  const parts = verdict ? [`${number(verdict.guess)}: ${wordOf(verdict, question)}`] : [];
+  if (answer) parts.push([answerValue(answer, question.grid), bar(answer), onBlocks(answer)].filter(Boolean).join(" "));
   return parts.join("; ");
 }
 
 /** What was said, as elements: a verdict, a value, its bar, and what to beware of. */
-export function saidParts(said, grid) {
+export function saidParts(said, question) {
   const verdict = judged(said);
   const answer = valued(said);
+  const { grid } = question;
   const parts = [];
-  if (verdict) parts.push(el("span", { class: `pill ${verdict.verdict}` }, verdict.verdict), " ");
+  if (verdict) {
+    const word = wordOf(verdict, question);
+    parts.push(el("span", { class: `pill ${KINDS[word]}` }, word), " ");
+  }
   if (answer) {
     parts.push(el("span", { class: "value", title: String(answer.value) }, answerValue(answer, grid)), " ");
     if (bar(answer)) parts.push(el("span", { class: "interval" }, bar(answer)), " ");
+    if (onBlocks(answer)) parts.push(el("span", { class: "interval" }, onBlocks(answer)), " ");
     if (answer.at_grid_end) {
       parts.push(el("span", { class: "pill warn", title: "the value may lie beyond" }, "grid end"), " ");
     }

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import Body, Path, Request
 
 from holdfast.engines.source import Progress
+from holdfast.holdout.doubts import refuse
 from holdfast.holdout.questions import Verb
 from holdfast.protocols.correct import Corrected
 from holdfast.server.identity import Seat
@@ -49,25 +50,25 @@ async def ask(request: Request, words: AskWords, key: Key = None) -> Told:
 
 @router.post("/interval", responses=shaped(AnswerShape, _ASKING))
 async def interval(request: Request, words: IntervalWords, key: Key = None) -> Told:
-    """An interval that encloses the estimator's median on fresh data."""
+    """An interval that encloses the median of what the estimator gives on fresh blocks."""
     return await answer(request, "interval", words, key)
 
 
 @router.post("/mean", responses=shaped(AnswerShape, _ASKING))
 async def mean(request: Request, words: MeanWords, key: Key = None) -> Told:
-    """The mean of a term between 0 and 1, with its error bar."""
+    """The mean of a term of one row, with its error bar."""
     return await answer(request, "mean", words, key)
 
 
 @router.post("/verify", responses=shaped(VerdictShape, _ASKING))
 async def verify(request: Request, words: VerifyWords, key: Key = None) -> Told:
-    """Whether a guess is right: yes, no or exhausted."""
+    """Whether a guess is compatible with fresh data, not compatible, or nobody can tell."""
     return await answer(request, "verify", words, key)
 
 
 @router.post("/correct", responses=shaped(CorrectedShape, _ASKING))
 async def correct(request: Request, words: CorrectWords, key: Key = None) -> Told:
-    """Confirm a guess, or answer in its place."""
+    """Whether a guess is compatible with fresh data; if not, an answer in its place."""
     return await answer(request, "correct", words, key)
 
 
@@ -111,7 +112,8 @@ async def start_job(request: Request, words: Annotated[JobWords, Body()], key: K
 
     def work(seat: Seat) -> Told:
         first, spoken = words.spoken()
-        seat.holdout.price(words.verb, first, **spoken)  # says now what is wrong with the question
+        price = seat.holdout.price(words.verb, first, **spoken)  # says now what is wrong with it
+        refuse(() if words.anyway else price.doubts)
 
         def run(progress: Progress) -> Told:
             now = service.doorman.again(seat).cancellable(lambda: progress(1, 1))

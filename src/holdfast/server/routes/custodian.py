@@ -73,7 +73,7 @@ async def audit(
     """Who did what, row by row of the ledger: grants, reservations, answers."""
 
     def work(seat: Seat) -> Told:
-        rows = audit_of(seat.hosted.holdout.door.ledger, after, limit)
+        rows = audit_of(seat.hosted.holdout.door, after, limit)
         return {"rows": rows, "next": rows[-1]["number"] if len(rows) == limit else None}
 
     return await service_of(request).read(request, "custodian", work)

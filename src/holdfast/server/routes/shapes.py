@@ -6,8 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from holdfast.holdout.gates import GateWord
 from holdfast.holdout.grants import Role
 from holdfast.holdout.status import SetStatus
+from holdfast.protocols.answers import Claim, VerdictWord
 
 __all__ = [
     "AnswerShape",
@@ -27,7 +29,7 @@ __all__ = [
 ]
 
 Share = Annotated[float, Field(ge=0, le=1)]
-VerdictWord = Literal["yes", "no", "exhausted"]
+Reading = Literal["rule-on-fresh-rows"]
 
 
 class _Shape(BaseModel):
@@ -45,8 +47,11 @@ class _Accounted(_Shape):
     price: Annotated[float, Field(ge=0)]
     budget_left: float
     certified: bool
+    block_units: int
     cached: bool
     receipt: str
+    reading: Reading | None
+    reading_words: str | None
 
 
 class _Answer(_Accounted):
@@ -63,20 +68,29 @@ class AnswerShape(_Answer):
     type: Literal["answer"]
 
 
-class _Verdict(_Accounted):
-    verdict: VerdictWord
+class _Guess(_Accounted):
     guess: float
+    claim: Claim
+    tolerance: float | None
+    refused: bool | None
     refusals_left: int | None
+    range_low: float | None
+    range_high: float | None
+    open_blocks: int
+
+
+class _Verdict(_Guess):
+    verdict: VerdictWord
 
 
 class VerdictShape(_Verdict):
-    """Whether a guess is right."""
+    """Whether a guess is compatible with fresh data."""
 
     type: Literal["verdict"]
 
 
 class CorrectedShape(_Shape):
-    """A guess that was confirmed, or an answer in its place."""
+    """A guess that is compatible with fresh data, or an answer in its place."""
 
     type: Literal["corrected"]
     value: float | None
@@ -100,16 +114,21 @@ class _Scored(AnswerShape, _Submitted):
     """A score on the leaderboard."""
 
 
-class _Unimproved(VerdictShape, _Submitted):
+class _Unimproved(_Guess, _Submitted):
     """A submission that was confirmed to be no better than the best."""
+
+    type: Literal["verdict"]
+    verdict: GateWord
 
 
 SubmissionShape = Annotated[_Scored | _Unimproved, Field(discriminator="type")]
 
 
-class GateShape(VerdictShape):
+class GateShape(_Guess):
     """Whether a score reaches a threshold, and what that certifies."""
 
+    type: Literal["verdict"]
+    verdict: GateWord
     passed: bool
     metric: str
     claim: Literal["at least", "at most"]
@@ -140,12 +159,21 @@ class StandingsShape(_Shape):
     greater_is_better: bool
     entries: list[_Entry]
     ties: int
+    certified: bool
+    reading: Reading | None
+    reading_words: str | None
 
 
 class _Grid(_Shape):
     low: float
     high: float
     points: int
+
+
+class _Doubt(_Shape):
+    parameter: str
+    message: str
+    refused: bool
 
 
 class PriceShape(_Shape):
@@ -163,6 +191,7 @@ class PriceShape(_Shape):
     reason: str | None
     grid: _Grid | None
     assumes: list[str]
+    doubts: list[_Doubt]
 
 
 class _Failure(_Shape):
@@ -205,6 +234,7 @@ class StatusShape(_Shape):
     sets: list[SetStatus]
     receipt: str
     new_budget: str | None
+    earlier: int
     assumes: str
     role: Role
     quota: _Quota | None

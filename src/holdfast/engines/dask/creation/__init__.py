@@ -40,13 +40,13 @@ from holdfast.engines.dask.questions import versions
 from holdfast.engines.store.columns import Column, Schema
 from holdfast.engines.store.files import finished, sync_folder
 from holdfast.engines.store.inputs import check_columns, choose, wanted_names
-from holdfast.engines.store.manifest import OPEN_FILE, Manifest, Shard, StoredFile
+from holdfast.engines.store.manifest import OPEN_FILE, Contents, Shard, StoredFile
 from holdfast.engines.store.parquet_files import check_agreement, check_types
 from holdfast.engines.store.session import Limits, Progress, Session, no_progress
 from holdfast.engines.store.shuffle import drawn_secret
 from holdfast.engines.store.survey import Sums, Survey
 from holdfast.engines.store.values import Field
-from holdfast.engines.store.write import Split, check_unchanged, manifest_of, split_units
+from holdfast.engines.store.write import Split, check_unchanged, contents_of, split_units
 from holdfast.errors import InvalidInput
 from holdfast.randomness import Entropy
 
@@ -152,7 +152,7 @@ class ClusterInput(Closing):
 
     def write(
         self, *, blocks: int, open_fraction: float = 0.0, block_units: int | None = None
-    ) -> Manifest:
+    ) -> Contents:
         """Write the shards, and `open.parquet` into the folder if there is an open part."""
         rows, units = self.count()
         found = Survey(rows, units, self.fingerprint(), self._measured().marks)
@@ -179,8 +179,8 @@ class ClusterInput(Closing):
         for folder in (self._folder, *(() if depot.folder is None else (depot.folder / SHARDS,))):
             sync_folder(folder)
         sealed = sum(each.rows for each in shards)
-        manifest = manifest_of(found, split, sealed, opened, self.schema, self.unit, files)
-        return replace(manifest, shards=shards, location=depot.root if depot.remote else None)
+        contents = contents_of(found, split, sealed, opened, self.schema, self.unit, files)
+        return replace(contents, shards=shards, location=depot.root if depot.remote else None)
 
     def _cut(self, cuts: Sequence[Cut]) -> list[tuple[StoredFile, int]]:
         tasks = self._tasks("cut", ((cut, each, self._chosen) for each in cuts))

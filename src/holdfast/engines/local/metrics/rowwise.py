@@ -1,11 +1,13 @@
 """Scores that are a mean over rows of a term between 0 and 1, as that term.
 
 Where every unit is a row, such a score has a much narrower error bar as a mean than as an estimator
-of any kind. A row without a target counts as a miss, so that predictions never fail on a block.
+of any kind. A row that has no target, or on which a model fails, counts as the worst: 0 for
+accuracy, 1 for a loss. So a score of these never fails on a block, but for the end of its process.
 
     accuracy     1 where the prediction is the target
     error_rate   1 where it is not
-    brier        (target − probability)²
+    brier        (target − probability)², for targets 0 and 1 and a probability between them; for
+                 any other it is 1
 """
 
 from __future__ import annotations
@@ -17,16 +19,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.engines.local.estimators import LocalEstimator, make_estimator
-from holdfast.engines.local.metrics.score import ROW, ModelScore, checked_predictions, model_score
+from holdfast.engines.local.metrics.labels import Labels, missing_labels
+from holdfast.engines.local.metrics.score import (
+    ROW,
+    ModelScore,
+    PredictionScore,
+    Score,
+    checked_predictions,
+    checked_target,
+    indicator,
+    is_probability,
+    model_score,
+    score_examples,
+    score_notes,
+    tried_model,
+)
 from holdfast.engines.local.metrics.table import NEEDS_LABEL, UNIT, Metric
+from holdfast.grids.values import floats_up
+from holdfast.protocols.readings import RULE
 
-__all__ = ["has_term", "is_exact", "mean_estimator", "model_term", "term_estimator"]
+__all__ = ["has_term", "is_exact", "mean_estimator", "term_estimator"]
 
 Array = NDArray[Any]
 Terms = NDArray[np.float64]
 
 
 def _right(target: Array, predicted: Array) -> Terms:
+    if predicted.dtype.kind == "O":  # something that is no label, such as pandas' NA, is wrong
+        missing = missing_labels(predicted.ravel()).reshape(predicted.shape)
+        plain = predicted.copy()
+        plain[missing] = None
+        return np.where(missing, 0.0, np.asarray(target == plain, np.float64))
     return np.asarray(target == predicted, np.float64)  # a missing target is no prediction
 
 
@@ -35,8 +58,10 @@ def _wrong(target: Array, predicted: Array) -> Terms:
 
 
 def _squared(target: Array, probability: Array) -> Terms:
-    squared = np.square(target.astype(np.float64) - probability)
-    return np.where(np.isnan(squared), 1.0, np.minimum(squared, 1.0))
+    probability = floats_up(probability)
+    inside = ((target == 0) | (target == 1)) & is_probability(probability)
+    chosen = np.where(inside, probability, 0.0)
+    return np.where(inside, np.square(np.where(inside, target, 0.0) - chosen), 1.0)
 
 
 _TERMS: dict[str, Callable[[Array, Array], Terms]] = {
@@ -56,6 +81,10 @@ def is_exact(metric: Metric) -> bool:
     return has_term(metric) and metric.needs == NEEDS_LABEL
 
 
+def _worst(metric: Metric) -> float:
+    return 0.0 if metric.greater_is_better else 1.0
+
+
 class PredictionTerms:
     """The terms of predictions for all rows of the original data, in their order."""
 
@@ -73,56 +102,83 @@ class PredictionTerms:
         return np.asarray(self.terms(arrays).mean(axis=1))
 
 
-def term_estimator(predictions: object, metric: Metric, target: str) -> LocalEstimator:
-    """The term of predictions, to be asked for its mean.
-
-    >>> from holdfast.engines.local.metrics.table import find_metric
-    >>> term = term_estimator([0, 1, 1], find_metric("accuracy"), "y")
-    >>> term.describe().partition(" (")[0], term.rows, term.built_in
-    ('accuracy of predictions for y of y, __row', 3, True)
-    """
-    terms = PredictionTerms(checked_predictions(predictions), metric.name, target)
-    return _made(terms.terms, terms)
-
-
-def mean_estimator(predictions: object, metric: Metric, target: str) -> LocalEstimator:
-    """The mean of the same term over a block, to be asked for, or guessed, as any estimator."""
-    terms = PredictionTerms(checked_predictions(predictions), metric.name, target)
-    return _made(terms.mean, terms)
-
-
-def _made(function: Callable[[dict[str, Array]], Terms], terms: PredictionTerms) -> LocalEstimator:
-    return make_estimator(
-        None,
-        function,
-        (terms.target, ROW),
-        "numpy",
-        f"{terms.metric} of predictions for {terms.target}",
-        range=UNIT,
-        bounded_mean=True,
-        rows=len(terms.predictions),
-        built_in=True,
-    )
-
-
 class ModelTerms:
-    """The terms of a model's accuracy; a row that it fails on is a miss."""
+    """The terms of a model; a row that it fails on is the worst, and takes no other along."""
 
     def __init__(self, score: ModelScore) -> None:
         self.score = score
 
     def terms(self, arrays: dict[str, Array]) -> Terms:
         """The term of every row: a (blocks, t) array."""
-        target = arrays[self.score.target]
-        predicted, _ = self.score.predict(arrays, target.shape)
-        return _right(target, predicted)
+        score, target = self.score, arrays[self.score.target]
+        if score.metric.needs != NEEDS_LABEL:
+            target = indicator(target, score.classes)
+        flat, found = target.ravel(), np.full(target.size, _worst(score.metric))
+        for part, predicted in score.by_rows(score.rows(arrays)):
+            if not isinstance(predicted, BaseException):
+                found[part] = _TERMS[score.metric.name](flat[part], predicted)
+        return found.reshape(target.shape)
+
+    def mean(self, arrays: dict[str, Array]) -> Terms:
+        """The mean of every block."""
+        return np.asarray(self.terms(arrays).mean(axis=1))
 
 
-def model_term(
-    model: object, metric: Metric, target: str, features: Any = None
-) -> LocalEstimator | None:
-    """The term of a model's accuracy; None for other metrics, in which a failure would be good."""
-    if metric.name != "accuracy" or metric.function is not None:
-        return None
-    score, columns, name = model_score(model, metric, target, features)
-    return make_estimator(None, ModelTerms(score).terms, columns, "numpy", name, range=UNIT)
+def term_estimator(
+    model: object,
+    metric: Metric,
+    target: str,
+    features: Any = None,
+    labels: Labels | None = None,
+) -> LocalEstimator:
+    """The term of a model or of predictions, to be asked for its mean.
+
+    >>> from holdfast.engines.local.metrics.table import find_metric
+    >>> term = term_estimator([0, 1, 1], find_metric("accuracy"), "y")
+    >>> term.describe().partition(" (")[0], term.rows, term.built_in
+    ('accuracy of predictions for y of y, __row', 3, True)
+    """
+    return _made(model, metric, target, features, labels, mean=False)
+
+
+def mean_estimator(
+    model: object,
+    metric: Metric,
+    target: str,
+    features: Any = None,
+    labels: Labels | None = None,
+) -> LocalEstimator:
+    """The mean of the same term over a block, to be asked for, or guessed, as any estimator."""
+    return _made(model, metric, target, features, labels, mean=True)
+
+
+def _made(
+    model: object, metric: Metric, target: str, features: Any, labels: Labels | None, *, mean: bool
+) -> LocalEstimator:
+    score: Score
+    terms: ModelTerms | PredictionTerms
+    if callable(getattr(model, "predict", None)):
+        found, columns, name = model_score(model, metric, target, features)
+        score, terms = found, ModelTerms(found)
+        more: dict[str, Any] = {"tried": tried_model(found, columns, name, labels)}
+    else:
+        predictions = checked_predictions(model)
+        score = PredictionScore(predictions, metric, checked_target(target))
+        terms = PredictionTerms(predictions, metric.name, target)
+        columns, name = (target, ROW), f"{metric.name} of predictions for {target}"
+        more = {"rows": len(predictions), "built_in": True}
+    return make_estimator(
+        None,
+        terms.mean if mean else terms.terms,
+        columns,
+        "numpy",
+        name,
+        range=UNIT,
+        bounded_mean=True,
+        failure=_worst(metric),
+        failing="wrong" if metric.needs == NEEDS_LABEL else "one",
+        reading=RULE,
+        notes=score_notes(score, labels),
+        examples=score_examples(score, labels),
+        **more,
+    )

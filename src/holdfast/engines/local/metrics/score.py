@@ -8,7 +8,8 @@ are given for all rows of the data that the holdout was created from, in their o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from holdfast.engines.local.estimators import (
     make_estimator,
     refuse_hidden,
 )
+from holdfast.engines.local.metrics.labels import Labels, WrongLabels, missing_labels
 from holdfast.engines.local.metrics.table import (
     NEEDS_LABEL,
     NEEDS_NUMBER,
@@ -30,6 +32,8 @@ from holdfast.engines.local.metrics.table import (
 )
 from holdfast.engines.local.metrics.wrapped import scored
 from holdfast.errors import InvalidInput
+from holdfast.grids.values import floats_up
+from holdfast.protocols.readings import RULE
 
 __all__ = [
     "ROW",
@@ -39,11 +43,17 @@ __all__ = [
     "aligned",
     "checked_predictions",
     "checked_target",
+    "indicator",
+    "is_probability",
     "model_score",
     "score_estimator",
+    "score_examples",
+    "score_notes",
+    "tried_model",
 ]
 
 ROW = "__row"
+_EXAMPLES = 1000  # predictions that made-up targets are taken from
 
 
 def score_estimator(
@@ -53,12 +63,14 @@ def score_estimator(
     target: str,
     features: Sequence[str] | None = None,
     checked: bool = False,
+    labels: Labels | None = None,
 ) -> LocalEstimator:
     """The score of a model, or of predictions for all rows of the original data, as an estimator.
 
     A model has `predict` and, where the metric needs it, `predict_proba` or `decision_function`.
     Its features are those that it was fitted on, if it knows their names; else `features`; else
     all columns but the target. `checked`: predictions are known to be what metric and target take.
+    `labels` are what is public of the target's.
 
     >>> scored = score_estimator(np.array([0, 1, 1]), "accuracy", target="y")
     >>> scored.range, scored.bounded_mean, scored.columns
@@ -66,15 +78,17 @@ def score_estimator(
     """
     chosen = metric if isinstance(metric, Metric) else find_metric(metric)
     score: Score
-    rows = None
+    rows, tried = None, None
     columns: tuple[str, ...] | None
     if callable(getattr(model, "predict", None)):
         score, columns, name = model_score(model, chosen, target, features)
+        tried = tried_model(score, columns, name, labels)
     else:
         predictions = checked_predictions(model)
         score = PredictionScore(predictions, chosen, checked_target(target))
         columns, rows = (target, ROW), len(predictions)
         name = f"{chosen.name} of predictions for {target}"
+    failure = _failure(chosen)
     return make_estimator(
         score,
         None if chosen.needs == "scorer" else score.batch,
@@ -83,15 +97,53 @@ def score_estimator(
         name,
         range=chosen.range,
         bounded_mean=chosen.bounded_mean,
-        failure=_failure(chosen),
+        failure=failure,
         rows=rows,
         built_in=checked and chosen.function is None and not chosen.bounded_mean,
+        failing="highest" if failure == math.inf else None,
+        reading=RULE,
+        notes=score_notes(score, labels),
+        examples=score_examples(score, labels),
+        tried=tried,
     )
 
 
+def score_examples(score: Score, labels: Labels | None) -> dict[str, Sequence[object]]:
+    """Targets for made-up rows: without them a metric of labels would be undefined there."""
+    metric, own = score.metric, score.own_labels()
+    compared = metric.labels or metric.binary  # else targets lie where predictions do
+    declared = None if labels is None or not compared else labels.declared
+    two = (0.0, 1.0) if metric.predicted in {NEEDS_PROBABILITY, NEEDS_SCORE} else ()
+    values = declared or own or two
+    return {score.target: values} if values else {}
+
+
+def score_notes(score: Score, labels: Labels | None) -> tuple[str, ...]:
+    """What is taken for granted of labels and targets, where nothing public decides."""
+    metric, notes = score.metric, []
+    if metric.function is not None and metric.needs == NEEDS_LABEL:
+        notes.append(f"{metric.name} takes labels, as predict gives them")
+    if labels is not None and metric.labels:
+        named = score.predictions if isinstance(score, PredictionScore) else score.own_labels()
+        notes += labels.unknown(np.asarray(named, object)) if len(named) else ()
+    if labels is not None and metric.binary and not labels.known:
+        notes.append("every target is 0 or 1, or one of the model's two classes")
+    return tuple(notes)
+
+
+def tried_model(
+    score: ModelScore, columns: tuple[str, ...] | None, name: str, labels: Labels | None
+) -> Callable[[], LocalEstimator] | None:
+    """A model's predictions, to be tried on public blocks before its score is asked."""
+    if score.metric.needs == "scorer" and score.metric.predicted != NEEDS_LABEL:
+        return None  # scikit-learn chooses what it asks of a model: the score itself is tried
+    tried = ModelTrial(score, labels if score.metric.labels else None)
+    return partial(make_estimator, tried, tried.batch, columns, "pandas", name)
+
+
 def _failure(metric: Metric) -> float:
-    """A loss that fails is the worst one, or it would be the best. (A mean's bar allows for it.)"""
-    return math.nan if metric.greater_is_better or metric.bounded_mean else math.inf
+    """A loss that fails is the worst one, or it would be the best."""
+    return math.nan if metric.greater_is_better else math.inf
 
 
 def model_score(
@@ -135,7 +187,7 @@ class Score:
             return self._own(target, predicted)
         assert self.metric.batched is not None
         if self.metric.needs in {NEEDS_PROBABILITY, NEEDS_SCORE}:
-            target = _indicator(target, classes)
+            target = indicator(target, classes)
         elif self.metric.needs == NEEDS_NUMBER:
             target, predicted = target.astype(np.float64), predicted.astype(np.float64)
         return self.metric.sign * self.metric.batched(target, predicted)
@@ -146,17 +198,24 @@ class Score:
 
         function, values = self.metric.function, np.full(len(target), np.nan)
         assert function is not None
+        wrong: Exception | None = None
         for block in range(len(target)):
             try:
                 values[block] = block_value(function(*aligned(target[block], predicted[block])))
-            except Exception:
-                continue
+            except Exception as raised:
+                wrong = wrong or raised
+        if wrong is not None and np.isnan(values).all():
+            raise wrong  # on public blocks it is told
         return values
 
     def predict(
         self, arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]
     ) -> tuple[NDArray[Any], Any]:
         """Predictions for every row, and the classes that a model knows."""
+        raise NotImplementedError
+
+    def own_labels(self) -> Sequence[object]:
+        """Labels, or numbers, that a model or predictions name by themselves; some of them."""
         raise NotImplementedError
 
     def _scored(self, frame: Any) -> float:
@@ -176,11 +235,44 @@ class ModelScore(Score):
     def predict(
         self, arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]
     ) -> tuple[NDArray[Any], Any]:
+        return self._response(self.rows(arrays)).reshape(shape), self.classes
+
+    @property
+    def classes(self) -> Any:
+        """The classes that the model knows, if it says so."""
+        return getattr(self.model, "classes_", None)
+
+    def own_labels(self) -> Sequence[object]:
+        classes = np.asarray([] if self.classes is None else self.classes)
+        return tuple(classes.tolist()) if classes.ndim == 1 else ()
+
+    def rows(self, arrays: dict[str, NDArray[Any]]) -> Any:
+        """The features of all rows, as the model takes them."""
         names = [name for name in arrays if name != self.target]
         names = names if self.features is None else list(self.features)
-        rows = self._rows({name: arrays[name].ravel() for name in names})
-        classes = getattr(self.model, "classes_", None)
-        return self._response(rows).reshape(shape), classes
+        return self._rows({name: arrays[name].ravel() for name in names})
+
+    def by_rows(self, rows: Any) -> Iterator[tuple[slice, NDArray[Any] | BaseException]]:
+        """Predictions for all rows at once; where that fails, for as many at once as it does not.
+
+        So a row on which the model fails takes no other along.
+        """
+        waiting = [slice(0, len(rows))]
+        while waiting:
+            part = waiting.pop()
+            size = part.stop - part.start
+            try:
+                some = rows.iloc[part] if hasattr(rows, "iloc") else rows[part]
+                found = self._response(some)
+                if found.shape != (size,):
+                    raise TypeError(f"it gives {found.shape} predictions for {size:,} rows")
+                yield part, found
+            except BaseException as error:
+                if size == 1:
+                    yield part, error
+                    continue
+                middle = part.start + size // 2
+                waiting += [slice(middle, part.stop), slice(part.start, middle)]
 
     def _rows(self, columns: dict[str, NDArray[Any]]) -> Any:
         """The features as the model was given them when it was fitted: with names or without."""
@@ -202,7 +294,7 @@ class ModelScore(Score):
         return frame.to_numpy() if unnamed and not text else frame
 
     def _response(self, rows: Any) -> NDArray[Any]:
-        if self.metric.needs in {NEEDS_LABEL, NEEDS_NUMBER}:
+        if self.metric.predicted in {NEEDS_LABEL, NEEDS_NUMBER}:
             return np.asarray(self.model.predict(rows))
         if self.metric.needs == NEEDS_SCORE and hasattr(self.model, "decision_function"):
             return np.asarray(self.model.decision_function(rows))
@@ -222,6 +314,44 @@ class ModelScore(Score):
         return float(get_scorer(self.metric.name)(self.model, rows, aligned(target, classes)[0]))
 
 
+class ModelTrial:
+    """What a model predicts on public rows: it must be something, and labels where they are asked.
+
+    Where it fails, or predicts nothing, on most rows it raises what was raised there.
+    """
+
+    def __init__(self, score: ModelScore, labels: Labels | None) -> None:
+        self.score, self.labels = score, labels
+
+    def __call__(self, frame: Any) -> float:
+        arrays = {name: _values(frame[name])[np.newaxis] for name in frame.columns}
+        return float(self.batch(arrays)[0])
+
+    def batch(self, arrays: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
+        """0 for every block."""
+        rows = self.score.rows(arrays)
+        found = [each for _, each in self.score.by_rows(rows)]
+        errors = [each for each in found if isinstance(each, BaseException)]
+        given = [each for each in found if not isinstance(each, BaseException)]
+        if 2 * len(errors) > len(rows):
+            raise errors[0]
+        if self.score.metric.predicted == NEEDS_PROBABILITY:
+            outside = sum(np.count_nonzero(~is_probability(each)) for each in given)
+            if 2 * outside > len(rows):
+                raise ValueError("it gives no probability between 0 and 1 on most rows")
+        if self.labels is not None:
+            predicted = np.concatenate([np.asarray(each, object) for each in given])
+            self._check(self.labels, predicted)
+        return np.zeros(len(arrays[self.score.target]))
+
+    def _check(self, labels: Labels, predicted: NDArray[Any]) -> None:
+        if 2 * np.count_nonzero(missing_labels(predicted)) > len(predicted):
+            raise ValueError("it predicts nothing (None or NaN) on most rows")
+        found = labels.contradiction(predicted, self.score.own_labels(), model=True)
+        if found is not None:
+            raise WrongLabels(f"It predicts {found[0]}; allowed are {found[1]}.")
+
+
 class PredictionScore(Score):
     """The score of predictions for all rows of the original data, in their order."""
 
@@ -238,6 +368,10 @@ class PredictionScore(Score):
         self, arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]
     ) -> tuple[NDArray[Any], Any]:
         return self.predictions[arrays[ROW].astype(np.int64)].reshape(shape), None
+
+    def own_labels(self) -> Sequence[object]:
+        alike = self.metric.predicted in {NEEDS_LABEL, NEEDS_NUMBER}
+        return tuple(self.predictions[:_EXAMPLES].tolist()) if alike else ()
 
     def _scored(self, frame: Any) -> float:
         predicted = self.predictions[_values(frame[ROW]).astype(np.int64)]
@@ -265,7 +399,13 @@ def aligned(target: NDArray[Any], predicted: NDArray[Any]) -> tuple[NDArray[Any]
     return target, predicted
 
 
-def _indicator(target: NDArray[Any], classes: Any) -> NDArray[np.float64]:
+def is_probability(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a prediction is a number between 0 and 1."""
+    numbers = floats_up(values)
+    return np.asarray((numbers >= 0) & (numbers <= 1))
+
+
+def indicator(target: NDArray[Any], classes: Any) -> NDArray[np.float64]:
     """1 for the second class, 0 for the first, NaN for anything else."""
     if classes is None:
         if target.dtype.kind not in "biuf":
@@ -288,12 +428,18 @@ def _feature_names(model: object, features: tuple[str, ...] | None) -> tuple[str
 def checked_predictions(values: object) -> NDArray[Any]:
     """One prediction for every row, as an array."""
     allowed = "a fitted model with predict, or one prediction for every row of the data"
+    hint = "Give one column: labels, numbers, or the probability of the second class."
+    if np.ma.is_masked(values):
+        raise InvalidInput("model", "masked values", allowed, "A masked prediction is none.")
     try:
         array = np.asarray(values)
+        if array.dtype.kind in "UT":  # as text: NumPy's own drops what it ends in
+            array = np.asarray(values, object)
     except Exception:
         raise InvalidInput("model", type(values).__name__, allowed) from None
     if array.ndim != 1 or not len(array):
-        hint = "Give one column: labels, numbers, or the probability of the second class."
         given = f"{type(values).__name__} of shape {array.shape}"
         raise InvalidInput("model", given, allowed, hint)
+    if array.dtype.kind not in "biufO":
+        raise InvalidInput("model", f"predictions of type {array.dtype}", allowed, hint)
     return array

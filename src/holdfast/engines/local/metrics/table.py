@@ -62,6 +62,13 @@ class Metric:
     """Which prediction scikit-learn's metric takes: a label or a score."""
 
     @property
+    def labels(self) -> bool:
+        """Whether it compares predictions with targets as labels."""
+        if self.function is not None:
+            return False
+        return self.needs == NEEDS_LABEL or self.name.startswith(_OF_LABELS)
+
+    @property
     def predicted(self) -> str:
         """What one prediction is: a label, a number, a probability or a score."""
         return self.response or self.needs
@@ -131,6 +138,7 @@ _RANGES: dict[str, Range] = {
     "top_k_accuracy": UNIT,
     "v_measure_score": UNIT,
 }
+_OF_LABELS = ("f1", "jaccard", "matthews", "precision", "recall")  # of scikit-learn's
 _UNIT_FAMILIES = ("f1", "jaccard", "precision", "recall", "roc_auc")
 
 
@@ -162,7 +170,7 @@ def _from_scikit_learn(name: str) -> Metric:
     try:
         from sklearn.metrics import get_scorer_names
     except ImportError:
-        hint = "Others are scikit-learn's: pip install 'holdfast[sklearn]'."
+        hint = "Others are scikit-learn's: pip install scikit-learn."
         raise InvalidInput("metric", name, f"one of {', '.join(_TABLE)}", hint) from None
     if name not in get_scorer_names():
         near = _nearest(name, [*_TABLE, *get_scorer_names()])

@@ -57,7 +57,7 @@ def of_answer(answer: Answer, *, mean: bool) -> Told:
 
 def of_verdict(verdict: Verdict, units: int, *, mean: bool) -> Told:
     """Confirmed, a guess is a value whose tails are both above `tail_low`; else there is none."""
-    if verdict.verdict != "yes":
+    if verdict.refused is not False:
         return NOTHING
     guess, tails = verdict.guess, (verdict.tail_low, verdict.tail_low)
     if mean:

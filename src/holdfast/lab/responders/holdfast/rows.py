@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput
-from holdfast.protocols.source import WEIGHT_SCALE
+from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 
 __all__ = ["Rows"]
 
@@ -33,7 +33,10 @@ class Rows:
             return table[:, 0]
         return np.asarray(table.mean(axis=1, dtype=np.float64))
 
-    def sums(self, line: NDArray[Any], /, where: object = None) -> NDArray[np.int64]:
+    def sums(
+        self, line: NDArray[Any], /, where: object = None, bounds: Bounds = UNIT
+    ) -> NDArray[np.int64]:
+        assert bounds == UNIT
         if where is not None:
             raise InvalidInput("where", where, "left out: a line has a value for every row")
         table = self._table(line)

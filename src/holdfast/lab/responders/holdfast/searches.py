@@ -161,7 +161,7 @@ class HoldfastNear(BlockResponder[Near]):
         shape = desk.shape
         tolerance = 0.0 if shape is None else _tolerance(desk.units)
         verdict = desk.protocol.ask(line, guess, tolerance=tolerance)
-        if verdict.verdict != "yes":
+        if verdict.refused is not False:
             return NOTHING
         tails = verdict.tail_low, verdict.tail_high
         if shape is None:

@@ -1,0 +1,264 @@
+"""Doubts: what says, before anything is drawn or charged, that a question is a slip.
+
+Only what is public is looked at: the question, what was declared at creation, and the open part.
+
+    a constant   that a text column is declared never to be, or never is in the open part
+    a filter     that no declared range fits, or that leaves most open blocks without a value
+    a grid       with fewer than two points where the value can lie; one that most open blocks'
+                 values lie beyond, or are rounded up by far more than they differ
+    a guess      beyond where the value can lie
+    a range      that most open rows' terms lie beyond
+
+Each is refused, free, unless it is asked with `anyway`. That some open blocks have no value is told
+and not refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.engines.sql import (
+    Comparison,
+    SqlEstimator,
+    SqlTerm,
+    comparisons,
+    meant,
+    sql_condition,
+)
+from holdfast.errors import Doubtful
+from holdfast.grids import Grid
+from holdfast.holdout.charter import Charter
+from holdfast.holdout.default_grids import ENOUGH
+from holdfast.holdout.estimators import Asked
+from holdfast.holdout.open_part import OpenPart
+from holdfast.holdout.questions import Question
+from holdfast.protocols.promises import in_full
+from holdfast.protocols.source import UNIT
+
+__all__ = ["Doubt", "doubts_of", "empty_blocks", "refuse"]
+
+_FAR = 3.0  # times what open blocks differ by
+_FEW_BLOCKS = 20  # that a Python function is asked of
+_LISTED = 6  # values of a column
+_LONGEST = 40  # characters of one
+_CAN_BE: dict[str, Callable[[float, float, float], bool]] = {
+    "=": lambda low, high, number: low <= number <= high,
+    "IS NOT DISTINCT FROM": lambda low, high, number: low <= number <= high,
+    "<": lambda low, _, number: low < number,
+    "<=": lambda low, _, number: low <= number,
+    ">": lambda _, high, number: high > number,
+    ">=": lambda _, high, number: high >= number,
+}
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What may be wrong, the argument that it is about, and whether the question is refused."""
+
+    parameter: str
+    message: str
+    refused: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+def refuse(doubts: Sequence[Doubt]) -> None:
+    """Raise `Doubtful` if one of them is reason enough."""
+    grave = [each for each in doubts if each.refused]
+    if grave:
+        raise Doubtful(grave[0].parameter, " ".join(each.message for each in grave))
+
+
+def doubts_of(
+    charter: Charter, open_part: OpenPart, asked: Asked, question: Question
+) -> tuple[Doubt, ...]:
+    """Everything that speaks against a question."""
+    found = [*_comparisons(charter, open_part, question), *_beyond(asked.range, question)]
+    said = {each.parameter for each in found}  # once is enough: of the same, this is the effect
+    seen = [*_on_open_blocks(open_part, question), *_cut(charter, open_part, question)]
+    return (*found, *(each for each in seen if each.parameter not in said))
+
+
+# Constants.
+
+
+def _comparisons(charter: Charter, open_part: OpenPart, question: Question) -> Iterator[Doubt]:
+    if question.about["engine"] != "sql":
+        return
+    for parameter, name in (("question", "text"), ("where", "where")):
+        if name in question.about:
+            compared = comparisons(question.about[name], charter.manifest.schema)
+            for each in dict.fromkeys(compared):
+                doubt = _doubt_of(charter, open_part, each)
+                if doubt is not None:
+                    yield Doubt(parameter, doubt)
+
+
+def _doubt_of(charter: Charter, open_part: OpenPart, compared: Comparison) -> str | None:
+    column, constant = compared.column, compared.constant
+    if isinstance(constant, str):
+        return _unknown_text(charter, open_part, column, constant)
+    declared, test = charter.ranges.get(column), _CAN_BE.get(compared.operator)
+    if declared is None or test is None or test(*declared, constant):
+        return None
+    return (
+        f"{column} {compared.operator} {constant:.6g} can be true of no row: {column} is declared "
+        f"to lie between {declared[0]:.6g} and {declared[1]:.6g}."
+    )
+
+
+def _unknown_text(charter: Charter, open_part: OpenPart, column: str, constant: str) -> str | None:
+    declared, seen = charter.texts(column), None
+    if declared is None:
+        seen = open_part.texts(column)
+        if seen is None:
+            return None
+    known = declared if seen is None else seen[1]
+    if known is None or constant in known:
+        return None
+    never = "it is declared never to be" if seen is None else f"none of {seen[0]:,} open rows has"
+    return (
+        f"{column} is compared with {_quoted(constant)}, which {never}: there is "
+        f"{_listed(known)}.{meant(constant, known)}"
+    )
+
+
+def _listed(values: Sequence[str]) -> str:
+    shown = [_quoted(each) for each in values[:_LISTED]]
+    if len(values) > _LISTED:
+        return f"{', '.join(shown)}, … ({len(values):,} in all)"
+    return " or ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")
+
+
+# Grids and guesses.
+
+
+def _beyond(bounds: tuple[float, float] | None, question: Question) -> Iterator[Doubt]:
+    """What cannot be where the value lies, by the question's form and by what is declared."""
+    if bounds is None:
+        return
+    ends = f"between {bounds[0]:.6g} and {bounds[1]:.6g}"
+    lies = f"By its form and what is declared the value lies {ends}"
+    if question.grid is not None:
+        inside = _points_between(question.grid, *bounds)
+        if inside < 2:
+            how_many = "no point" if inside == 0 else "one point"
+            yield Doubt(
+                "grid", f"{lies}, and the grid ({question.grid.describe()}) has {how_many} there."
+            )
+    if question.guess is not None:
+        near = question.tolerance or 0.0
+        if not bounds[0] - near <= question.guess <= bounds[1] + near:
+            yield Doubt("guess", f"{lies}, and the guess is {question.guess:.6g}.")
+
+
+def _points_between(grid: Grid, low: float, high: float) -> int:
+    """How many points lie in [low, high]."""
+    first, last = int(grid.ceiling(low)), int(grid.ceiling(high))
+    first += grid.point(first) < low  # the whole grid is below
+    last -= grid.point(last) > high
+    return last - first + 1
+
+
+# The open part.
+
+
+def empty_blocks(open_part: OpenPart, question: Question) -> tuple[int, int] | None:
+    """How many open blocks have no value, and how many there are; None without a block."""
+    if isinstance(question.estimator, SqlEstimator):
+        values = open_part.values(question.estimator)
+        return None if values is None else (int(np.count_nonzero(np.isnan(values))), values.size)
+    if not isinstance(question.where, SqlTerm):
+        return None
+    kept = open_part.kept(question.where)
+    return None if kept is None else (int(np.count_nonzero(kept == 0)), kept.size)
+
+
+def _on_open_blocks(open_part: OpenPart, question: Question) -> Iterator[Doubt]:
+    empty, blocks = empty_blocks(open_part, question) or (0, 0)
+    if empty:
+        why = ", where no row fits the filter" if "where" in question.about else ""
+        many = 2 * empty > blocks
+        bias = "the answer would be about those" if many else "answers are lower for it"
+        yield Doubt(
+            "where" if why else "question",
+            f"It has no value on {empty:,} of the {blocks:,} open blocks{why}: a block without one "
+            f"counts as the lowest point, and {bias}.",
+            refused=many,
+        )
+    values = _open_values(open_part, question)
+    if question.grid is not None and values is not None:
+        known = values[~np.isnan(values)]
+        found = _ends_before(question.grid, known)
+        if found is None and question.verb != "interval":  # whose ends are the cell's own
+            found = _too_coarse(question.grid, known)
+        if found is not None:
+            yield Doubt("grid", found)
+
+
+def _open_values(open_part: OpenPart, question: Question) -> NDArray[np.float64] | None:
+    """What open blocks give; of Python, unless it is a model that may have been fitted to them."""
+    if question.grid is None:
+        return None
+    if isinstance(question.estimator, SqlTerm):
+        return open_part.means(question.estimator, question.where, question.range or UNIT)
+    if "reading" in question.about or question.verb == "mean":
+        return None
+    return open_part.values(question.estimator, _FEW_BLOCKS)
+
+
+def _cut(charter: Charter, open_part: OpenPart, question: Question) -> Iterator[Doubt]:
+    """A declared range of a term that most open rows leave: most of the answer would be the cut."""
+    term, bounds = question.estimator, question.range
+    if bounds is None or not isinstance(term, SqlTerm) or term.boolean:
+        return
+    low, high = (in_full(end) for end in bounds)
+    schema = charter.manifest.schema
+    outside = sql_condition(f"({term.text}) < {low} OR ({term.text}) > {high}", schema)
+    share = open_part.share(outside)
+    if share:
+        yield Doubt(
+            "range",
+            f"{share:.3g} of the open part lies beyond [{low}, {high}], and is cut to it.",
+            refused=share > 0.5,
+        )
+
+
+def _ends_before(grid: Grid, values: NDArray[np.float64]) -> str | None:
+    """Where most values lie, if it is beyond the grid."""
+    low, high = float(grid.low), float(grid.high)
+    for count, side in (
+        (np.count_nonzero(values > high), f"above {high:.6g}"),
+        (np.count_nonzero(values < low), f"below {low:.6g}"),
+    ):
+        if 2 * count > values.size:
+            return (
+                f"On {count:,} of {values.size:,} open blocks with a value it lies {side}, where "
+                f"the grid ends: half of them have {np.median(values):.6g} or more."
+            )
+    return None
+
+
+def _too_coarse(grid: Grid, values: NDArray[np.float64]) -> str | None:
+    """Where all values lie, if one point stands for all of them and is near none."""
+    if values.size < ENOUGH:
+        return None
+    least, most = float(values.min()), float(values.max())
+    point = float(grid.point(int(grid.ceiling(most))))
+    if int(grid.ceiling(least)) < int(grid.ceiling(most)) or point - most <= _FAR * (most - least):
+        return None
+    return (
+        f"On all {values.size:,} open blocks with a value it lies between {least:.6g} and "
+        f"{most:.6g}, and the grid's next point is {point:.6g}: the answer would be that."
+    )

@@ -1,0 +1,370 @@
+"""Certified falsehoods, uncounted bits and slips that people with fresh eyes have found, once.
+
+Each test is an attempt that succeeded, as it was made. Seeds fix what is drawn where that decides.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import holdfast as hf
+from holdfast.engines.source import Limits
+from holdfast.errors import Doubtful, InvalidInput, Unavailable
+from holdfast.holdout import Holdout, check_holdout
+from holdfast.planning import DirectMeans, Estimates, Guesses, MedianMeans, joint_plan
+from holdfast.planning.joint import JointPlan
+from holdfast.planning.shapes import BoundedMean, KnownSd
+from holdfast.protocols.estimate import Estimate
+from holdfast.report import report_html
+from tests.holdout import plans, registry
+
+LIMITS = Limits(workers=1)
+SOME = np.random.default_rng(20_261_118)
+
+
+def sealed(path: Path, data: Any, plan: Any, **more: Any) -> Holdout:
+    given = {"seed": 1, "limits": LIMITS, "new_budget": "another test", **more}
+    return Holdout.create(path, data, plan, **given)
+
+
+# A row that fails takes no other along.
+
+
+def regions(rows: int) -> pd.DataFrame:
+    """Every hundredth row is of a region that nobody thought of."""
+    names = np.where(np.arange(rows) % 100 == 7, "islands", "north")
+    return pd.DataFrame({"region": names, "y": np.ones(rows, np.int64), "n": SOME.random(rows)})
+
+
+def ends(frame: Any) -> Any:
+    if (frame.region == "islands").any():
+        raise SystemExit(1)
+    return frame.region == "north"
+
+
+@pytest.mark.parametrize(
+    "term", [lambda f: [{"north": 1.0}[each] for each in f.region], ends], ids=["raises", "exits"]
+)
+def test_one_row_of_a_hundred_fails_and_the_mean_is_that_of_the_others(
+    term: Any, tmp_path: Path
+) -> None:
+    plan = plans.medians()
+    data = regions(200 * plan.blocks)
+    with sealed(tmp_path / "h", data, plan, open_fraction=0.5) as holdout:
+        answer = holdout.mean(term, range=(0, 1), columns=["region"])
+        assert answer.low is not None
+        assert answer.high is not None
+        assert answer.low <= 0.99 <= answer.high
+        assert answer.low > 0.5
+        assert "a failure counts as 0" in answer.promise
+        assert "on no row the function ends its process" in answer.promise
+        assert check_holdout(holdout.path).passed
+
+
+class Missing:
+    """A model that knows nothing of the islands, and says so as pandas does."""
+
+    feature_names_in_ = np.array(["region"])
+
+    def predict(self, frame: Any) -> Any:
+        return frame["region"].map({"north": 1}).astype("Int64")
+
+    def predict_proba(self, frame: Any) -> Any:
+        right = self.predict(frame).astype(object)
+        return np.stack([np.zeros(len(frame), object), right], axis=1)
+
+
+@pytest.mark.parametrize(("metric", "truth"), [("accuracy", 0.99), ("brier", 0.01)])
+def test_a_model_that_gives_missing_values_is_wrong_there_and_nowhere_else(
+    metric: str, truth: float, tmp_path: Path
+) -> None:
+    plan = plans.medians()
+    data = regions(200 * plan.blocks)
+    with sealed(tmp_path / "h", data, plan, target="y", open_fraction=0.5) as holdout:
+        answer = holdout.score(Missing(), metric=metric)
+        assert answer.low is not None
+        assert answer.high is not None
+        assert answer.low <= truth <= answer.high
+        assert answer.high - answer.low < 0.7
+        assert (answer.value > 0.5) == (truth > 0.5)
+
+
+# Predictions in the order of the rows are held to what keyed ones are held to.
+
+
+def labelled(rows: int) -> pd.DataFrame:
+    return pd.DataFrame({"y": np.arange(rows) % 2, "x": SOME.random(rows)})
+
+
+@pytest.mark.parametrize("metric", ["brier", "log_loss"])
+@pytest.mark.parametrize("given", [70.0, -1.0, 1.7, np.nan, np.inf])
+def test_what_is_no_probability_is_refused(given: float, metric: str, tmp_path: Path) -> None:
+    plan = plans.estimates()
+    with sealed(tmp_path / "h", labelled(2 * plan.blocks), plan, target="y") as holdout:
+        predictions = np.full(2 * plan.blocks, 0.5)
+        predictions[3] = given
+        before = holdout.receipt
+        with pytest.raises(InvalidInput, match="probabilities between 0 and 1"):
+            holdout.score(predictions, metric=metric)
+        assert holdout.receipt == before
+
+
+class Percent:
+    classes_ = np.array([0, 1])
+
+    def __init__(self, scale: float) -> None:
+        self.scale = scale
+
+    def predict(self, frame: Any) -> Any:
+        return np.ones(len(frame), int)
+
+    def predict_proba(self, frame: Any) -> Any:
+        return np.full((len(frame), 2), self.scale)
+
+
+@pytest.mark.parametrize("scale", [50.0, np.nan, -3.0])
+def test_a_model_without_probabilities_is_refused(scale: float, tmp_path: Path) -> None:
+    plan = plans.direct()
+    with sealed(tmp_path / "h", labelled(plan.blocks), plan, target="y") as holdout:
+        before = holdout.receipt
+        with pytest.raises(InvalidInput, match="no probability between 0 and 1 on most rows"):
+            holdout.score(Percent(scale), metric="brier", features=["x"])
+        assert holdout.receipt == before
+
+
+def spelled(rows: int) -> pd.DataFrame:
+    return pd.DataFrame({"y": np.where(np.arange(rows) % 2, "spam", "ham"), "x": SOME.random(rows)})
+
+
+def test_labels_of_every_type_are_compared_as_text(tmp_path: Path) -> None:
+    plan = plans.direct()
+    rows, texts = plan.blocks, ["ham", "spam"]
+    with sealed(tmp_path / "h", spelled(rows), plan, target="y", labels=texts) as holdout:
+        before = holdout.receipt
+        wrong: list[Any] = [
+            np.full(rows, "Spam", np.dtypes.StringDType()),
+            ["spam\0"] * rows,
+            np.full(rows, b"spam"),
+            np.full(rows, "2026-01-01", "datetime64[D]"),
+            np.full(rows, 1j),
+            np.ma.array(["spam"] * rows, mask=True),
+        ]
+        for each in wrong:
+            with pytest.raises(InvalidInput):
+                holdout.score(each)
+        assert holdout.receipt == before
+        right = np.where(np.arange(rows) % 2, "spam", "ham")
+        answers = [holdout.score(each) for each in (right, pl.Series(right), pd.Categorical(right))]
+        assert len({each.receipt for each in answers}) == 1  # one question
+
+
+def test_a_models_classes_that_no_open_row_has_are_named(tmp_path: Path) -> None:
+    class Signs(Percent):
+        classes_ = np.array([-1, 1])
+
+    plan = plans.direct()
+    data = labelled(2 * plan.blocks)
+    with sealed(tmp_path / "h", data, plan, target="y", open_fraction=0.5) as holdout:
+        promise = holdout.score(Signs(0.5), features=["x"]).promise
+        assert "-1, which no row of the open part has, can be labels" in promise
+
+
+def test_a_seeded_leaderboard_certifies_nothing(tmp_path: Path) -> None:
+    data = labelled(plans.board().blocks * 2).assign(row=np.arange(plans.board().blocks * 2))
+    with sealed(tmp_path / "h", data, plans.board(), target="y", ids="row") as holdout:
+        holdout.enter(data.assign(prediction=1)[["row", "prediction"]], name="ann")
+        board = holdout.leaderboard()
+        assert not board.certified
+        assert board.to_dict()["certified"] is False
+        assert "NOT certified" in str(board)
+
+
+# Nothing is told after the draw but the answer.
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+@pytest.mark.parametrize("shape", [None, KnownSd(1.0)])
+def test_an_answer_beyond_what_a_bar_can_be_is_an_answer(
+    share: float, shape: Any, tmp_path: Path
+) -> None:
+    plan = plans.mixed()
+    rows = 10 * plan.blocks
+    data = {"b": np.arange(rows) % 10 < 10 * share, "y": SOME.random(rows)}
+    with sealed(tmp_path / "h", data, plan) as holdout:
+        points = hf.grid(0, 1e305, points=8)
+        asked = "avg(CASE WHEN b THEN 1e305 ELSE 0 END)"
+        answer = holdout.ask(asked, grid=points, shape=shape)
+        assert holdout.status().answers == 1
+        assert answer.receipt
+        assert check_holdout(holdout.path).passed
+
+
+def test_what_is_wrong_after_the_draw_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise InvalidInput("edge", 0.123, "something else")
+
+    plan = plans.mixed()
+    with sealed(tmp_path / "h", {"x": SOME.random(plan.blocks)}, plan) as holdout:
+        monkeypatch.setattr(Estimate, "draw", fails)
+        with pytest.raises(Unavailable) as wrong:
+            holdout.ask("avg(x)", grid=hf.grid(0, 1, points=8))
+        assert "0.123" not in str(wrong.value)
+
+
+# Words and numbers that say no more than was proved.
+
+
+def test_a_printed_bar_holds_what_the_bar_holds(tmp_path: Path) -> None:
+    plan = plans.direct()
+    start = 1.7e9
+    data = {"t": start + 1000 * SOME.random(plan.blocks)}
+    with sealed(tmp_path / "h", data, plan) as holdout:
+        answer = holdout.mean("t", range=(start, start + 1000))
+        printed = answer.described()["answer"]
+        low, high = (float(end) for end in printed.partition("[")[2].partition("]")[0].split(","))
+        assert answer.low is not None
+        assert answer.high is not None
+        assert answer.low - 10 <= low <= answer.low
+        assert answer.high <= high <= answer.high + 10
+
+
+def test_a_verdicts_sentence_is_about_the_guess_or_less(tmp_path: Path) -> None:
+    exact = 1_700_000_000.1264
+    plan = plans.mixed()
+    with sealed(tmp_path / "h", {"x": np.full(plan.blocks, exact)}, plan) as holdout:
+        promise = holdout.verify("avg(x)", exact, by="verify").promise
+        assert "give 1700000000.13 or less" in promise
+        assert "give 1700000000.12 or more" in promise
+        assert "no confirmation of 1700000000.1264" in promise
+
+
+def test_no_confidence_is_shown_as_certainty(tmp_path: Path) -> None:
+    plan = joint_plan(Estimates(2, grid=4, tail_low=0.1, tail_high=0.1), confidence=0.9999996)
+    with sealed(tmp_path / "h", {"x": SOME.random(plan.blocks)}, plan) as holdout:
+        answer = holdout.ask("avg(x)", grid=hf.grid(0, 1, points=4))
+        for said in (answer, holdout.status(), check_holdout(holdout.path)):
+            assert "0.999999" in str(said)
+            assert "confidence 1" not in str(said).replace("confidence 1 ", "confidence 1")
+
+
+def test_a_report_rounds_one_sided_ends_outwards(tmp_path: Path) -> None:
+    plan = plans.mixed()
+    data = {"t": 1.7e9 + 1000 * np.arange(plan.blocks) / plan.blocks}
+    with sealed(tmp_path / "h", data, plan) as holdout:
+        points = hf.grid([1.7e9 + each for each in (2_560, 5_000, 9_000, 99_000)])
+        answer = holdout.interval("avg(t)", grid=points)
+        assert (answer.low, answer.high) == (None, 1.7e9 + 2_560)
+        assert "1,700,002,560]" in report_html(holdout)
+
+
+def test_open_blocks_without_a_value_count_as_lowest(tmp_path: Path) -> None:
+    plan = joint_plan(
+        Estimates(2, grid=4, tail_low=0.1, tail_high=0.1),
+        Guesses(20, 5, tail_low=0.1, tail_high=0.3),
+    )
+    rows = 8 * plan.blocks
+    data = pd.DataFrame({"w": SOME.random(rows) + 10, "g": SOME.random(rows) < 0.2})
+    with sealed(tmp_path / "h", data, plan, open_fraction=0.5, block_units=4) as holdout:
+        told = holdout.verify("avg(w)", 10.5, where="g", by="verify", anyway=True)
+        assert told.range_low is None
+        assert told.range_high is not None
+        assert told.range_high < 12
+
+
+def test_exact_means_say_how_values_near_the_middle_count(tmp_path: Path) -> None:
+    plan = joint_plan(DirectMeans(queries=5, half_width=0.2, exact=True))
+    data = {"x": np.full(plan.blocks, 0.499995), "y": SOME.random(plan.blocks)}
+    with sealed(tmp_path / "h", data, plan, block_units=1) as holdout:
+        promise = holdout.mean("x", range=(0, 1)).promise
+        assert "is rounded to 65,536ths and counts as 0 below the middle, as 1 from it" in promise
+
+
+# A bar is drawn from no claim that what is public contradicts.
+
+
+def test_a_mean_that_may_leave_its_claimed_range_is_refused(tmp_path: Path) -> None:
+    plan = plans.mixed()
+    data = {"a": SOME.random(4 * plan.blocks) < 0.8, "x": SOME.normal(size=4 * plan.blocks)}
+    with sealed(tmp_path / "h", data, plan, block_units=4, ranges={"x": (0, 1)}) as holdout:
+        before = holdout.receipt
+        for text in ("avg(10 * CASE WHEN a THEN 1 ELSE 0 END)", "avg(x + 1)"):
+            with pytest.raises(InvalidInput, match="may leave that"):
+                holdout.ask(text, grid=hf.grid(0, 10, points=8), shape=BoundedMean(0, 1))
+        assert holdout.receipt == before
+        assert holdout.ask("avg(x)", grid=hf.grid(0, 1, points=8), shape=BoundedMean(0, 1)).high
+        far = holdout.ask(
+            lambda f: 8.0 + f.a.mean(), grid=hf.grid(0, 10, points=8), shape=BoundedMean(0, 1)
+        )
+        assert (far.low, far.high) == (None, None)
+
+
+# No byte of the open part tells of a sealed row.
+
+
+@pytest.mark.parametrize("last", [5, 5.5, None])
+def test_the_open_parts_types_are_its_own(last: float | None, tmp_path: Path) -> None:
+    plan = plans.mixed()
+    rows = 4 * plan.blocks
+    with sealed(tmp_path / "probe", {"i": np.arange(rows)}, plan, open_fraction=0.2) as probe:
+        is_open = set(probe.open_table()["i"].to_pylist())
+    hidden = next(row for row in range(rows) if row not in is_open)
+    values: list[Any] = [row % 10 for row in range(rows)]
+    values[hidden] = last
+    data = pd.DataFrame({"i": np.arange(rows), "x": values})
+    with sealed(tmp_path / "h", data, plan, open_fraction=0.2) as holdout:
+        table = holdout.open_table()
+        assert set(table["i"].to_pylist()) == is_open
+        assert str(table.schema.field("x").type) == "int64"
+
+
+# Slips.
+
+
+def test_slips_that_the_open_part_shows_are_free(tmp_path: Path) -> None:
+    texts = {"sex": ["female", "male"]}
+    with registry.made(tmp_path / "h", ranges={"age": (18, 102)}, categories=texts) as holdout:
+        before = holdout.receipt
+        slips: dict[str, Any] = {
+            "most of them cut": lambda: holdout.ask(
+                lambda f: float(f.days.mean()), grid=hf.grid(0, 1, points=8), columns=["days"]
+            ),
+            "between nobody": lambda: holdout.ask("avg(age BETWEEN 200 AND 300)"),
+        }
+        for ask in slips.values():
+            with pytest.raises(Doubtful):
+                ask()
+        for constant in ("avg(1)", "max(3)", "sum(2)", "count(*)"):
+            with pytest.raises(InvalidInput, match="Nothing was charged"):
+                holdout.ask(constant, grid=hf.grid(0, 4, points=8))
+        assert holdout.receipt == before
+
+
+def mean_plan() -> JointPlan:
+    return joint_plan(MedianMeans(4, grid=16, tail=0.05), confidence=0.8)
+
+
+def test_slips_of_means_are_free(tmp_path: Path) -> None:
+    plan = mean_plan()
+    data = registry.registry(20 * plan.blocks)
+    with sealed(tmp_path / "h", data, plan, open_fraction=0.5, block_units=10) as holdout:
+        before = holdout.receipt
+        for term, more in (
+            ("age", {"range": (0, 1)}),
+            ("days", {"range": (3000, 4000)}),
+            ("died", {"grid": hf.grid(0.98, 1, points=8)}),
+        ):
+            with pytest.raises(Doubtful):
+                holdout.mean(term, **({"range": (0, 1)} | more))
+        for constant in ("TRUE", "0.5"):
+            with pytest.raises(InvalidInput, match="names no column"):
+                holdout.mean(constant)
+        assert holdout.receipt == before
+        assert holdout.mean("age", range=(0, 1), anyway=True).receipt

@@ -1,0 +1,164 @@
+"""Every line about a score of predictions names its reading: the rule, on fresh rows.
+
+A rule that knew the sealed features is right on these rows and wrong on fresh ones, and no look at
+the predictions can tell. So what is certified says what it assumes, wherever it is shown.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import html
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from holdfast.cli.app import run
+from holdfast.client.results import read_gate, read_result, read_standings, read_submission
+from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.gates import Gate, rounded_down
+from holdfast.holdout.leaderboard import Standings
+from holdfast.holdout.rules import Wrong
+from holdfast.holdout.said import check_said
+from holdfast.protocols.readings import READINGS, RULE, reading_words
+from holdfast.report import report_html
+from tests.holdout.plans import board
+from tests.holdout.tables import table
+
+WORDS = "this rule, on fresh rows (assumes that it was made without these rows' features)"
+UNITS = 40
+
+
+def population(rows: int) -> pd.DataFrame:
+    """Rows whose label is told by x; no two tables share a number."""
+    return table(rows).assign(row=range(rows), y=lambda f: (f.x > 5).astype(int))
+
+
+def knows(sealed: pd.DataFrame, rows: pd.DataFrame) -> Any:
+    """A rule that knew the sealed features, and no label: right on those rows, and on no other."""
+    right = (rows.x > 5).astype(int)
+    return right.where(rows.number.isin(sealed.number), 1 - right)
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    return population(board().blocks * UNITS)
+
+
+@pytest.fixture(scope="module")
+def known(
+    frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Holdout, pd.DataFrame]]:
+    """A holdout of labels, and a submission by a rule that is right on its features alone."""
+    made = pd.DataFrame({"row": frame.row, "prediction": knows(frame, frame)})
+    path = tmp_path_factory.mktemp("known") / "known.holdfast"
+    with Holdout.create(path, frame, board(), ids="row", target="y", seed=1) as holdout:
+        yield holdout, made
+
+
+class Constant:
+    """A model that needs no fitting."""
+
+    classes_ = np.array([0, 1])
+
+    def predict(self, frame: Any) -> Any:
+        return np.zeros(len(frame), int)
+
+
+def test_scores_gates_entries_and_boards(known: tuple[Holdout, pd.DataFrame]) -> None:
+    holdout, made = known
+    score, gate = holdout.score(made), holdout.gate(made, at_least=0.9)
+    entry, model = holdout.enter(made, name="knows"), holdout.score(Constant(), features=["x"])
+    checked = holdout.enter(made.assign(prediction=0), name="none", improve=True, margin=0.5)
+    standings = holdout.leaderboard()
+    for each in (score, gate, entry, model, checked, checked.result, standings):
+        assert each.reading == RULE
+        assert each.to_dict()["reading"] == "rule-on-fresh-rows"
+        assert each.to_dict()["reading_words"] == WORDS
+        assert WORDS in str(each)
+    assert "at least" in gate.certifies
+    assert WORDS in gate.certifies
+    for answer in (score, checked.result):
+        assert html.escape(WORDS) in answer._repr_html_()
+    # As they were sent: what a client makes of them is the same.
+    assert read_result({**score.to_dict(), "type": "answer"}) == score
+    assert read_gate(gate.to_dict()) == gate == Gate.from_dict(gate.to_dict())
+    assert read_submission(entry.to_dict()) == entry
+    assert read_standings(standings.to_dict()).reading == RULE
+    assert holdout.score(made).reading == RULE  # as recorded
+    assert check_holdout(holdout.path).passed
+
+
+def test_a_rule_that_knew_the_rows_is_certified_for_what_it_is_not(
+    known: tuple[Holdout, pd.DataFrame], frame: pd.DataFrame
+) -> None:
+    """Why a reading must be named: nothing in the predictions shows how they were made."""
+    holdout, made = known
+    fresh = population(1_000)
+    assert (knows(frame, fresh) == fresh.y).mean() == 0
+    gate = holdout.gate(made, at_least=0.9)
+    assert gate.low is not None
+    assert gate.low > 0.3
+    assert gate.certifies.endswith(f"is at least {rounded_down(gate.low)}, for {WORDS}")
+
+
+def test_what_is_no_score_has_no_reading(known: tuple[Holdout, pd.DataFrame]) -> None:
+    holdout, _ = known
+    answer = holdout.mean("x > 5")
+    assert answer.reading is None
+    assert answer.to_dict()["reading"] is answer.to_dict()["reading_words"] is None
+    assert "reading" not in str(answer)
+    assert Standings("accuracy", True, ()).to_dict()["reading"] is None
+    assert reading_words(None) is None
+
+
+def test_the_command_line_and_the_report(
+    known: tuple[Holdout, pd.DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    holdout, made = known
+    made.to_csv(tmp_path / "p.csv", index=False)
+    words = [
+        "gate",
+        str(holdout.path),
+        "--predictions",
+        str(tmp_path / "p.csv"),
+        "--at-least",
+        "0.8",
+    ]
+    assert run(words) == 0
+    assert WORDS in capsys.readouterr().out
+    assert run([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["reading"] == RULE
+    assert WORDS in told["certifies"]
+    page = report_html(holdout)
+    scores = [each for each in holdout.transcript() if each["answer"].get("reading") == RULE]
+    assert scores
+    assert page.count(f"score of {html.escape(WORDS)}") == len(scores)
+
+
+def test_the_ledger_keeps_a_code_and_check_compares_it(
+    known: tuple[Holdout, pd.DataFrame],
+) -> None:
+    holdout, made = known
+    holdout.score(made)
+    rows = [row for row in holdout.door.ledger.rows() if row.kind == "recorded"]
+    row = next(each for each in rows if "of predictions" in str(each.body["question"]))
+    assert row.body["answer"]["reading"] == RULE == row.body["question"]["estimator"]["reading"]
+    assert "reading_words" not in row.body["answer"]
+    (one,) = holdout.charter.sets
+    check_said(holdout.charter, one, row)
+    for said, asked in ((None, RULE), ("other", "other"), (None, None), ("other", RULE)):
+        body = copy.deepcopy(row.body)
+        body["answer"]["reading"] = said
+        body["question"]["estimator"]["reading"] = asked
+        if asked is None:
+            del body["question"]["estimator"]["reading"]
+        with pytest.raises(Wrong, match="reading"):
+            check_said(holdout.charter, one, dataclasses.replace(row, body=body))
+    assert set(READINGS) == {RULE}

@@ -1,0 +1,306 @@
+"""Verdicts and the words around them: what a guess is told, by every door that tells it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import holdfast as hf
+from holdfast.errors import Exhausted, InvalidInput, Unavailable
+from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.left import can_be_asked
+from holdfast.holdout.open_part import OpenPart
+from holdfast.holdout.ranges import compatible_range
+from holdfast.planning import Guesses, joint_plan
+from holdfast.planning.exact import exact_verdicts
+from holdfast.planning.proposals import propose_correct, propose_verify
+from holdfast.protocols.answers import Claim
+from holdfast.protocols.verify import claim_counts
+from tests.holdout import plans
+from tests.holdout.tables import Still, sealed, sources, table
+from tests.protocols.test_promises import verdict
+
+POINTS = hf.grid(0, 7, step=1)
+
+
+def constant(value: float) -> Any:
+    """Sealed blocks that all have one value: no look errs, but with less than 1e-7."""
+    return sources(partial(Still, values=partial(np.full, fill_value=value)))
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Holdout]:
+    """400 sealed blocks of 5 units, with tails of 0.02 for guesses, and 180 open ones."""
+    frame = table(2_900)
+    with Holdout.create(tmp_path / "r", frame, plans.mixed(), open_fraction=0.3) as holdout:
+        assert holdout.status().block_units == 5
+        yield holdout
+
+
+def open_means(holdout: Holdout) -> NDArray[np.float64]:
+    """avg(x) of every open block, from the rows that anybody may read."""
+    x = holdout.open_table(["x"]).to_pandas()["x"].to_numpy()
+    units = holdout.status().block_units
+    return np.sort(x[: x.size // units * units].reshape(-1, units).mean(axis=1))
+
+
+# The range comes from the open part, and from nothing else.
+
+
+def test_compatible_comes_with_the_guesses_that_the_open_part_allows(registry: Holdout) -> None:
+    means = open_means(registry)
+    assert means.size == 174
+    with constant(5.0):
+        told = registry.verify("avg(x)", 5)
+        assert (told.verdict, told.refused, told.open_blocks) == ("compatible", False, 174)
+        # 2 in 100 of 174 are 3 whole blocks; what is rounded is rounded outwards.
+        assert told.range_low == pytest.approx(means[2], rel=1e-12)
+        assert told.range_high == pytest.approx(means[-3], rel=1e-12)
+        assert "no confirmation of 5" in told.promise
+        again = registry.verify("avg(x)", 5)
+        assert again.cached
+        assert (again.range_low, again.range_high) == (told.range_low, told.range_high)
+        far = registry.verify("avg(x)", 9)
+        assert (far.verdict, far.range_high) == ("not compatible", told.range_high)
+    # Other sealed rows, another verdict, the same range: nothing of them is in it.
+    with constant(-3.0):
+        other = registry.verify("avg(x)", 4.5)
+    assert other.verdict == "not compatible"
+    assert (other.range_low, other.range_high) == (told.range_low, told.range_high)
+
+
+def test_a_guess_that_stands_is_inside_its_range(registry: Holdout) -> None:
+    with constant(60.0):
+        told = registry.verify("avg(x)", 60)
+    assert told.range_high == 60
+    assert told.range_low is not None
+    assert told.range_low < 5
+
+
+def test_a_tolerance_widens_the_range(registry: Holdout) -> None:
+    means = open_means(registry)
+    with constant(5.0):
+        told = registry.verify("avg(x)", 5, tolerance=0.5, by="estimate")
+        assert told.verdict == "compatible"
+        assert told.range_low == pytest.approx(means[2] - 0.5)
+        assert told.range_high == pytest.approx(means[-3] + 0.5)
+        refused = registry.verify("avg(x)", 6, tolerance=0.5, by="estimate")
+        assert (refused.verdict, refused.refused) == ("cannot tell", True)
+
+
+def test_one_side_has_one_end(registry: Holdout) -> None:
+    with constant(5.0):
+        least = registry.verify("avg(x)", 4, claim="at least")
+        most = registry.verify("avg(x)", 6, claim="at most")
+    assert (least.range_low, most.range_high) == (None, None)
+    assert least.range_high is not None
+    assert most.range_low is not None
+    assert least.range_high > 5 > most.range_low
+
+
+def test_a_correction_has_the_range_of_its_guess(registry: Holdout) -> None:
+    with constant(5.0):
+        told = registry.correct("avg(x)", 1, grid=POINTS)
+        kept = registry.correct("avg(x)", 5, grid=POINTS)
+    assert (told.verdict.verdict, told.value) == ("not compatible", 5)
+    assert (kept.verdict.verdict, kept.value) == ("compatible", 5)
+    assert told.verdict.range_low == kept.verdict.range_low is not None
+
+
+def test_the_ledger_keeps_nothing_of_the_range(registry: Holdout) -> None:
+    """It is the open part's, and `check` can compute everything that a row says."""
+    with constant(5.0):
+        registry.verify("avg(x)", 5)
+    body = json.dumps(registry.door.ledger.rows()[-1].body)
+    assert "range" not in body
+    assert "open_blocks" not in body
+    [row] = registry.transcript()
+    assert (row["answer"]["verdict"], row["answer"]["open_blocks"]) == ("compatible", 0)
+
+
+def test_without_enough_open_blocks_it_is_said_in_words(tmp_path: Path) -> None:
+    with sealed(tmp_path / "none", plans.mixed()) as holdout, constant(5.0):
+        told = holdout.verify("avg(x)", 5)
+        assert (told.open_blocks, told.range_low, told.range_high) == (0, None, None)
+        assert "at least 2 in 100 fresh blocks of 1 unit give 5 or less" in told.promise
+        assert check_holdout(holdout.path).passed
+    frame = table(449)  # 400 sealed, and 49 open: one less than 1/0.02
+    share = 49 / 449
+    with (
+        Holdout.create(tmp_path / "few", frame, plans.mixed(), open_fraction=share) as holdout,
+        constant(5.0),
+    ):
+        told = holdout.verify("avg(x)", 5)
+        assert (told.open_blocks, told.range_low, told.range_high) == (49, None, None)
+        assert "49 open blocks are too few" in str(told)
+        assert "50 would do" in str(told)
+
+
+def test_an_open_part_that_cannot_be_evaluated_takes_no_answer_away(
+    registry: Holdout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    works, asked = OpenPart.values, []
+
+    def fails(part: OpenPart, estimator: Any) -> Any:
+        asked.append(estimator)
+        if len(asked) == 1:  # before anything is charged
+            return works(part, estimator)
+        raise Unavailable("Evaluating", "a worker", "there is none", "Ask again.")
+
+    monkeypatch.setattr(OpenPart, "values", fails)
+    with constant(5.0):
+        told = registry.verify("avg(x)", 5)
+    assert (told.verdict, told.open_blocks) == ("compatible", 0)
+    assert told.receipt
+
+
+BLOCKS = st.lists(st.sampled_from([0.0, 1.0, 1.5, 2.0, 7.0]), min_size=1, max_size=60)
+
+
+@given(
+    BLOCKS,
+    st.sampled_from([0.02, 0.05, 0.25, 0.4]),
+    st.sampled_from(["equals", "at least", "at most"]),
+    st.sampled_from([-1.0, 0.0, 0.5, 1.0, 1.25, 2.0, 6.0, 7.0, 8.0]),
+)
+def test_no_guess_outside_the_range_would_stand_on_the_open_blocks(
+    blocks: list[float], tail: float, claim: Claim, guess: float
+) -> None:
+    values = np.array(blocks)
+    low, high = compatible_range(verdict(True, tail, 0.45, claim=claim), values)
+    least = min(claim_counts(values, guess, claim))
+    stands = least > Fraction(repr(tail)) * values.size
+    inside = (low is None or low <= guess) and (high is None or guess <= high)
+    if stands:
+        assert inside  # rounded outwards: the others may be inside, too
+    if values.size * Fraction(repr(tail)) < 1:
+        assert (low, high) == (None, None)
+    stood = compatible_range(verdict(False, tail, 0.45, guess=guess, claim=claim), values)
+    assert stood[0] is None or stood[0] <= guess
+    assert stood[1] is None or stood[1] >= guess
+
+
+def test_failures_are_the_lowest_and_no_end() -> None:
+    values = np.array([-np.finfo(float).max] * 10 + [1.0, 2.0, 3.0, 4.0] * 5)
+    low, high = compatible_range(verdict(True, 0.1, 0.4), values)
+    assert (low, high) == (None, 4.0)
+
+
+# A verdict that could only say "cannot tell" is refused, before anything is drawn.
+
+
+def test_a_guess_is_refused_where_no_verdict_could_say_anything(tmp_path: Path) -> None:
+    """`median(days)` is 235 ± 10? A tail of 1 in millions of blocks says nothing of it."""
+    with sealed(tmp_path / "h", plans.simple()) as holdout:
+        before = holdout.receipt
+        for ask in (holdout.verify, partial(holdout.price, "verify")):
+            with pytest.raises(InvalidInput, match=r"1 in 1,000,000 fresh blocks") as refused:
+                ask("avg(c)", guess=5, tolerance=1)
+            assert "Nothing was charged" in str(refused.value)
+            assert "--tail 0.05" in str(refused.value)
+        assert holdout.receipt == before
+        assert "verify" not in can_be_asked(holdout.charter)["verbs"]
+
+
+def test_guesses_that_would_say_nothing_are_not_planned() -> None:
+    for wrong in (
+        partial(propose_verify, 50, 2, 1e-3, 0.25),
+        partial(propose_correct, 50, 2, 32, 1e-3, 0.25),
+        partial(propose_verify, 50, 2, 1e-6, 1 - 1e-6, sides=1),
+    ):
+        with pytest.raises(InvalidInput, match=r"at least 0\.01 for guesses"):
+            wrong()
+    assert propose_verify(50, 2, 0.01, 0.25).blocks
+    assert propose_verify(50, 2, 1e-6, 0.25, sides=1).blocks  # these may be refused, and say so
+
+
+def test_a_gate_of_what_is_no_mean_needs_tails_that_say_something(tmp_path: Path) -> None:
+    frame = table(60).assign(row=range(60), y=[k % 2 for k in range(60)])
+    plan = exact_verdicts(20, 3, 1e-6, 1 - 1e-6, sides=1)
+    scores = dict(zip(range(60), np.linspace(0, 1, 60).tolist(), strict=True))
+    with Holdout.create(tmp_path / "h", frame, plan, ids="row", target="y") as holdout:
+        before = holdout.receipt
+        with pytest.raises(InvalidInput, match=r"a mean of terms.*Nothing was charged"):
+            holdout.gate(scores, metric="roc_auc", at_least=0.6)
+        assert holdout.receipt == before
+
+
+def test_a_tail_that_says_nothing_of_a_guess_that_stands(tmp_path: Path) -> None:
+    plan = joint_plan(Guesses(5, refusals=2, tail_low=1e-3, tail_high=0.4))
+    with sealed(tmp_path / "h", plan) as holdout:
+        with constant(5.0):
+            told = holdout.verify("avg(c)", 5)
+            wrong = holdout.verify("avg(c)", 7)
+        assert (told.verdict, told.refused) == ("cannot tell", False)
+        assert "so small a share says nothing" in told.promise
+        assert (wrong.verdict, wrong.refused) == ("not compatible", True)
+        assert check_holdout(holdout.path).passed
+
+
+# Every answer names the size of its blocks.
+
+
+def test_answers_say_how_large_a_block_is(registry: Holdout) -> None:
+    asked = {
+        "ask": registry.ask("avg(x)", grid=POINTS),
+        "interval": registry.interval("avg(x)", grid=POINTS),
+        "filtered": registry.mean("y = 1", where="x > 5", grid=hf.grid(0, 1, step=0.1)),
+    }
+    for name, told in asked.items():
+        assert told.block_units == 5, name
+        assert "fresh blocks of 5 units" in told.promise, name
+        assert "on blocks of 5 units" in str(told), name
+        assert "on blocks of 5 units" in told._repr_html_(), name
+        assert "tail" not in told.promise, name
+        assert told.to_dict()["block_units"] == 5, name
+    assert "on blocks" not in str(registry.mean("y = 1", grid=hf.grid(0, 1, step=0.1)))
+    assert check_holdout(registry.path).passed
+
+
+# What is wrong with a question is said in the words in which it was asked.
+
+
+def test_a_filter_that_the_plan_cannot_take_is_shown_as_it_was_written(tmp_path: Path) -> None:
+    with sealed(tmp_path / "h", plans.direct()) as holdout:
+        for ask in (holdout.mean, partial(holdout.price, "mean")):
+            with pytest.raises(InvalidInput) as refused:
+                ask("y = 1", where="g = 'a'")
+            assert "got \"g = 'a'\"" in str(refused.value)
+            assert "SqlTerm" not in str(refused.value)
+
+
+# What is left is said, and what it would still buy.
+
+
+def test_used_up_is_said_only_where_nothing_can_be_asked(tmp_path: Path) -> None:
+    """Six questions of three looks: after five and one of two, there is one look left."""
+    with sealed(tmp_path / "h", plans.estimates()) as holdout, sources():
+        eight, four, two = (hf.grid(0, 1, points=n) for n in (8, 4, 2))
+        for number in range(5):
+            holdout.ask(f"avg(x) + {number}", grid=eight)
+        assert holdout.status().sets[0].parts[0].still_possible == "estimate (1)"
+        holdout.ask("avg(x) + 5", grid=two)
+        with pytest.raises(Exhausted) as refused:
+            holdout.ask("avg(x) + 6", grid=eight)
+        words = "estimate on a grid of at most 4 points, or to verify a guess"
+        assert f"Still possible: {words}." in str(refused.value)
+        [part] = holdout.status().sets[0].parts
+        assert (part.questions_left, part.still_possible) == (0, words)
+        assert words in str(holdout.status())
+        assert words in str(holdout.price("ask", "avg(x) + 6", grid=eight).reason)
+        holdout.verify("avg(x) + 6", 0.5, tolerance=0.1)  # two looks, as it said
+        with pytest.raises(Exhausted, match=r"The budget is used up: nothing more can be asked"):
+            holdout.ask("avg(x) + 7", grid=two)
+        with pytest.raises(Exhausted, match="used up"):
+            holdout.ask("avg(x) + 7", grid=four)
+        assert holdout.status().sets[0].parts[0].still_possible == ""
