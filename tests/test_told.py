@@ -180,7 +180,7 @@ def terminal(seen: Seen, capture: pytest.CaptureFixture[str]) -> None:
         ["ask", STUDY, "avg(x) + 1", "--grid", "0:10:1"],
         ["ask", STUDY, "avg(nobody)", "--grid", "0:10:1"],
         ["mean", STUDY, "x > 2"],
-        ["verify", STUDY, "max(x)", "6", "--tolerance", "1"],
+        ["verify", STUDY, "max(x)", "--guess", "6", "--tolerance", "1"],
         ["token", "list", STUDY],
     ]
     for words, more in itertools.product(commands, ([], ["--json"])):
