@@ -57,7 +57,7 @@ def test_a_backup_says_that_the_ledger_is_not_in_it(
     receipt = holdout.ask("avg(x)", grid=GRID).receipt
     made = holdout.backup(tmp_path / "b.holdfast")
     assert made.receipt == str(receipt)
-    assert sorted(made.files) == ["blocks.parquet", "ledger.json"]
+    assert sorted(made.files) == ["blocks.parquet", "contents.json", "ledger.json"]
     (said,) = made.left_out
     assert "the ledger, in postgres" in said
     assert "pg_dump" in said
