@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from benchmarks.tables import grown
 from benchmarks.timing import Results, in_turns, recorded
 from holdfast.grids import Grid, grid
-from holdfast.mechanisms import exponential_median, search
+from holdfast.mechanisms.exponential import exponential_median
+from holdfast.mechanisms.looks import search
 from holdfast.randomness import system_entropy
-from holdfast.theory.coin import steepest_coin
+from holdfast.theory.coins import steepest_coin
 
 __all__ = [
     "EPSILON",

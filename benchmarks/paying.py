@@ -18,11 +18,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import holdfast as hf
-from holdfast.holdout.door import Session
 from holdfast.holdout.questions import Question
 from holdfast.holdout.records import Result, read_result
-from holdfast.ledger import Receipt, SqliteLedger, Witness
+from holdfast.holdout.sessions import Session
+from holdfast.ledger.receipts import Receipt
 from holdfast.ledger.rows import Row
+from holdfast.ledger.sqlite import SqliteLedger
+from holdfast.ledger.witness import Witness
 from holdfast.protocols.account import Charge
 
 __all__ = ["Asker", "bare", "kept", "ledger", "synced"]

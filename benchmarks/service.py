@@ -26,7 +26,8 @@ from benchmarks.comparing import compared
 from benchmarks.holdouts import ROOT, scratch
 from benchmarks.tables import milliseconds, table
 from benchmarks.timing import Results
-from holdfast.planning import Estimates, joint_plan
+from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.requests.searches import Estimates
 
 __all__ = ["comparisons", "measure", "section", "served"]
 

@@ -19,10 +19,14 @@ from benchmarks.comparing import compared
 from benchmarks.tables import milliseconds, ratio, table
 from benchmarks.timing import Results, Timing, recorded
 from holdfast.grids import grid
-from holdfast.mechanisms.universe import Universe
-from holdfast.planning import Estimates, WeightedEstimates, joint_plan
-from holdfast.planning.proposals import propose_weights
-from holdfast.protocols import BlockArray, Budget, Weights
+from holdfast.mechanisms.hypothesis import Universe
+from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.proposals.weights import propose_weights
+from holdfast.planning.requests.searches import Estimates
+from holdfast.planning.requests.weights import WeightedEstimates
+from holdfast.protocols.budget import Budget
+from holdfast.protocols.source import BlockArray
+from holdfast.protocols.weights import Weights
 
 __all__ = ["comparisons", "measure", "section"]
 

@@ -31,12 +31,16 @@ from fastapi.testclient import TestClient
 import holdfast.cli.token
 from holdfast import randomness
 from holdfast.cli.app import run
-from holdfast.engines.store import open_input, registry, state_folder
+from holdfast.engines.store import registry
+from holdfast.engines.store.inputs import open_input
+from holdfast.engines.store.state import state_folder
 from holdfast.errors import HoldfastError
 from holdfast.grids import grid
-from holdfast.holdout import Holdout, access, check_holdout, grants
+from holdfast.holdout import access, grants
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.ledger import tables
-from holdfast.report import report_html
+from holdfast.report.write import report_html
 from holdfast.server import identity, reception
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings

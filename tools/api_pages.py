@@ -19,7 +19,6 @@ PAGES = ROOT / "docs" / "reference" / "api"
 # What a reader should expect of a layer. The command line is documented as commands, not as code.
 LAYER_PAGES = {
     "errors": "The exception tree.",
-    "arguments": "Checks of arguments.",
     "closing": "What can be closed, and is closed by `with`.",
     "waiting": "How a question waits, alone in its thread or with many others in one.",
     "combining": "Many writers, one write: what waits at once is done together.",

@@ -12,7 +12,7 @@ __all__ = ["LAYERS", "problems"]
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "waiting"),
-    ("arguments", "closing", "combining", "notebook"),
+    ("closing", "combining", "notebook"),
     ("grids", "randomness"),
     ("theory",),
     ("planning",),
@@ -105,8 +105,8 @@ def _wrong_use(node: ast.AST, own: str) -> Iterator[str]:
 def problems(module: str, source: str, *, is_package: bool = False) -> list[str]:
     """Every rule that a module breaks, as `module:line: what`; nothing for a good one.
 
-    >>> problems("holdfast.theory.coin", "import holdfast.lab.audit")
-    ['holdfast.theory.coin:1: imports holdfast.lab.audit, but lab is a later layer than theory']
+    >>> problems("holdfast.theory.coins", "import holdfast.lab.audit")
+    ['holdfast.theory.coins:1: imports holdfast.lab.audit, but lab is a later layer than theory']
     """
     own = module.split(".")[1]
     if own not in _ROW:

@@ -42,8 +42,9 @@ from schemathesis import GenerationMode
 from schemathesis.core.failures import FailureGroup
 from schemathesis.specs.openapi import checks
 
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
 from holdfast.holdout.grants import hashed
+from holdfast.holdout.holdout import Holdout
 from holdfast.server.app import create_app
 from holdfast.server.faults import STATUS
 from holdfast.server.rates import Rates

@@ -103,7 +103,7 @@ def make_board(
     """A holdout of the labels, and tokens for those who attack it."""
     import pandas as pd
 
-    from holdfast.holdout import Holdout
+    from holdfast.holdout.holdout import Holdout
 
     frame = pd.DataFrame({"id": np.arange(len(labels)), "label": labels})
     with Holdout.create(folder, frame, plan, ids="id", target="label", seed=seed) as holdout:
@@ -209,8 +209,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
 
-    from holdfast.planning import joint_plan
-    from holdfast.planning.requests import DirectMeans
+    from holdfast.planning.joint_search import joint_plan
+    from holdfast.planning.requests.means import DirectMeans
     from holdfast.planning.scores import score_plan
 
     plan = score_plan(given.submissions, given.rows)

@@ -36,7 +36,8 @@ import numpy as np
 import pandas as pd
 from fastapi.testclient import TestClient
 
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.server import slots
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings
@@ -226,7 +227,7 @@ def compare(questions: int, plan: Any, compared: Compared) -> None:
     """Ask a new pair so many questions."""
     start = time.monotonic()
     log: list[dict[str, Any]] = []
-    with patch("holdfast.server.app.log_request", log.append), pair(plan) as sides:
+    with patch("holdfast.server.logs.log_request", log.append), pair(plan) as sides:
         for verb, body, job in itertools.islice(_questions(), questions):
             told = [side.see(verb, body, job=job) for side in sides]
             compared.questions += 1
@@ -270,7 +271,7 @@ def timed(questions: int, slot: float) -> list[tuple[int, int]]:
         return pace
 
     found, real = [], slots.pace_of
-    with patch("holdfast.server.service.pace_of", pace_of), pair(plans.crowd(), slot) as sides:
+    with patch("holdfast.server.slots.pace_of", pace_of), pair(plans.crowd(), slot) as sides:
         for k in range(-2, questions):  # the first ones start the engines
             body = {"estimator": ESTIMATORS[k % len(ESTIMATORS)].format(k=k), "grid": "-1:1:2"}
             where = CONDITIONS[(k // 3) % len(CONDITIONS)]

@@ -11,7 +11,8 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from holdfast.engines.store import BlockStore, Shard, StoredFile
+from holdfast.engines.store.manifest import Shard, StoredFile
+from holdfast.engines.store.reader import BlockStore
 
 __all__ = ["shard_files", "sharded"]
 

@@ -34,7 +34,8 @@ import numpy as np
 import holdfast as hf
 from benchmarks.holdouts import scratch
 from benchmarks.service import served
-from holdfast.planning import Estimates, joint_plan
+from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.requests.searches import Estimates
 
 __all__ = ["MOST_GROWTH", "Watched", "page", "resident", "watched"]
 

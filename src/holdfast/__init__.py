@@ -17,11 +17,16 @@ from holdfast.errors import (
 from holdfast.grids import Grid, grid
 
 if TYPE_CHECKING:
-    from holdfast.client import AsyncClient, Client
-    from holdfast.engines.local import local_estimator
+    from holdfast.client.asynchronous import AsyncClient
+    from holdfast.client.sync import Client
+    from holdfast.engines.local.estimators import local_estimator
     from holdfast.engines.source import Limits
-    from holdfast.holdout import Holdout
-    from holdfast.planning import JointPlan, Plan, joint_plan, plan, recommend
+    from holdfast.holdout.holdout import Holdout
+    from holdfast.planning.joint import JointPlan
+    from holdfast.planning.joint_search import joint_plan
+    from holdfast.planning.plan import Plan
+    from holdfast.planning.recommend import recommend
+    from holdfast.planning.solve import plan
 
 __all__ = [
     "AsyncClient",

@@ -21,8 +21,7 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.arguments import whole_number
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, whole_number
 
 __all__ = [
     "Entropy",

@@ -11,24 +11,15 @@ from typing import Any, Literal, get_type_hints
 
 import pytest
 
-import holdfast.baselines as baselines
-from holdfast.baselines import (
-    Aggregate,
-    CheckedGuess,
-    Confirmation,
-    DescriptionLength,
-    GuessAndCheck,
-    Ladder,
-    LadderScore,
-    NoisyMean,
-    NoisyMeans,
-    SparseVector,
-    SparseVerdict,
-    Thresholdout,
-    ThresholdoutAnswer,
-    Uncertified,
-    subsample_aggregate,
-)
+from holdfast import baselines as baselines
+from holdfast.baselines.description_length import Confirmation, DescriptionLength
+from holdfast.baselines.guess_and_check import CheckedGuess, GuessAndCheck
+from holdfast.baselines.ladder import Ladder, LadderScore
+from holdfast.baselines.noisy_means import NoisyMean, NoisyMeans
+from holdfast.baselines.sparse_vector import SparseVector, SparseVerdict
+from holdfast.baselines.subsample_aggregate import Aggregate, subsample_aggregate
+from holdfast.baselines.thresholdout import Thresholdout, ThresholdoutAnswer
+from holdfast.baselines.uncertified import Uncertified
 from holdfast.randomness import SystemEntropy
 from tools.architecture import LAYERS
 

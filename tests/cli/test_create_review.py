@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.cli.app import run
 from holdfast.cli.protocol_plan import PROTOCOLS
-from holdfast.holdout import Holdout
+from holdfast.holdout.holdout import Holdout
 
 ROWS = 3_000
 CROWDED = ["--protocols", "estimate=10,verify=30", "--tail", "0.01"]  # guesses need many blocks

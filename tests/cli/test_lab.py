@@ -105,7 +105,7 @@ def test_ctrl_c_is_status_1(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("holdfast.lab.runner.run_experiments", stopped)
+    monkeypatch.setattr("holdfast.lab.runner.run.run_experiments", stopped)
     status, out, err = lab.run()
     assert (status, out) == (1, "")
     assert err.splitlines() == [

@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.cli.report import report_command
 from holdfast.errors import InvalidInput
-from holdfast.holdout import Holdout
-from holdfast.planning import plan
+from holdfast.holdout.holdout import Holdout
+from holdfast.planning.solve import plan
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.engines.local import Admission, LocalEngine
+from holdfast.engines.local.admission import Admission
+from holdfast.engines.local.engine import LocalEngine
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings
 from tests.holdout import plans

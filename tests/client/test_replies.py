@@ -11,21 +11,15 @@ from typing import Any
 import pytest
 
 import holdfast as hf
-from holdfast.client import Cancelled, NotAllowed, ServerFailed, questions
+from holdfast.client import questions
 from holdfast.client.address import address_of
+from holdfast.client.errors import Cancelled, NotAllowed, ServerFailed
 from holdfast.client.replies import data_of
 from holdfast.client.results import read_result
 from holdfast.client.retries import Patience
 from holdfast.client.steps import Call, Pause, Reply
 from holdfast.client.talk import Talk
-from holdfast.errors import (
-    Damaged,
-    Exhausted,
-    HoldfastError,
-    Infeasible,
-    InvalidInput,
-    Unavailable,
-)
+from holdfast.errors import Damaged, Exhausted, HoldfastError, Infeasible, InvalidInput, Unavailable
 from holdfast.holdout.doubts import Doubt
 from holdfast.protocols.answers import Answer, Verdict
 from holdfast.protocols.correct import Corrected

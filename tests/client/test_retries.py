@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from holdfast.client import Unreachable
+from holdfast.client.errors import Unreachable
 from holdfast.client.retries import Patience, new_key, persistent
 from holdfast.client.steps import Call, Lost, Outcome, Pause, Reply
 from holdfast.errors import InvalidInput

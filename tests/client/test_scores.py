@@ -15,12 +15,13 @@ import pyarrow as pa
 import pytest
 
 import holdfast as hf
-from holdfast.client import AsyncClient, Client
+from holdfast.client.asynchronous import AsyncClient
 from holdfast.client.predictions import content_of
 from holdfast.client.scores import enter, gate, score
+from holdfast.client.sync import Client
 from holdfast.errors import InvalidInput
-from holdfast.holdout import Holdout
 from holdfast.holdout.grants import Asker
+from holdfast.holdout.holdout import Holdout
 from tests.client.conftest import Served
 from tests.holdout import plans
 from tests.holdout.tables import table

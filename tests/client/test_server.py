@@ -13,10 +13,13 @@ import httpx2
 import pytest
 
 import holdfast as hf
-from holdfast.client import AsyncClient, Client, NotAllowed, Unreachable
+from holdfast.client.asynchronous import AsyncClient
+from holdfast.client.errors import NotAllowed, Unreachable
+from holdfast.client.sync import Client
 from holdfast.errors import Exhausted, HoldfastError, InvalidInput
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
 from holdfast.holdout.grants import Asker
+from holdfast.holdout.holdout import Holdout
 from holdfast.protocols.answers import Answer
 from tests.client.conftest import Served
 from tests.holdout import plans

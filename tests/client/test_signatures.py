@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.client import AsyncClient, Client
+from holdfast.client.asynchronous import AsyncClient
+from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError
-from holdfast.holdout import Holdout
+from holdfast.holdout.holdout import Holdout
 
 SAME = (
     *("ask", "correct", "interval", "mean", "verify"),

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.client import AsyncClient, Client, ServerFailed, Unreachable
+from holdfast.client.asynchronous import AsyncClient
+from holdfast.client.errors import ServerFailed, Unreachable
+from holdfast.client.sync import Client
 from holdfast.errors import InvalidInput
 from tests.client.test_replies import ANSWER
 

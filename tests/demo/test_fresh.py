@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holdfast.demo.flights import Cell, Flights, Rows, load_flights
 from holdfast.demo.fresh import Record, check_records, delays_of, fresh_blocks, joint_of, share_of
 from holdfast.demo.naive import Naive
 from holdfast.demo.sealed import Sealed, demo_plan, ninetieth
-from holdfast.engines.local import local_estimator
+from holdfast.engines.local.estimators import local_estimator
 from holdfast.engines.opening import open_store
 from holdfast.engines.source import Engines, EngineSource
-from holdfast.engines.sql import sql_estimator
+from holdfast.engines.sql.estimator import sql_estimator
 from holdfast.grids import grid
+from holdfast.lab.worlds.flights import Cell, Flights, Rows, load_flights
 from holdfast.protocols.answers import Answer, Verdict
 
 UNITS = 400

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from holdfast.demo.analyst import LISTED, hunt
-from holdfast.demo.flights import Cell, Flights, cell_sql, list_sql, load_flights
+from holdfast.demo.flights import cell_sql, list_sql
 from holdfast.demo.frequency import naive_findings
 from holdfast.demo.naive import Naive, textbook_interval
+from holdfast.lab.worlds.flights import Cell, Flights, load_flights
 
 SAMPLE = 300_000
 

@@ -15,7 +15,8 @@ from holdfast.demo.result import DemoResult
 from holdfast.demo.show import Screen
 from holdfast.demo.story import run_demo
 from holdfast.errors import InvalidInput
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 
 Told = tuple[DemoResult, str, Path]
 

@@ -11,7 +11,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from holdfast.engines.store import BlockStore, Column, Schema, StoredFile
+from holdfast.engines.store.columns import Column, Schema
+from holdfast.engines.store.manifest import StoredFile
+from holdfast.engines.store.reader import BlockStore
 from tests.engines.sql.tables import write
 from tools.shards import sharded
 

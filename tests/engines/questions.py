@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from holdfast.engines.local import local_estimator
-from holdfast.engines.sql import sql_estimator, sql_term
-from holdfast.engines.store import BlockStore
+from holdfast.engines.local.estimators import local_estimator
+from holdfast.engines.sql.estimator import sql_estimator, sql_term
+from holdfast.engines.store.reader import BlockStore
 
 __all__ = ["HOSTILE", "IN_ORDER", "PYTHON", "QUESTIONS", "SQL", "TERMS", "Language", "Question"]
 

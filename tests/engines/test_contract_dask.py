@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holdfast.engines.dask import DaskEngines
+from holdfast.engines.dask.engine import DaskEngines
 from holdfast.engines.source import Engines, Limits
 from tests.engines.contract import MEAN, Asked, EngineContract
 from tests.engines.contract_stores import BAD, BLOCKS, Stored, stored

@@ -24,8 +24,11 @@ from fastapi.testclient import TestClient
 import holdfast as hf
 from holdfast.cli.app import run
 from holdfast.errors import HoldfastError
-from holdfast.holdout import Holdout, check_holdout
-from holdfast.planning import WeightedEstimates, exact_weights, joint_plan
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
+from holdfast.planning.exact import exact_weights
+from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.requests.weights import WeightedEstimates
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings
 from tests.holdout import plans

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.engines.local import Admission, LocalEngine
+from holdfast.engines.local.admission import Admission
+from holdfast.engines.local.engine import LocalEngine
 from tests.holdout.tables import sources
 
 

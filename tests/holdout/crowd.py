@@ -16,8 +16,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import Exhausted
-from holdfast.holdout import Holdout
-from holdfast.holdout.door import Session
+from holdfast.holdout.holdout import Holdout
+from holdfast.holdout.sessions import Session
 from tests.holdout.tables import Still, sources
 from tools.crash.writers import children
 

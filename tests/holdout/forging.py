@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.holdout import Checked
+from holdfast.holdout.check import Checked
 from holdfast.ledger.sqlite import SqliteLedger
 
 LEDGER = "ledger.sqlite"

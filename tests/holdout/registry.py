@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from holdfast.holdout import Holdout
+from holdfast.holdout.holdout import Holdout
 from tests.holdout import plans
 
 BLOCKS, UNITS = 400, 10

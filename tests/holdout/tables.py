@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from holdfast.holdout import Holdout
 from holdfast.holdout.clerk import Clerk
+from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.sets import BlockSet
 
 _numbers = itertools.count(1)

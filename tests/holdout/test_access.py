@@ -10,8 +10,9 @@ import pytest
 
 from holdfast.errors import Damaged, Exhausted, Infeasible, InvalidInput
 from holdfast.grids import grid
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
 from holdfast.holdout.grants import Asker
+from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.left import can_be_asked, left_of
 from tests.holdout.plans import crowd, exact, mixed
 from tests.holdout.tables import sealed

@@ -17,7 +17,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import Damaged, HoldfastError, InvalidInput
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.planning.exact import exact_weights
 from holdfast.protocols.promises import search_promise
 from tests.holdout import plans

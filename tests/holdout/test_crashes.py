@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import holdfast as hf
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from tests.holdout import plans
 from tests.holdout.crowd import killed
 from tests.holdout.tables import sealed, sources

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.errors import Damaged, Infeasible, InvalidInput
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.sets import BlockSet, joint_confidence, read_sets, sets_for
 from holdfast.planning.exact import exact_verdicts
 from tests.holdout import plans

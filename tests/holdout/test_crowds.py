@@ -13,7 +13,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import Exhausted
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from tests.holdout import plans
 from tests.holdout.crowd import requests, retries
 from tests.holdout.tables import Still, sealed, sources

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.engines.local import score_estimator
+from holdfast.engines.local.metrics.score import score_estimator
 from holdfast.errors import Doubtful, InvalidInput
 from holdfast.grids import Grid, grid
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.protocols.answers import Answer
 from tests.holdout import plans
 from tests.holdout.registry import BLOCKS, ROWS, UNITS, made, registry

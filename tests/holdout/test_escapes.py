@@ -19,7 +19,8 @@ import pytest
 import holdfast as hf
 from holdfast.engines.source import Limits
 from holdfast.errors import HoldfastError, InvalidInput
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from tests.holdout import plans
 
 POINTS = hf.grid(-1, 1, points=2)

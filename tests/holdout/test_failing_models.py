@@ -20,7 +20,8 @@ from sklearn.preprocessing import OneHotEncoder
 from holdfast.engines.local.metrics.table import Metric
 from holdfast.errors import InvalidInput
 from holdfast.grids import grid
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.scorers import Scorer, Scorers
 from holdfast.planning.joint import JointPlan
 from tests.holdout.plans import board, direct, estimates, gates, simple

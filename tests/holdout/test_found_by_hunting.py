@@ -16,12 +16,16 @@ import pytest
 import holdfast as hf
 from holdfast.engines.source import Limits
 from holdfast.errors import Doubtful, InvalidInput, Unavailable
-from holdfast.holdout import Holdout, check_holdout
-from holdfast.planning import DirectMeans, Estimates, Guesses, MedianMeans, joint_plan
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.planning.joint import JointPlan
+from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.requests.guesses import Guesses
+from holdfast.planning.requests.means import DirectMeans
+from holdfast.planning.requests.searches import Estimates, MedianMeans
 from holdfast.planning.shapes import BoundedMean, KnownSd
 from holdfast.protocols.estimate import Estimate
-from holdfast.report import report_html
+from holdfast.report.write import report_html
 from tests.holdout import plans, registry
 
 LIMITS = Limits(workers=1)

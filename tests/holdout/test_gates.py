@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.left import can_be_asked
 from holdfast.planning.exact import exact_verdicts
 from tests.holdout.tables import table

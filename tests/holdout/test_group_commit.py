@@ -13,11 +13,12 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import Exhausted
-from holdfast.holdout import Holdout, check_holdout
 from holdfast.holdout.books import Books
+from holdfast.holdout.check import check_holdout
 from holdfast.holdout.door import Door
-from holdfast.ledger import SqliteLedger
+from holdfast.holdout.holdout import Holdout
 from holdfast.ledger.interface import Transaction
+from holdfast.ledger.sqlite import SqliteLedger
 from tests.holdout import plans
 from tests.holdout.tables import sealed
 from tests.protocols.test_budget import ESTIMATE

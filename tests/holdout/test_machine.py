@@ -27,8 +27,9 @@ from hypothesis.stateful import (
 import holdfast as hf
 from holdfast.errors import Exhausted
 from holdfast.grids import Grid
-from holdfast.holdout import Holdout, check_holdout
 from holdfast.holdout.books import Books, JointBook, TallyBook
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.planning.joint import JointPlan
 from tests.holdout import plans
 from tests.holdout.tables import broken, sealed, sources

@@ -16,8 +16,8 @@ import pytest
 import holdfast as hf
 from holdfast.engines.source import Engines
 from holdfast.errors import HoldfastError
-from holdfast.holdout import Holdout
 from holdfast.holdout.grants import Asker
+from holdfast.holdout.holdout import Holdout
 from tests.holdout import plans
 from tests.holdout.tables import sealed
 

@@ -7,11 +7,14 @@ import pytest
 from holdfast.engines.store.write import split_units
 from holdfast.holdout.preview import preview_of
 from holdfast.holdout.sets import sets_for
-from holdfast.planning import DirectMeans, Estimates, MedianMeans, joint_plan
-from holdfast.planning.parts import DirectPart, SearchPart
+from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.parts.direct import DirectPart
+from holdfast.planning.parts.searches import SearchPart
+from holdfast.planning.requests.means import DirectMeans
+from holdfast.planning.requests.searches import Estimates, MedianMeans
 from holdfast.protocols.mean import median_bar, range_grid
 from holdfast.protocols.source import UNIT
-from holdfast.theory.verdict_bars import verdict_bar
+from holdfast.theory.bars import verdict_bar
 from tests.holdout import plans
 
 
@@ -42,7 +45,7 @@ def test_the_bar_of_a_direct_search_is_the_plans() -> None:
 
 
 def test_a_gate_is_said_to_certify_what_it_does() -> None:
-    from holdfast.planning import exact_verdicts
+    from holdfast.planning.exact import exact_verdicts
 
     plan = exact_verdicts(20, 2, 1e-6, 1 - 1e-6, sides=1)
     split = split_units(5_000, plan.blocks)

@@ -16,7 +16,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import Exhausted, InvalidInput
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.planning.joint import JointPlan
 from tests.holdout import plans
 from tests.holdout.tables import Still, broken, sealed, sources
@@ -121,7 +122,7 @@ def test_a_draw_that_breaks_leaves_the_worst_case_charged(
 def test_an_entropy_that_fails_leaves_the_worst_case_charged(
     kind: str, holdout: Holdout, still: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.holdout.clerk.chosen_entropy", lambda *_: laws.Script([]))
+    monkeypatch.setattr("holdfast.holdout.charter.chosen_entropy", lambda *_: laws.Script([]))
     if not isinstance(holdout.charter.sets[0].plan, JointPlan):
         ASKS[kind][1](holdout)  # no coin is flipped
         return
@@ -134,7 +135,7 @@ def test_an_entropy_that_fails_leaves_the_worst_case_charged(
 def test_what_cannot_be_recorded_is_not_shown(
     mixed: Holdout, still: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from holdfast.holdout.door import Session
+    from holdfast.holdout.sessions import Session
 
     def full(*_: object) -> None:
         raise OSError("disk full")

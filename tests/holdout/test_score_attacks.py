@@ -12,8 +12,8 @@ import pytest
 
 from holdfast.errors import InvalidInput
 from holdfast.grids import grid
-from holdfast.holdout import Holdout
 from holdfast.holdout.grants import Asker
+from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.scorers import Scorers, read_scorers
 from holdfast.holdout.scoring import Scoring
 from holdfast.planning.exact import exact_verdicts

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from holdfast.cli.app import run
-from holdfast.holdout import Holdout
+from holdfast.holdout.holdout import Holdout
 from tests.holdout import plans
 
 NAME = "0123456789abcdef"

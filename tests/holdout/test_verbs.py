@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 import holdfast as hf
 from holdfast.engines.source import Limits
 from holdfast.errors import Exhausted, InvalidInput
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.left import can_be_asked
 from holdfast.planning.exact import exact_weights
 from holdfast.planning.shapes import BoundedMean, KnownSd

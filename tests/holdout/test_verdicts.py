@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 
 import holdfast as hf
 from holdfast.errors import Exhausted, InvalidInput, Unavailable
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.left import can_be_asked
 from holdfast.holdout.open_part import OpenPart
 from holdfast.holdout.ranges import compatible_range
-from holdfast.planning import Guesses, joint_plan
 from holdfast.planning.exact import exact_verdicts
-from holdfast.planning.proposals import propose_correct, propose_verify
+from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.proposals.guesses import propose_correct, propose_verify
+from holdfast.planning.requests.guesses import Guesses
 from holdfast.protocols.answers import Claim
 from holdfast.protocols.verify import claim_counts
 from tests.holdout import plans

@@ -19,9 +19,11 @@ from fastapi.testclient import TestClient
 
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.grids import grid
-from holdfast.holdout import Holdout, access, check_holdout, grants
+from holdfast.holdout import access, grants
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.ledger import tables, witness
-from holdfast.report import report_html
+from holdfast.report.write import report_html
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings
 from tests.holdout.plans import direct, mixed

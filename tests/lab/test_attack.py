@@ -14,12 +14,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.grids import IntegerGrid
-from holdfast.lab.signs.analysts import (
-    Conversation,
-    PersistentAnalyst,
-    SignAggregator,
-    interview,
-)
+from holdfast.lab.signs.analysts import Conversation, PersistentAnalyst, SignAggregator, interview
 from holdfast.lab.signs.attack import HOLDFAST, NAIVE, plan_attack, run_attack
 from holdfast.lab.signs.collecting import LabelAnalyst, Labelled
 from holdfast.lab.signs.population import FairBlocks, SignSum, central_rank
@@ -28,7 +23,7 @@ from holdfast.lab.signs.responders import ExactMedian, Looks, Responder
 from holdfast.lab.signs.tuning import best_learning, expected_breaking, expected_failure, margin
 from holdfast.lab.statistics import failure_rate_bound
 from holdfast.randomness import SeededEntropy
-from holdfast.theory.coin import logistic_coin, steepest_coin
+from holdfast.theory.coins import logistic_coin, steepest_coin
 
 
 def everyone(blocks: FairBlocks) -> NDArray[np.int64]:

@@ -14,14 +14,18 @@ from holdfast.lab.conversation import Replies, Terms
 from holdfast.lab.protocol_attacks.correct import CorrectAttack
 from holdfast.lab.protocol_attacks.guesses import TwoSidedAttack
 from holdfast.lab.protocol_attacks.weights import WeightsAttack
-from holdfast.lab.responders.holdfast import HOLDFAST, Labelled, guesses, weights
+from holdfast.lab.responders.holdfast import HOLDFAST, guesses, weights
 from holdfast.lab.responders.holdfast.fresh import HoldfastSplit
 from holdfast.lab.responders.holdfast.mean import HoldfastMean
 from holdfast.lab.responders.holdfast.rows import Rows
-from holdfast.lab.responders.holdfast.weights import HoldfastExactWeights, HoldfastWeights
-from holdfast.planning.requests import Estimates, Guesses, WeightedEstimates
+from holdfast.lab.responders.holdfast.weights import HoldfastExactWeights, HoldfastWeights, Labelled
+from holdfast.planning.requests.guesses import Guesses
+from holdfast.planning.requests.searches import Estimates
+from holdfast.planning.requests.weights import WeightedEstimates
 from holdfast.planning.shapes import BoundedMean
-from holdfast.protocols import BlockArray, Corrected, Verdict
+from holdfast.protocols.answers import Verdict
+from holdfast.protocols.correct import Corrected
+from holdfast.protocols.source import BlockArray
 from holdfast.randomness import SeededEntropy
 
 QUERIES, ROWS = 4, 3_100

@@ -14,7 +14,8 @@ from holdfast.lab.conversation import Means, Replies, Terms, interview
 from holdfast.lab.experiments import leaderboard
 from holdfast.lab.experiments.averages import average
 from holdfast.lab.experiments.base import Cell
-from holdfast.lab.responders import RESPONDERS, Watched
+from holdfast.lab.responders import RESPONDERS
+from holdfast.lab.responders.watched import Watched
 from holdfast.randomness import SeededEntropy
 
 

@@ -20,15 +20,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import Exhausted
-from holdfast.lab.protocol_attacks import ATTACKS, Attack, Run, base, run_attack
+from holdfast.lab.protocol_attacks import base
 from holdfast.lab.protocol_attacks.__main__ import main
 from holdfast.lab.protocol_attacks.aggregator import Aggregator, Feature, cut_at
-from holdfast.lab.protocol_attacks.base import Notes, critical_count, outside
+from holdfast.lab.protocol_attacks.base import Attack, Notes, Run, critical_count, outside
 from holdfast.lab.protocol_attacks.collector import Collector, Known, Middle, Question, Step
 from holdfast.lab.protocol_attacks.fresh import RoundsAttack, SplitAttack, WorstCase
 from holdfast.lab.protocol_attacks.guesses import OneSidedAttack, false_verdict
 from holdfast.lab.protocol_attacks.intervals import Spread, textbook_rank
 from holdfast.lab.protocol_attacks.plans import PLANS, kept_plan, write_plans
+from holdfast.lab.protocol_attacks.results import ATTACKS, run_attack
 from holdfast.lab.protocol_attacks.sample import (
     LEVELS,
     Sample,
@@ -38,13 +39,13 @@ from holdfast.lab.protocol_attacks.sample import (
     draw_levels,
 )
 from holdfast.lab.protocol_attacks.searches import AmplifiedAttack, EstimateAttack, SimpleAttack
-from holdfast.planning.parts import Part
-from holdfast.planning.requests import Estimates, Request
-from holdfast.protocols import Budget
-from holdfast.protocols.budget import Reservation
+from holdfast.planning.parts.base import Part
+from holdfast.planning.requests.base import Request
+from holdfast.planning.requests.searches import Estimates
+from holdfast.protocols.budget import Budget, Reservation
 from holdfast.protocols.verify import Verify
 from holdfast.randomness import SeededEntropy
-from holdfast.theory.binomial import binomial_tail
+from holdfast.theory.numerics import binomial_tail
 
 RUNS, OTHERS, SEED = 300, 25, 20
 

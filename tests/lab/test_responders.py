@@ -15,7 +15,7 @@ from holdfast.errors import InvalidInput
 from holdfast.lab.analysts import ANALYSTS, subgroups
 from holdfast.lab.conversation import Replies, Responder, Terms, interview
 from holdfast.lab.protocol_attacks.plans import PLANS, kept_plan
-from holdfast.lab.responders import RESPONDERS, Watched
+from holdfast.lab.responders import RESPONDERS
 from holdfast.lab.responders.guess_and_check import check_width
 from holdfast.lab.responders.holdfast import base
 from holdfast.lab.responders.ladder import Ladder
@@ -24,10 +24,13 @@ from holdfast.lab.responders.sparse_vector import SparseVector
 from holdfast.lab.responders.split import Split, binomial_limits, median_tail
 from holdfast.lab.responders.thresholdout import Thresholdout
 from holdfast.lab.responders.translate import MeanResponder
+from holdfast.lab.responders.watched import Watched
 from holdfast.lab.worlds.flights import Flights, flights_of
-from holdfast.planning.requests import Estimates, Guesses, Intervals, Request
+from holdfast.planning.requests.base import Request
+from holdfast.planning.requests.guesses import Guesses
+from holdfast.planning.requests.searches import Estimates, Intervals
 from holdfast.randomness import SeededEntropy
-from holdfast.theory.splitting import split_failure
+from holdfast.theory.sizing import split_failure
 
 NOTHING = float("nan")
 

@@ -16,9 +16,10 @@ from holdfast.lab.conversation import FloatArray, Means, Replies, Terms, intervi
 from holdfast.lab.experiments import reusable_holdout
 from holdfast.lab.experiments.base import Cell
 from holdfast.lab.experiments.reusable_holdout import draw, findings, measure
-from holdfast.lab.responders import RESPONDERS, Watched
+from holdfast.lab.responders import RESPONDERS
 from holdfast.lab.responders.naive import Naive
 from holdfast.lab.responders.thresholdout import Thresholdout
+from holdfast.lab.responders.watched import Watched
 from holdfast.randomness import SeededEntropy
 
 

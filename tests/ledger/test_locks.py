@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.ledger import SqliteLedger
 from holdfast.ledger.locks import STRIPES, Stripes, exclusive
+from holdfast.ledger.sqlite import SqliteLedger
 from tests.ledger.children import BOTH_WRITE, START
 from tests.ledger.contract import HOLDOUT
 

@@ -11,14 +11,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Damaged, HoldfastError, InvalidInput
-from holdfast.ledger import SqliteLedger, opening
-from holdfast.ledger.opening import (
-    ADDRESS,
-    create_ledger,
-    has_ledger,
-    open_ledger,
-    prepare_ledger,
-)
+from holdfast.ledger import opening
+from holdfast.ledger.opening import ADDRESS, create_ledger, has_ledger, open_ledger, prepare_ledger
+from holdfast.ledger.sqlite import SqliteLedger
 from tests.ledger.contract import HOLDOUT
 from tools.postgres import PostgresServer
 

@@ -11,8 +11,11 @@ import psycopg
 import pytest
 
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.ledger import Ledger, Witness, check_against
-from holdfast.ledger.postgres import PostgresLedger, statements
+from holdfast.ledger.interface import Ledger
+from holdfast.ledger.postgres import statements
+from holdfast.ledger.postgres.ledger import PostgresLedger
+from holdfast.ledger.receipts import check_against
+from holdfast.ledger.witness import Witness
 from tests.ledger.contract import HOLDOUT, A, LedgerContract
 from tests.ledger.postgres_tests import connect, note
 from tools.postgres import PostgresServer, postgres_server

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.ledger import Row
-from holdfast.ledger.postgres import PostgresLedger, formats
+from holdfast.ledger.postgres import formats
 from holdfast.ledger.postgres import statements as sql
+from holdfast.ledger.postgres.ledger import PostgresLedger
 from holdfast.ledger.postgres.sessions import Session
-from holdfast.ledger.rows import genesis
+from holdfast.ledger.rows import Row, genesis
 from tests.ledger.contract import HOLDOUT
 from tests.ledger.postgres_tests import connect, cut, note
 

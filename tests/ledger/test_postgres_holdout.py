@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 import holdfast as hf
-from holdfast.holdout import check_holdout
-from holdfast.ledger.postgres import PostgresLedger
-from holdfast.report import report_html
+from holdfast.holdout.check import check_holdout
+from holdfast.ledger.postgres.ledger import PostgresLedger
+from holdfast.report.write import report_html
 from tests.ledger.postgres_tests import cut, together
 
 pytestmark = pytest.mark.cluster

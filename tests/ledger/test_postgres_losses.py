@@ -12,8 +12,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast.ledger import Row, Transaction
-from holdfast.ledger.postgres import PostgresLedger, sessions
+from holdfast.ledger.interface import Transaction
+from holdfast.ledger.postgres import sessions
+from holdfast.ledger.postgres.ledger import PostgresLedger
+from holdfast.ledger.rows import Row
 from tests.ledger.contract import HOLDOUT, A
 from tests.ledger.postgres_tests import connect, cut, note, start
 from tools.postgres import postgres_server

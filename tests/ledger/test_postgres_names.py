@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.ledger.postgres import PostgresLedger, names
+from holdfast.ledger.postgres import names
+from holdfast.ledger.postgres.ledger import PostgresLedger
 from holdfast.ledger.postgres.statements import key
 from tests.ledger.contract import HOLDOUT
 from tests.ledger.postgres_tests import connect

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from holdfast.ledger.postgres import PostgresLedger
+from holdfast.ledger.postgres.ledger import PostgresLedger
 from tests.ledger.children import BOTH_WRITE
 from tests.ledger.contract import HOLDOUT
 from tests.ledger.postgres_tests import run, start, together

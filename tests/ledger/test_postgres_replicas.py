@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.ledger.postgres import PostgresLedger, sessions
+from holdfast.ledger.postgres import sessions
+from holdfast.ledger.postgres.ledger import PostgresLedger
 from tests.ledger.contract import HOLDOUT
 from tests.ledger.postgres_tests import connect, note
 from tools.postgres import PostgresServer, postgres_server

@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import Damaged, HoldfastError, InvalidInput
-from holdfast.ledger import KINDS, Receipt, Row, SqliteLedger, verify_chain
-from holdfast.ledger.rows import canonical, genesis
+from holdfast.ledger.receipts import Receipt
+from holdfast.ledger.rows import KINDS, Row, canonical, genesis, verify_chain
+from holdfast.ledger.sqlite import SqliteLedger
 from tests.ledger.contract import HOLDOUT
 
 AT = "2026-01-31T12:00:00.000000+00:00"

@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.ledger import Ledger, SqliteLedger, Witness, check_against
+from holdfast.ledger.interface import Ledger
+from holdfast.ledger.receipts import check_against
 from holdfast.ledger.sessions import connect
+from holdfast.ledger.sqlite import SqliteLedger
+from holdfast.ledger.witness import Witness
 from tests.ledger.contract import HOLDOUT, A, LedgerContract
 
 FILE = "ledger.sqlite"

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.ledger import Receipt, Witness, witness
+from holdfast.ledger import witness
+from holdfast.ledger.receipts import Receipt
+from holdfast.ledger.witness import Witness
 
 
 def receipt(number: int, digit: str = "0", holdout: str = "one") -> Receipt:

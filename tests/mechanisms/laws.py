@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc
 
-from holdfast.mechanisms import search_counts
+from holdfast.mechanisms.looks import search_counts
 from holdfast.randomness import Entropy
-from holdfast.theory.coin import Coin
+from holdfast.theory.coins import Coin
 
 LARGEST_WORD = 2**64 - 1
 Outcome = TypeVar("Outcome", bound=Hashable)

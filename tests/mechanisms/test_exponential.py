@@ -14,19 +14,18 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, grid
-from holdfast.mechanisms import (
-    exponential,
+from holdfast.mechanisms import exponential
+from holdfast.mechanisms.exponential import (
+    Cells,
+    Ranks,
     exponential_median,
     exponential_probabilities,
-    ranks,
-    rejection,
+    flip_exponential,
     score_intervals,
 )
-from holdfast.mechanisms.counts import Counts
-from holdfast.mechanisms.ranks import Ranks
-from holdfast.mechanisms.rejection import Cells, flip_exponential
+from holdfast.mechanisms.looks import Counts
 from holdfast.randomness import SeededEntropy
-from holdfast.theory.prices import exponential_price
+from holdfast.theory.coins import exponential_price
 from tests.mechanisms.laws import (
     LARGEST_WORD,
     Constant,
@@ -296,7 +295,7 @@ def test_the_exponential_coin_compares_real_numbers(
 
 @given(st.fractions(0, 5000), st.integers(5, 60))
 def test_bounds_on_the_exponential(exponent: Fraction, digits: int) -> None:
-    low, high = rejection._exponential_bounds(exponent, digits)
+    low, high = exponential._exponential_bounds(exponent, digits)
     with mpmath.workdps(2300):
         exact = mpmath.exp(-_real(exponent))
         assert _real(low) <= exact <= _real(high)
@@ -319,9 +318,9 @@ def test_the_exponential_coin_at_its_ends() -> None:
 @pytest.fixture
 def small_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sample of eight, so that small data take the path of large data."""
-    monkeypatch.setattr(ranks, "_SAMPLE", 8)
-    monkeypatch.setattr(ranks, "_DEVIATIONS", 0.1)
-    monkeypatch.setattr(ranks, "_LONGEST", 0.9)
+    monkeypatch.setattr(exponential, "_SAMPLE", 8)
+    monkeypatch.setattr(exponential, "_DEVIATIONS", 0.1)
+    monkeypatch.setattr(exponential, "_LONGEST", 0.9)
 
 
 @pytest.mark.usefixtures("small_sample")
@@ -364,9 +363,9 @@ def test_ranks_count_as_counts_do(values: object, points: Grid, reach: float) ->
 
 def test_ranks_count_as_counts_do_with_a_small_sample() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranks, "_SAMPLE", 8)
-        patch.setattr(ranks, "_DEVIATIONS", 0.1)
-        patch.setattr(ranks, "_LONGEST", 0.9)
+        patch.setattr(exponential, "_SAMPLE", 8)
+        patch.setattr(exponential, "_DEVIATIONS", 0.1)
+        patch.setattr(exponential, "_LONGEST", 0.9)
         given(COLUMNS, GRIDS, REACHES)(check_ranks)()
 
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
-from holdfast.mechanisms import look
+from holdfast.mechanisms.looks import look
 from holdfast.randomness import SeededEntropy
-from holdfast.theory.coin import Coin, laplace_coin, logistic_coin, probit_coin, steepest_coin
+from holdfast.theory.coins import Coin, laplace_coin, logistic_coin, probit_coin, steepest_coin
 from tests.mechanisms.laws import LARGEST_WORD, Constant, Script, alarm
 
 COINS = [

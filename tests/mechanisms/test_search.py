@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, grid
-from holdfast.mechanisms import (
-    exponential_median,
+from holdfast.mechanisms.exponential import exponential_median, score_intervals
+from holdfast.mechanisms.looks import (
+    Counts,
     gaussian_search,
     laplace_search,
     look,
-    score_intervals,
     search,
     search_counts,
     search_many,
+    weighted_count,
 )
-from holdfast.mechanisms.counts import Counts, weighted_count
 from holdfast.randomness import Entropy, SeededEntropy
-from holdfast.theory.coin import Coin, laplace_coin, logistic_coin, probit_coin, steepest_coin
+from holdfast.theory.coins import Coin, laplace_coin, logistic_coin, probit_coin, steepest_coin
 from tests.mechanisms.laws import (
     LARGEST_WORD,
     Constant,

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from holdfast.errors import Infeasible, InvalidInput
-from holdfast.mechanisms import universe as module
-from holdfast.mechanisms.universe import LARGEST, Universe, check_size
+from holdfast.mechanisms import hypothesis as module
+from holdfast.mechanisms.hypothesis import LARGEST, Universe, check_size
 
 SHAPES = [(n, t) for n in range(1, 8) for t in range(1, 8)] + [(2, 40), (40, 2), (3, 20), (20, 3)]
 

@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.grids import Grid, grid
-from holdfast.mechanisms import exponential_probabilities, look, score_intervals, search
-from holdfast.mechanisms.exponential import ScoreIntervals
-from holdfast.mechanisms.search import search_counts
+from holdfast.mechanisms.exponential import (
+    ScoreIntervals,
+    exponential_probabilities,
+    score_intervals,
+)
+from holdfast.mechanisms.looks import look, search, search_counts
 from holdfast.randomness import Entropy, SeededEntropy, flip
-from holdfast.theory.coin import Coin, logistic_coin
+from holdfast.theory.coins import Coin, logistic_coin
 from tests.mechanisms.laws import Script, SearchCounts, alarm
 from tests.mechanisms.test_search import accurate
 from tests.mutants.theory import Mutant

@@ -11,25 +11,24 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from holdfast.arguments import real_number
-from holdfast.errors import Exhausted, InvalidInput
+from holdfast.errors import Exhausted, InvalidInput, real_number
 from holdfast.grids import Grid
-from holdfast.mechanisms import look
+from holdfast.mechanisms.looks import look
 from holdfast.planning import joint
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts import Part, SearchPart, VerdictPart
-from holdfast.protocols import Answer, Budget, Estimate, Interval, Verdict, Verify
+from holdfast.planning.parts.base import Part
+from holdfast.planning.parts.searches import SearchPart
+from holdfast.planning.parts.verdicts import VerdictPart
 from holdfast.protocols.account import Charge
+from holdfast.protocols.answers import Answer, Claim, Verdict
 from holdfast.protocols.asking import block_floats
-from holdfast.protocols.budget import Reservation
-from holdfast.protocols.estimate import Projected
-from holdfast.protocols.verify import Claim, claim_counts
-from holdfast.theory.classes import FailureClass, all_hold
-from holdfast.theory.coin import Coin
-from holdfast.theory.curves import Curve, RenyiCurve
-from holdfast.theory.profile import coin_profile
-from holdfast.theory.refusals import refusal_price
-from holdfast.theory.verdicts import VerdictCoin, verdict_coin
+from holdfast.protocols.budget import Budget, Reservation
+from holdfast.protocols.estimate import Estimate, Projected
+from holdfast.protocols.interval import Interval
+from holdfast.protocols.verify import Verify, claim_counts
+from holdfast.theory.coins import Coin, VerdictCoin, coin_profile, refusal_price, verdict_coin
+from holdfast.theory.divergence import Curve, RenyiCurve
+from holdfast.theory.transfer import FailureClass, all_hold
 from tests.mutants.theory import Mutant
 from tests.protocols import test_budget, test_estimate, test_interval, test_verify
 from tests.protocols.test_budget import (

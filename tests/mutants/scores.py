@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.theory.bars import Bar
-from holdfast.theory.verdict_bars import verdict_bar
+from holdfast.theory.bars import Bar, verdict_bar
 from tests.mutants.theory import Mutant
 from tests.theory.test_verdict_bars import Side, tail
 

@@ -10,21 +10,34 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from holdfast.theory import paired
-from holdfast.theory.coin import Coin, steepest_coin
-from holdfast.theory.composition import LossDistribution, coin_losses, pair_losses
-from holdfast.theory.curves import Curve, RenyiCurve
-from holdfast.theory.paired import paired_mass, paired_tail
-from holdfast.theory.prices import exponential_price
-from holdfast.theory.profile import Profile, coin_profile, exponential_profile
-from holdfast.theory.refusals import refusal_price
-from holdfast.theory.renyi import divergence, largest_probability, smallest_probability
+from holdfast.theory import transfer
+from holdfast.theory.coins import (
+    Coin,
+    Profile,
+    coin_profile,
+    exponential_price,
+    exponential_profile,
+    refusal_price,
+    steepest_coin,
+)
+from holdfast.theory.divergence import (
+    Curve,
+    RenyiCurve,
+    divergence,
+    largest_probability,
+    smallest_probability,
+)
 from holdfast.theory.sizing import Promise, Size, certified
 from holdfast.theory.transfer import (
+    LossDistribution,
+    coin_losses,
     decisive_mass,
     largest_sample_mass,
     least_population_mass,
     meeting_mass,
+    pair_losses,
+    paired_mass,
+    paired_tail,
 )
 from tests.theory import (
     test_coin,
@@ -160,7 +173,7 @@ def bound_is_rounded_up(mass: test_paired.Mass = paired_mass) -> bool:
         return test_paired.rounding(mass, test_paired.one_step(patch))[0] > 0
 
 
-def conjugate_is_right(touch: Callable[[float, float], float] = paired._conjugate) -> bool:
+def conjugate_is_right(touch: Callable[[float, float], float] = transfer._conjugate) -> bool:
     return test_paired.formulas(touch=touch) < 2e-13
 
 
@@ -379,7 +392,7 @@ def rent_without_the_one(order: float, budget: float, tail: float, failure: floa
         return a, math.exp((a - 1) * budget) / failure, inside, failure
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paired, "_checked", checked)
+        patch.setattr(transfer, "_checked", checked)
         return paired_mass(order, budget, tail, failure)
 
 
@@ -403,11 +416,14 @@ def at_the_best_step(
 
     def share(log_step: float) -> float:
         below = math.exp(log_step) / order
-        top = paired._root(paired._conjugate, odds * paired._slope(order, below), order) * nearly
-        low = paired._conjugate(order, below)
-        return (rent + low) / (paired._slope(order, top) + low)
+        top = (
+            transfer._root(transfer._conjugate, odds * transfer._slope(order, below), order)
+            * nearly
+        )
+        low = transfer._conjugate(order, below)
+        return (rent + low) / (transfer._slope(order, top) + low)
 
-    return min(1.0, paired._least(share, -12.0, 5.7)) * failure
+    return min(1.0, transfer._least(share, -12.0, 5.7)) * failure
 
 
 def slopes_to_nearest(order: float, budget: float, tail: float, failure: float) -> float:
@@ -425,7 +441,7 @@ def coarse_slopes(order: float, budget: float, tail: float, failure: float) -> f
         return min(function(low + (high - low) * i / 12) for i in range(13))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paired, "_least", scanned)
+        patch.setattr(transfer, "_least", scanned)
         return paired_mass(order, budget, tail, failure)
 
 
@@ -599,7 +615,7 @@ MUTANTS = [
         analysts_keep_the_bound,
         test_paired.tail_swapped,
     ),
-    Mutant("φ′ is taken for φ*", conjugate_is_right, paired._slope),
+    Mutant("φ′ is taken for φ*", conjugate_is_right, transfer._slope),
     Mutant("slopes are not rounded", bound_is_rounded_up, slopes_to_nearest),
     Mutant("the condition nearly holds", bound_is_rounded_up, condition_nearly_holds),
     Mutant("slopes are only scanned", bound_is_sharp, coarse_slopes),

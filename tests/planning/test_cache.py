@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.planning import cache
-from holdfast.theory.methods import Sized, best_steepest
-from holdfast.theory.sizing import Promise
+from holdfast.theory.sizing import Promise, Sized, best_steepest
 
 PROMISE = Promise(10, 8, 0.1, 0.1, 0.9)
 

@@ -16,8 +16,9 @@ from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdi
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.menu import MENU, Order, _share, plans_for, read_order
-from holdfast.planning.parts import DirectPart
-from holdfast.planning.requests import DirectMeans, Guesses
+from holdfast.planning.parts.direct import DirectPart
+from holdfast.planning.requests.guesses import Guesses
+from holdfast.planning.requests.means import DirectMeans
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.splits import SplitPlan
 

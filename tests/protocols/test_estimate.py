@@ -19,7 +19,12 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidInput
 from holdfast.grids import grid
 from holdfast.planning.shapes import BoundedMean, KnownSd
-from holdfast.protocols import Answer, BlockArray, Budget, Estimate, Interval, Verify
+from holdfast.protocols.answers import Answer
+from holdfast.protocols.budget import Budget
+from holdfast.protocols.estimate import Estimate
+from holdfast.protocols.interval import Interval
+from holdfast.protocols.source import BlockArray
+from holdfast.protocols.verify import Verify
 from holdfast.randomness import Entropy, SeededEntropy, SystemEntropy
 from tests.mechanisms.laws import LARGEST_WORD, Script
 from tests.mutants.mechanisms import chance

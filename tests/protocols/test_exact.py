@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.grids import grid
-from holdfast.mechanisms.universe import Universe
+from holdfast.mechanisms.hypothesis import Universe
 from holdfast.planning.exact import (
     exact_corrections,
     exact_estimates,
@@ -27,9 +27,9 @@ from holdfast.planning.exact import (
     exact_weights,
 )
 from holdfast.planning.shapes import BoundedMean
-from holdfast.protocols import BlockArray
 from holdfast.protocols.exact import ExactCorrect, ExactEstimate, ExactVerify
 from holdfast.protocols.exact_weights import ExactWeighing
+from holdfast.protocols.source import BlockArray
 from tests.theory.transcript_worlds import World, best_verdict
 
 VERDICTS = exact_verdicts(20, 3)

@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.grids import grid
 from holdfast.planning.joint import JointPlan
-from holdfast.protocols import BlockArray, Budget, Interval
+from holdfast.protocols.budget import Budget
+from holdfast.protocols.interval import Interval
+from holdfast.protocols.source import BlockArray
 from holdfast.randomness import Entropy, SeededEntropy, SystemEntropy
-from holdfast.theory.coin import Coin
+from holdfast.theory.coins import Coin
 from tests.mechanisms.laws import Script
 from tests.protocols.test_budget import (
     BLOCKS,
@@ -86,7 +88,7 @@ def aims_at_both(ask: type[Interval] = Interval) -> bool:
         says = Says(verdicts)
         asked = ask(fresh(mixed_plan()), Listed([0.0] * below + [1.0] * (BLOCKS - below)), TRUTH)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys.modules["holdfast.mechanisms.search"], "look", says)
+            patch.setattr(sys.modules["holdfast.mechanisms.looks"], "look", says)
             answer = asked.ask(value, two)
         if [offset for offset, _ in says.seen] != [
             2 * below - TARGET,

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput
-from holdfast.protocols import BlockArray, Budget, Near
+from holdfast.protocols.budget import Budget
+from holdfast.protocols.near import Near
+from holdfast.protocols.source import BlockArray
 from tests.holdout import plans
 from tests.mechanisms.laws import LARGEST_WORD, Constant
 

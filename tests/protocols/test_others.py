@@ -10,36 +10,27 @@ import pytest
 
 from holdfast.errors import Exhausted, Infeasible, InvalidInput
 from holdfast.grids import grid
-from holdfast.mechanisms.universe import Universe
-from holdfast.planning import (
-    AmplifiedEstimates,
-    Estimates,
-    Guesses,
-    JointPlan,
-    RoundsPlan,
-    SimpleEstimates,
-    SplitPlan,
-    WeightedEstimates,
-    joint_plan,
-    rounds_plan,
-    split_plan,
-)
-from holdfast.protocols import (
-    Amplified,
-    BlockArray,
-    Budget,
-    Correct,
-    EffectiveRounds,
-    Estimate,
-    Simple,
-    Split,
-    Verify,
-    Weights,
-)
+from holdfast.mechanisms.hypothesis import Universe
+from holdfast.planning.joint import JointPlan
+from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.requests.guesses import Guesses
+from holdfast.planning.requests.searches import AmplifiedEstimates, Estimates, SimpleEstimates
+from holdfast.planning.requests.weights import WeightedEstimates
+from holdfast.planning.rounds import RoundsPlan, rounds_plan
+from holdfast.planning.splits import SplitPlan, split_plan
+from holdfast.protocols.budget import Budget
+from holdfast.protocols.correct import Correct
+from holdfast.protocols.estimate import Estimate
+from holdfast.protocols.rounds import EffectiveRounds
+from holdfast.protocols.simple import Amplified, Simple
+from holdfast.protocols.source import BlockArray
+from holdfast.protocols.split import Split
+from holdfast.protocols.verify import Verify
+from holdfast.protocols.weights import Weights
 from holdfast.randomness import SeededEntropy
-from holdfast.theory.amplification import median_failure
-from holdfast.theory.renyi import divergence
-from holdfast.theory.updates import most_updates
+from holdfast.theory.divergence import divergence
+from holdfast.theory.sizing import median_failure
+from holdfast.theory.transcripts import most_updates
 
 UNIT = grid(0, 1, step=0.05)
 

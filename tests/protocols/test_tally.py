@@ -11,14 +11,10 @@ from numpy.typing import NDArray
 
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.grids import grid
-from holdfast.protocols import (
-    BlockArray,
-    EffectiveRounds,
-    ExactCorrect,
-    ExactEstimate,
-    ExactVerify,
-    Split,
-)
+from holdfast.protocols.exact import ExactCorrect, ExactEstimate, ExactVerify
+from holdfast.protocols.rounds import EffectiveRounds
+from holdfast.protocols.source import BlockArray
+from holdfast.protocols.split import Split
 from tests.holdout import plans
 
 POINTS = grid(0, 7, step=1)

@@ -17,10 +17,14 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.holdout import Holdout
-from holdfast.planning import exact_verdicts, plan, split_plan
-from holdfast.report import page_html, read_story, report_html, write_report
+from holdfast.holdout.holdout import Holdout
+from holdfast.planning.exact import exact_verdicts
+from holdfast.planning.solve import plan
+from holdfast.planning.splits import split_plan
+from holdfast.report.page import page_html
+from holdfast.report.story import read_story
 from holdfast.report.text import percent
+from holdfast.report.write import report_html, write_report
 from tests.report.ledgers import IDENTITY, Writer, charter, joint, simple
 from tests.report.pages import Page
 

@@ -6,11 +6,16 @@ import math
 
 import pytest
 
-from holdfast.planning import DirectMeans, MedianMeans, WeightedEstimates, joint_plan
-from holdfast.planning.parts import SearchPart, VerdictPart
-from holdfast.report import page_html, read_story
+from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.parts.searches import SearchPart
+from holdfast.planning.parts.verdicts import VerdictPart
+from holdfast.planning.requests.means import DirectMeans
+from holdfast.planning.requests.searches import MedianMeans
+from holdfast.planning.requests.weights import WeightedEstimates
+from holdfast.report.page import page_html
 from holdfast.report.privacy import delta_for, set_privacy
-from holdfast.theory.unit_privacy import ORDERS, look_divergence, private_epsilon
+from holdfast.report.story import read_story
+from holdfast.theory.privacy import ORDERS, look_divergence, private_epsilon
 from tests.report.ledgers import IDENTITY, Writer, charter, joint, simple
 from tests.report.pages import Page
 

@@ -7,19 +7,18 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.holdout.sets import AnyPlan
-from holdfast.planning import (
-    AmplifiedEstimates,
-    Intervals,
-    SimpleEstimates,
+from holdfast.planning.exact import (
     exact_corrections,
     exact_estimates,
     exact_verdicts,
     exact_weights,
-    joint_plan,
-    rounds_plan,
-    split_plan,
 )
-from holdfast.report import page_html, read_story
+from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.requests.searches import AmplifiedEstimates, Intervals, SimpleEstimates
+from holdfast.planning.rounds import rounds_plan
+from holdfast.planning.splits import split_plan
+from holdfast.report.page import page_html
+from holdfast.report.story import read_story
 from tests.report.ledgers import IDENTITY, Writer, charter
 from tests.report.pages import Page
 

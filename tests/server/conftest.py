@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from holdfast.holdout import Holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings
 from tests.holdout.plans import mixed

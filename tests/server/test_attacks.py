@@ -18,7 +18,8 @@ from fastapi.testclient import TestClient
 from uvicorn.server import ServerState
 
 from holdfast.errors import Infeasible, InvalidInput
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.server.app import create_app
 from holdfast.server.faults import Fault
 from holdfast.server.heads import BoundedHeads

@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 import pytest
 from fastapi.testclient import TestClient
 
-from holdfast.engines.sql import SqlEngine
+from holdfast.engines.sql.engine import SqlEngine
 from holdfast.errors import Damaged, Unavailable
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 from tests.server.conftest import auth
 
 ASK: dict[str, object] = {"estimator": "avg(x)", "grid": "0:7:1"}

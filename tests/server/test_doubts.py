@@ -12,9 +12,11 @@ import pytest
 from fastapi.testclient import TestClient
 
 import holdfast as hf
-from holdfast.client import AsyncClient, Client
+from holdfast.client.asynchronous import AsyncClient
+from holdfast.client.sync import Client
 from holdfast.errors import Doubtful
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from tests.client.conftest import Served
 from tests.holdout.registry import made
 from tests.server.conftest import auth, tokens_of

@@ -12,7 +12,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from holdfast.engines.source import Engines
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.server.faults import Fault
 from holdfast.server.jobs import Jobs
 from holdfast.server.settings import Settings

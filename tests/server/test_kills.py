@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.grids import grid
-from holdfast.holdout import Holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.randomness import SeededEntropy
 from tests.holdout.plans import crowd
 from tests.holdout.tables import sealed, sources

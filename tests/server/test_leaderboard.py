@@ -14,7 +14,8 @@ from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
 from holdfast.engines.local.terms import even_sums, row_terms
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.server.routes.shapes import GateShape, StandingsShape, SubmissionShape
 from tests.holdout.plans import board, scores
 from tests.holdout.tables import Still, sources, table

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from holdfast.holdout import Holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.server.app import create_app
 from holdfast.server.routes import operations
 from holdfast.server.settings import Settings

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.engines.sql import SqlEngine
+from holdfast.engines.sql.engine import SqlEngine
 from tools.neighbours import PLANS, Compared, by_chance, campaign, compare
 
 

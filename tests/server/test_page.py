@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from holdfast.holdout import Holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.report.text import number, outwards, percent
 from tests.holdout.plans import board, estimates
 from tests.holdout.registry import made as registry_made

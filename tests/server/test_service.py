@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from tests.server.conftest import auth
 
 ASK: dict[str, object] = {"estimator": "avg(x)", "grid": "0:7:1"}

@@ -15,7 +15,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from tests.server.conftest import auth, made, tokens_of
 from tests.server.processes import Running, serving
 

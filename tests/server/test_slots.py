@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from holdfast.engines.sql import SqlEngine
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.engines.sql.engine import SqlEngine
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.server.app import create_app
 from holdfast.server.jobs import Job
 from holdfast.server.settings import Settings
@@ -60,7 +61,7 @@ class Place:
         fake = SimpleNamespace(monotonic=clock.monotonic, time=clock.time)
         for module in (*CLOCKED, "holdfast.holdout.sessions"):
             patch.setattr(f"{module}.time", fake)
-        patch.setattr("holdfast.server.app.log_request", self.facts.append)
+        patch.setattr("holdfast.server.logs.log_request", self.facts.append)
         original = SqlEngine.values
 
         def values(engine: SqlEngine, *words: Any, progress: Any = None, **more: Any) -> Any:

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import Infeasible, InvalidInput
-from holdfast.theory.amplification import (
+from holdfast.theory.bars import in_quantile_interval
+from holdfast.theory.numerics import binomial_tail, smallest_whole
+from holdfast.theory.sizing import (
     hoeffding_failure,
     hoeffding_samples,
     median_failure,
     median_samples,
 )
-from holdfast.theory.binomial import binomial_tail, smallest_whole
-from holdfast.theory.intervals import in_quantile_interval
 
 TAILS = st.floats(0.001, 0.45)
 FAILURES = st.floats(1e-12, 0.5)

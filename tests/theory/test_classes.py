@@ -23,13 +23,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from holdfast.errors import Infeasible
-from holdfast.theory.classes import FailureClass, all_hold, total_failure
-from holdfast.theory.coin import Coin, steepest_coin
-from holdfast.theory.curves import Curve, RenyiCurve
-from holdfast.theory.profile import Profile, coin_profile
-from holdfast.theory.refusals import refusal_price
-from holdfast.theory.targets import place_target
-from holdfast.theory.verdicts import VerdictCoin, verdict_coin
+from holdfast.theory.coins import (
+    Coin,
+    Profile,
+    VerdictCoin,
+    coin_profile,
+    refusal_price,
+    steepest_coin,
+    verdict_coin,
+)
+from holdfast.theory.divergence import Curve, RenyiCurve
+from holdfast.theory.transfer import FailureClass, all_hold, place_target, total_failure
 from tests.theory.worlds import tables
 
 Array = NDArray[np.float64]

@@ -14,8 +14,8 @@ from mpmath import erfc, mp, mpf, sqrt
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput
-from holdfast.theory.coin import Coin, laplace_coin, logistic_coin, probit_coin, steepest_coin
-from holdfast.theory.renyi import divergence
+from holdfast.theory.coins import Coin, laplace_coin, logistic_coin, probit_coin, steepest_coin
+from holdfast.theory.divergence import divergence
 from tests.theory import checker
 
 ORDERS = st.floats(math.log(0.01), math.log(300)).map(lambda x: 1 + math.exp(x))

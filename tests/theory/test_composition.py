@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput
-from holdfast.theory.coin import Coin, logistic_coin, probit_coin, steepest_coin
-from holdfast.theory.composition import LossDistribution, coin_losses, pair_losses
-from holdfast.theory.curves import RenyiCurve
-from holdfast.theory.renyi import divergence
+from holdfast.theory.coins import Coin, logistic_coin, probit_coin, steepest_coin
+from holdfast.theory.divergence import RenyiCurve, divergence
+from holdfast.theory.transfer import LossDistribution, coin_losses, pair_losses
 
 EPSILONS = (0.0, 0.05, 0.3, 1.0, 2.5)
 PAIRS = [(0.5, 0.4), (0.3, 0.31), (0.9, 0.1), (0.01, 0.02), (0.02, 0.01), (0.5, 0.49)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mpmath import erfc, findroot, mp, mpf, sqrt
 
 from holdfast.errors import InvalidInput
-from holdfast.theory.curves import ApproximateCurve, Curve, GaussianCurve, RenyiCurve
+from holdfast.theory.divergence import ApproximateCurve, Curve, GaussianCurve, RenyiCurve
 
 SMALL = st.floats(math.log(1e-12), math.log(0.5)).map(math.exp)
 PROBABILITIES = st.one_of(SMALL, SMALL.map(lambda p: 1 - p))

@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 
 from holdfast.theory import paper
-from holdfast.theory.amplification import hoeffding_failure
-from holdfast.theory.intervals import in_quantile_interval
+from holdfast.theory.bars import in_quantile_interval
+from holdfast.theory.sizing import hoeffding_failure
 from tests.theory.finite import exponential_law, one_look_search, two_look_search
 
 

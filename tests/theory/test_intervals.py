@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
-from holdfast.theory.intervals import (
+from holdfast.theory.bars import (
     grid_interval,
     in_quantile_interval,
     is_approximate_median,

@@ -22,8 +22,8 @@ from mpmath import mp, mpf, workdps
 from numpy.typing import NDArray
 
 from holdfast.errors import Infeasible, InvalidInput
-from holdfast.theory.coin import Coin, steepest_coin
-from holdfast.theory.curves import RenyiCurve
+from holdfast.theory.coins import Coin, steepest_coin
+from holdfast.theory.divergence import RenyiCurve
 from holdfast.theory.means import (
     DirectBars,
     DirectMean,
@@ -34,7 +34,7 @@ from holdfast.theory.means import (
     search_profile,
     separated,
 )
-from holdfast.theory.paired import conjugate
+from holdfast.theory.transfer import conjugate
 from tests.theory import checker
 
 Array = NDArray[np.float64]

@@ -12,27 +12,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
-from holdfast.theory.coin import Coin
-from holdfast.theory.curves import GaussianCurve, RenyiCurve
-from holdfast.theory.drafts import (
+from holdfast.theory.coins import Coin, exponential_price, gaussian_price, laplace_price
+from holdfast.theory.divergence import GaussianCurve, RenyiCurve
+from holdfast.theory.sizing import (
     FULL,
     Builder,
-    exponential_draft,
-    floor_for,
-    gaussian_draft,
-    laplace_draft,
-    steepest_draft,
-)
-from holdfast.theory.methods import (
+    Promise,
+    Size,
     Sized,
     best_exponential,
     best_gaussian,
     best_laplace,
     best_steepest,
+    certified,
+    exponential_draft,
+    floor_for,
+    gaussian_draft,
+    laplace_draft,
+    smallest_blocks,
     steepest_at,
+    steepest_draft,
 )
-from holdfast.theory.prices import exponential_price, gaussian_price, laplace_price
-from holdfast.theory.sizing import Promise, Size, certified, smallest_blocks
 
 BEST: dict[str, Callable[[Promise], Sized]] = {
     "steepest": best_steepest,

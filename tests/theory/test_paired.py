@@ -19,11 +19,10 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf, workdps
 
 from holdfast.errors import InvalidInput
-from holdfast.theory import paired
-from holdfast.theory.curves import Curve, RenyiCurve
-from holdfast.theory.paired import conjugate, paired_mass, paired_tail
-from holdfast.theory.profile import coin_profile
-from holdfast.theory.transfer import largest_sample_mass
+from holdfast.theory import transfer
+from holdfast.theory.coins import coin_profile
+from holdfast.theory.divergence import Curve, RenyiCurve
+from holdfast.theory.transfer import conjugate, largest_sample_mass, paired_mass, paired_tail
 from tests.theory import checker
 from tests.theory.checker import Real
 from tests.theory.test_transfer import (
@@ -109,8 +108,8 @@ def test_the_conjugate_is_the_supremum(order: float, slope: float) -> None:
 
 
 def formulas(
-    slope: Callable[[float, float], float] = paired._slope,
-    touch: Callable[[float, float], float] = paired._conjugate,
+    slope: Callable[[float, float], float] = transfer._slope,
+    touch: Callable[[float, float], float] = transfer._conjugate,
 ) -> float:
     """The largest relative error of φ′(eᵘ) and of φ*(φ′(eᵘ)), for u up to where they overflow."""
     worst_error = 0.0
@@ -230,7 +229,7 @@ def one_step(patch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Has `paired_mass` use slopes of our choice."""
 
     def choose(log_step: float) -> None:
-        patch.setattr(paired, "_least", lambda function, low, high: function(log_step))
+        patch.setattr(transfer, "_least", lambda function, low, high: function(log_step))
 
     return choose
 

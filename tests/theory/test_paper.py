@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
 from holdfast.theory import paper
-from holdfast.theory.intervals import in_quantile_interval, is_approximate_median
+from holdfast.theory.bars import in_quantile_interval, is_approximate_median
 from tests.theory.finite import exponential_law, neighbours, one_look_search
 
 FAILURES = st.floats(1e-9, 0.9)

@@ -12,9 +12,14 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf, quad
 
 from holdfast.errors import InvalidInput
-from holdfast.theory.coin import laplace_coin, probit_coin
-from holdfast.theory.prices import exponential_price, gaussian_price, laplace_price
-from holdfast.theory.renyi import divergence
+from holdfast.theory.coins import (
+    exponential_price,
+    gaussian_price,
+    laplace_coin,
+    laplace_price,
+    probit_coin,
+)
+from holdfast.theory.divergence import divergence
 from tests.theory.finite import exponential_law, neighbours
 
 ORDERS = (1.05, 1.5, 2.0, 8.0, 40.0)

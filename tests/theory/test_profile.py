@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.theory.coin import Coin, steepest_coin
-from holdfast.theory.profile import Profile, coin_profile, exponential_profile
+from holdfast.theory.coins import Coin, Profile, coin_profile, exponential_profile, steepest_coin
 
 FAILURES = st.floats(1e-4, 0.9)
 

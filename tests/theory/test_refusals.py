@@ -15,8 +15,15 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from holdfast.errors import Infeasible, InvalidInput
-from holdfast.theory.coin import Coin, logistic_coin, probit_coin, steepest_coin
-from holdfast.theory.refusals import logistic_refusal_price, refusal_budget, refusal_price
+from holdfast.theory.coins import (
+    Coin,
+    logistic_coin,
+    logistic_refusal_price,
+    probit_coin,
+    refusal_budget,
+    refusal_price,
+    steepest_coin,
+)
 
 Price = Callable[[Coin, float, float], float]
 Pair = tuple[float, float]  # the chance of No under M, and under Q

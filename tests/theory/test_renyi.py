@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 from holdfast.errors import InvalidInput
-from holdfast.theory.renyi import (
+from holdfast.theory.divergence import (
     ORDER_MAX,
     ORDER_MIN,
     divergence,

@@ -15,10 +15,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
-from holdfast.theory.curves import Curve, GaussianCurve, RenyiCurve
-from holdfast.theory.methods import Sized, steepest_at
-from holdfast.theory.profile import Profile
-from holdfast.theory.sizing import Promise, Size, certified, minimise, smallest_blocks
+from holdfast.theory.coins import Profile
+from holdfast.theory.divergence import Curve, GaussianCurve, RenyiCurve
+from holdfast.theory.sizing import (
+    Promise,
+    Size,
+    Sized,
+    certified,
+    minimise,
+    smallest_blocks,
+    steepest_at,
+)
 from holdfast.theory.transfer import decisive_mass
 from tests.theory import checker
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
-from holdfast.theory.intervals import in_quantile_interval
+from holdfast.theory.bars import in_quantile_interval
 from holdfast.theory.paper import adaptive_iqr
-from holdfast.theory.splitting import best_rank, fresh_blocks, fresh_split, split_failure
+from holdfast.theory.sizing import best_rank, fresh_blocks, fresh_split, split_failure
 
 QUERIES = st.integers(1, 10**6)
 FAILURES = st.floats(1e-9, 0.5)

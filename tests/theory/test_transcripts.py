@@ -16,10 +16,18 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from holdfast.errors import Infeasible, InvalidInput
-from holdfast.theory.binomial import binomial_tail
-from holdfast.theory.log_tails import log_add, log_binomial_tail, log_products, log_sum, log_up
-from holdfast.theory.splitting import fresh_blocks, fresh_split, split_failure
+from holdfast.theory.numerics import (
+    binomial_tail,
+    log_add,
+    log_binomial_tail,
+    log_products,
+    log_sum,
+    log_up,
+)
+from holdfast.theory.sizing import fresh_blocks, fresh_split, split_failure
 from holdfast.theory.transcripts import (
+    HIGHEST_MASS,
+    LOWEST_MASS,
     REFUSALS_MAX,
     Guessing,
     answer_blocks,
@@ -30,9 +38,11 @@ from holdfast.theory.transcripts import (
     log_answer_failure,
     log_guess_failure,
     log_share,
+    log_weighing_count,
+    log_weighing_failure,
+    most_updates,
+    weighing_blocks,
 )
-from holdfast.theory.updates import HIGHEST_MASS, LOWEST_MASS, most_updates
-from holdfast.theory.weighing import log_weighing_count, log_weighing_failure, weighing_blocks
 from tests.theory.transcript_worlds import World, best_correction, best_estimate, best_verdict
 
 # Logarithms.

@@ -24,14 +24,19 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from holdfast.errors import InvalidInput
-from holdfast.theory.coin import Coin, probit_coin, steepest_coin
-from holdfast.theory.composition import coin_losses
-from holdfast.theory.curves import ApproximateCurve, Curve, GaussianCurve, RenyiCurve
-from holdfast.theory.paired import paired_mass
-from holdfast.theory.prices import exponential_price
-from holdfast.theory.profile import Profile, coin_profile, exponential_profile
+from holdfast.theory.coins import (
+    Coin,
+    Profile,
+    coin_profile,
+    exponential_price,
+    exponential_profile,
+    probit_coin,
+    steepest_coin,
+)
+from holdfast.theory.divergence import ApproximateCurve, Curve, GaussianCurve, RenyiCurve
 from holdfast.theory.sizing import Promise, Size, certified
 from holdfast.theory.transfer import (
+    coin_losses,
     decisive_mass,
     flat_mass,
     largest_sample_mass,
@@ -39,6 +44,7 @@ from holdfast.theory.transfer import (
     meeting_mass,
     mirror_flat_mass,
     mirror_transfers,
+    paired_mass,
     transfers,
 )
 from tests.theory.worlds import (

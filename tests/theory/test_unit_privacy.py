@@ -14,9 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
-from holdfast.theory.coin import Coin, laplace_coin, logistic_coin, probit_coin, steepest_coin
-from holdfast.theory.composition import pair_losses
-from holdfast.theory.unit_privacy import (
+from holdfast.theory.coins import (
+    Coin,
+    VerdictCoin,
+    laplace_coin,
+    logistic_coin,
+    probit_coin,
+    steepest_coin,
+    verdict_coin,
+)
+from holdfast.theory.privacy import (
     ORDERS,
     Allowance,
     largest_total,
@@ -26,7 +33,7 @@ from holdfast.theory.unit_privacy import (
     unit_privacy,
     verdict_divergences,
 )
-from holdfast.theory.verdicts import VerdictCoin, verdict_coin
+from holdfast.theory.transfer import pair_losses
 
 Data = tuple[int, ...]
 Law = dict[tuple[object, ...], float]

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from holdfast.errors import Infeasible, InvalidInput
-from holdfast.theory import updates
-from holdfast.theory.updates import (
+from holdfast.theory import transcripts
+from holdfast.theory.transcripts import (
     HELD_SLACK,
     HIGHEST_MASS,
     LOWEST_MASS,
@@ -317,5 +317,5 @@ def test_too_many_multisets_are_refused_at_once() -> None:
 )
 def test_what_is_refused(function: str, arguments: tuple[float, ...], parameter: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        getattr(updates, function)(*arguments)
+        getattr(transcripts, function)(*arguments)
     assert refused.value.parameter == parameter

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.theory.verdict_bars import verdict_bar
+from holdfast.theory.bars import verdict_bar
 
 Side = Literal["at least", "at most"]
 

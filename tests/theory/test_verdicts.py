@@ -22,11 +22,17 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf, workdps
 
 from holdfast.errors import InvalidInput
-from holdfast.planning.parts import VerdictPart
-from holdfast.theory.coin import Coin, logistic_coin, steepest_coin
-from holdfast.theory.reaches import reach_of, steps_of
-from holdfast.theory.refusals import refusal_price
-from holdfast.theory.verdicts import VerdictCoin, verdict_coin
+from holdfast.planning.parts.verdicts import VerdictPart
+from holdfast.theory.coins import (
+    Coin,
+    VerdictCoin,
+    logistic_coin,
+    reach_of,
+    refusal_price,
+    steepest_coin,
+    steps_of,
+    verdict_coin,
+)
 from tests.theory.worlds import tables
 
 Real = Any  # mpmath has no types

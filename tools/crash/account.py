@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, Self
 
 from holdfast.errors import HoldfastError
-from holdfast.ledger import Ledger, Row, SqliteLedger, Transaction
+from holdfast.ledger.interface import Ledger, Transaction
+from holdfast.ledger.rows import Row
+from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.randomness import system_entropy, uniform_index
 
 __all__ = ["Account", "Acknowledged", "Subject"]

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from holdfast.ledger import Row, SqliteLedger, Transaction
 from holdfast.ledger.base import TableLedger
+from holdfast.ledger.interface import Transaction
+from holdfast.ledger.rows import Row
+from holdfast.ledger.sqlite import SqliteLedger
 
 __all__ = ["IDLE", "PHASES", "watch"]
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.closing import Closing
-from holdfast.holdout import Holdout
-from holdfast.planning import Estimates, joint_plan
+from holdfast.holdout.holdout import Holdout
+from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.requests.searches import Estimates
 from holdfast.randomness import system_entropy
 from tools.crash.serving import PROGRAM, Server
 from tools.postgres import PostgresServer

@@ -15,7 +15,7 @@ from pathlib import Path
 import apsw
 
 from holdfast.errors import HoldfastError
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.randomness import Entropy, system_entropy, uniform_index
 from tools.crash.account import Account, Acknowledged
 from tools.crash.disk import Disk, connector

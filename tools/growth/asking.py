@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 
 from holdfast.engines.opening import open_engines, open_store
 from holdfast.engines.source import Engines
-from holdfast.engines.sql import SqlEstimator, sql_estimator
+from holdfast.engines.sql.estimator import SqlEstimator, sql_estimator
 from holdfast.grids import grid
-from holdfast.holdout import Holdout
+from holdfast.holdout.holdout import Holdout
 
 __all__ = ["QUESTIONS", "asked", "scanned_bytes"]
 

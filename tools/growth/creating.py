@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from holdfast.engines.opening import open_store
-from holdfast.holdout import Holdout
-from holdfast.planning import Estimates, joint_plan
+from holdfast.holdout.holdout import Holdout
+from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.requests.searches import Estimates
 from tools.cluster import Cluster
 
 __all__ = ["COLUMNS", "STUDY", "created", "peaks"]

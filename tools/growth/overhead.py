@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 
 from holdfast.engines.opening import open_engines
-from holdfast.engines.sql import sql_estimator
-from holdfast.engines.store import BlockStore, open_input, write_store
+from holdfast.engines.sql.estimator import sql_estimator
+from holdfast.engines.store.inputs import open_input
+from holdfast.engines.store.reader import BlockStore
+from holdfast.engines.store.write import write_store
 from holdfast.randomness import SeededEntropy
 from tools.shards import sharded
 

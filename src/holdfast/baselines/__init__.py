@@ -32,11 +32,7 @@ from holdfast.baselines.ladder import Ladder, LadderScore, ladder_error, ladder_
 from holdfast.baselines.noisy_means import NoisyMean, NoisyMeans, rows_by_bassily, rows_by_dwork
 from holdfast.baselines.sparse_vector import SparseVector, SparseVerdict, sv_emp_blocks
 from holdfast.baselines.subsample_aggregate import Aggregate, subsample_aggregate
-from holdfast.baselines.thresholdout import (
-    Thresholdout,
-    ThresholdoutAnswer,
-    thresholdout_settings,
-)
+from holdfast.baselines.thresholdout import Thresholdout, ThresholdoutAnswer, thresholdout_settings
 from holdfast.baselines.uncertified import Uncertified
 
 __all__ = [

@@ -19,7 +19,7 @@ linearly in ℓ, where noise would make it √ℓ; but the constants are small.
 **What does not hold.** The answers are exact functions of the data: nothing is private, and the
 bound says nothing about questions that are neither asked here nor determined by the answers.
 Whoever looks at the holdout in another way voids it. Holdfast does not certify it; compare
-`holdfast.theory.splitting`, which it beats when few guesses are wrong.
+`holdfast.theory.sizing`, which it beats when few guesses are wrong.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, NamedTuple
 
-from holdfast.arguments import real_number, whole_number
 from holdfast.baselines.sums import CELLS, ROUNDING_ERROR, bounded_sum
 from holdfast.baselines.uncertified import Uncertified
-from holdfast.errors import Infeasible
+from holdfast.errors import Infeasible, real_number, whole_number
 from holdfast.theory.numerics import ROUNDING
 
 __all__ = [

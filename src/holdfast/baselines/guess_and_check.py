@@ -37,9 +37,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
-from holdfast.arguments import real_number, whole_number
 from holdfast.baselines.sums import ROUNDING_ERROR, as_mean, bounded_sum
 from holdfast.baselines.uncertified import Uncertified
+from holdfast.errors import real_number, whole_number
 from holdfast.theory.numerics import ROUNDING
 
 __all__ = [

@@ -36,9 +36,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.arguments import real_number, whole_number
 from holdfast.baselines.sums import CELLS, ROUNDING_ERROR, clipped
 from holdfast.baselines.uncertified import Uncertified
+from holdfast.errors import real_number, whole_number
 from holdfast.theory.numerics import ROUNDING
 
 __all__ = ["Ladder", "LadderScore", "LadderStep", "ladder_error", "ladder_step"]

@@ -9,7 +9,7 @@ The textbook adds real numbers. In floating point those give the data away by th
 
 For data that move a whole sum by at most Δ, the first is Δ/b-private and the second has
 concentrated privacy Δ²/(2σ²) (CKS, Theorem 4), the same as the real-valued ones. Parameters are
-exact fractions, coins are exact (`holdfast.mechanisms.rejection.flip_exponential`), and no float
+exact fractions, coins are exact (`holdfast.mechanisms.exponential.flip_exponential`), and no float
 takes part: each law is the stated one, not near it.
 """
 
@@ -19,7 +19,7 @@ import math
 from fractions import Fraction
 
 from holdfast.errors import InvalidInput
-from holdfast.mechanisms.rejection import flip_exponential
+from holdfast.mechanisms.exponential import flip_exponential
 from holdfast.randomness import Entropy, uniform_index
 
 __all__ = ["discrete_gaussian", "discrete_laplace", "laplace_reach", "laplace_tail"]

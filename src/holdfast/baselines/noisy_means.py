@@ -24,14 +24,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, NamedTuple
 
-from holdfast.arguments import real_number, whole_number
 from holdfast.baselines.noise import discrete_gaussian, discrete_laplace
 from holdfast.baselines.sums import CELLS, as_mean, bounded_sum
 from holdfast.baselines.uncertified import Uncertified
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, real_number, whole_number
 from holdfast.randomness import Entropy
 from holdfast.theory.numerics import ROUNDING
-from holdfast.theory.paper.privacy import interactive_composition, step_epsilon
+from holdfast.theory.paper import interactive_composition, step_epsilon
 
 __all__ = ["Kind", "MeansSize", "NoisyMean", "NoisyMeans", "rows_by_bassily", "rows_by_dwork"]
 

@@ -33,12 +33,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, NamedTuple
 
-from holdfast.arguments import real_number, whole_number
 from holdfast.baselines.noise import discrete_laplace, laplace_reach
 from holdfast.baselines.uncertified import Uncertified
+from holdfast.errors import real_number, whole_number
 from holdfast.randomness import Entropy
 from holdfast.theory.numerics import ROUNDING
-from holdfast.theory.paper.privacy import query_epsilon
+from holdfast.theory.paper import query_epsilon
 
 __all__ = [
     "SparseRule",

@@ -34,12 +34,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.arguments import real_number, whole_number
 from holdfast.baselines.noise import discrete_laplace
 from holdfast.baselines.sums import clipped
 from holdfast.baselines.uncertified import Uncertified
-from holdfast.errors import InvalidInput
-from holdfast.mechanisms.rejection import flip_exponential
+from holdfast.errors import InvalidInput, real_number, whole_number
+from holdfast.mechanisms.exponential import flip_exponential
 from holdfast.randomness import Entropy, uniform_index
 
 __all__ = [
@@ -108,7 +107,7 @@ def draw_quantile(scores: QuantileScores, epsilon: Fraction, entropy: Entropy) -
     """A point with probability ∝ e^(−ε·score/2), exactly: by rejection from whole weights.
 
     A stretch j is proposed with probability ∝ U_j, a whole number ≥ n_j·2^s·e^(−ε·score_j/2), and
-    kept with the quotient of the two (`holdfast.mechanisms.rejection` has the proof).
+    kept with the quotient of the two (`holdfast.mechanisms.exponential` has the proof).
     """
     base = min(scores.score)
     points = [last - first + 1 for first, last in zip(scores.first, scores.last, strict=True)]

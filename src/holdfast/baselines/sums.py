@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput
-from holdfast.grids.values import floats_up
+from holdfast.grids import floats_up
 
 __all__ = ["CELLS", "ROUNDING_ERROR", "as_mean", "bounded_sum", "clipped"]
 
@@ -40,7 +40,7 @@ def clipped(values: object, low: float, high: float, size: int | None = None) ->
     """The values as floats in [low, high], `low` for what is no number; `size` of them, if given.
 
     Refused is only a wrong shape, which must not depend on the data: a list has as many values as
-    items, whatever they are (`holdfast.grids.values`).
+    items, whatever they are (`holdfast.grids`).
 
     >>> clipped([3, None, 10**400, "x"], -1.0, 5.0).tolist()
     [3.0, -1.0, 5.0, -1.0]

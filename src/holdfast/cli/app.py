@@ -22,14 +22,7 @@ import holdfast.cli.report
 import holdfast.cli.serve
 import holdfast.cli.status
 import holdfast.cli.token
-from holdfast.errors import (
-    Damaged,
-    Doubtful,
-    Exhausted,
-    HoldfastError,
-    Infeasible,
-    InvalidInput,
-)
+from holdfast.errors import Damaged, Doubtful, Exhausted, HoldfastError, Infeasible, InvalidInput
 
 __all__ = ["app", "run"]
 

@@ -16,8 +16,8 @@ from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, parse_grid
 
 if TYPE_CHECKING:
-    from holdfast.client import Client
-    from holdfast.holdout import Holdout
+    from holdfast.client.sync import Client
+    from holdfast.holdout.holdout import Holdout
 
 __all__ = ["ask_command", "correct_command", "interval_command", "mean_command", "verify_command"]
 

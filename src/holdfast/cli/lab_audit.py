@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from holdfast.arguments import whole_number
 from holdfast.cli.values import Json, whole_option
+from holdfast.errors import whole_number
 
 __all__ = ["audit_command"]
 

@@ -27,8 +27,9 @@ def report_command(
     as_json: Json = False,
 ) -> None:
     """Write one HTML file with every experiment's figures, findings, sources and commands."""
-    from holdfast.lab.runner import find_experiments, known_experiments
-    from holdfast.report.lab_page import read_chapters, write_lab_page
+    from holdfast.lab.runner.catalogue import find_experiments, known_experiments
+    from holdfast.report.lab_page.chapters import read_chapters
+    from holdfast.report.lab_page.page import write_lab_page
     from holdfast.report.text import count
 
     if not results.is_dir():

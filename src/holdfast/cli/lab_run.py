@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.arguments import whole_number
 from holdfast.cli.show import show_json
 from holdfast.cli.values import Json, whole_option
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, whole_number
 
 if TYPE_CHECKING:
-    from holdfast.lab.runner import Experiment, Outcome
+    from holdfast.lab.runner.catalogue import Experiment
     from holdfast.lab.runner.pictures import Pictured
+    from holdfast.lab.runner.run import Outcome
 
 __all__ = ["RESULTS", "Names", "draw_command", "list_command", "run_command"]
 
@@ -32,7 +32,7 @@ Output = Annotated[Path, typer.Option("--output", help="Folder of the results.")
 
 def list_command(output: Output = RESULTS, as_json: Json = False) -> None:
     """List the experiments, and which of them have results."""
-    from holdfast.lab.runner import known_experiments
+    from holdfast.lab.runner.catalogue import known_experiments
 
     known, wrong = known_experiments()
     listed = [_facts(experiment, output) for experiment in known]
@@ -98,7 +98,7 @@ def run_command(
     Run again to continue after a stop: what is measured is not measured again.
     """
     from holdfast.cli.lab_watch import Screen
-    from holdfast.lab.runner import run_experiments
+    from holdfast.lab.runner.run import run_experiments
 
     chosen = chosen_experiments(names, every)
     seed = None if seed is None else whole_number("seed", seed, 0, 2**63 - 1)
@@ -123,7 +123,7 @@ def run_command(
 
 def chosen_experiments(names: list[str] | None, every: bool) -> list[Experiment]:
     """The experiments that a command line names."""
-    from holdfast.lab.runner import find_experiments, known_experiments
+    from holdfast.lab.runner.catalogue import find_experiments, known_experiments
 
     if bool(names) == every:
         hint = "See `holdfast lab list`."
@@ -205,7 +205,7 @@ def draw_command(
     as_json: Json = False,
 ) -> None:
     """Draw figures and write findings again, from the results alone: nothing is measured."""
-    from holdfast.lab.runner import known_experiments
+    from holdfast.lab.runner.catalogue import known_experiments
     from holdfast.lab.runner.pictures import picture
     from holdfast.lab.runner.place import places
 

@@ -10,8 +10,8 @@ import typer
 from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from holdfast.client import Client
-    from holdfast.holdout import Holdout
+    from holdfast.client.sync import Client
+    from holdfast.holdout.holdout import Holdout
 
 __all__ = ["Engine", "Folder", "Place", "Token", "is_url", "opened"]
 
@@ -48,11 +48,11 @@ def is_url(place: str) -> bool:
 def opened(place: str, token: str | None = None, engine: str | None = None) -> Holdout | Client:
     """The holdout in a folder, or a client for one on a server: both are asked alike."""
     if is_url(place):  # whose custodian chooses the engine
-        from holdfast.client import Client
+        from holdfast.client.sync import Client
 
         return Client(place, token)
     if token is not None:
         raise InvalidInput("token", "(not shown)", "left out for a folder")
-    from holdfast.holdout import Holdout
+    from holdfast.holdout.holdout import Holdout
 
     return Holdout.open(place, engine=engine)

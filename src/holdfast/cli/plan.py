@@ -13,7 +13,7 @@ from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, parse_grid
 
 if TYPE_CHECKING:
-    from holdfast.planning import Plan
+    from holdfast.planning.plan import Plan
 
 __all__ = ["plan_command"]
 
@@ -121,8 +121,8 @@ def plan_command(
         from holdfast.planning.figure import check_plot_file
 
         check_plot_file(plot)
-    from holdfast.planning import plan
     from holdfast.planning.explain import explain
+    from holdfast.planning.solve import plan
 
     made = plan(
         queries=queries,

@@ -11,7 +11,7 @@ import typer
 from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from holdfast.planning.proposals import Proposal
+    from holdfast.planning.proposals.base import Proposal
     from holdfast.planning.recommend import Recommendation
 
 __all__ = ["PROTOCOLS", "plan_protocol"]
@@ -71,7 +71,7 @@ def _recommended(queries: int, confidence: float, told: dict[str, Any]) -> Recom
 
 
 def _interval(queries: int, confidence: float, told: dict[str, Any]) -> Proposal:
-    from holdfast.planning.proposals import (
+    from holdfast.planning.proposals.intervals import (
         narrowest_interval,
         propose_interval,
         smallest_interval,

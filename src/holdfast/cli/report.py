@@ -23,7 +23,7 @@ def report_command(
     as_json: Json = False,
 ) -> None:
     """Write one HTML file with promise, budget, every question and answer, and the receipt."""
-    from holdfast.report import page_html
+    from holdfast.report.page import page_html
     from holdfast.report.write import holdout_story, write_text
 
     if output.exists() and not force:

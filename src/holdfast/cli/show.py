@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastWarning
 from holdfast.protocols.promises import confidence_text
 
 if TYPE_CHECKING:
-    from holdfast.holdout import Status
+    from holdfast.holdout.status import Status
     from holdfast.protocols.answers import Answer, Verdict
     from holdfast.protocols.correct import Corrected
 

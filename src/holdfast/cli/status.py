@@ -34,7 +34,7 @@ def check_command(
     as_json: Json = False,
 ) -> None:
     """Verify chain, plan, prices, budget, answers and files; exit status 4 if anything is wrong."""
-    from holdfast.holdout import check_holdout
+    from holdfast.holdout.check import check_holdout
 
     checked = check_holdout(folder, receipt)
     if as_json:
@@ -51,7 +51,7 @@ def backup_command(
     as_json: Json = False,
 ) -> None:
     """Copy a holdout, also while it is in use, into a folder that its owner alone can read."""
-    from holdfast.holdout import Holdout
+    from holdfast.holdout.holdout import Holdout
 
     with Holdout.open(folder) as holdout:
         made = holdout.backup(copy)

@@ -53,7 +53,7 @@ def create_command(
 
     holdfast token create flights.holdfast --role analyst --name Ann --expires 30d -o ann.token
     """
-    from holdfast.holdout import Holdout
+    from holdfast.holdout.holdout import Holdout
 
     moment = None if expires is None else _moment(expires)
     with Holdout.open(folder) as holdout, _new_file(output) as file:
@@ -82,7 +82,7 @@ def create_command(
 @token_app.command("list")
 def list_command(folder: Folder, as_json: Json = False) -> None:
     """Show all tokens by their ids, and what each has used."""
-    from holdfast.holdout import Holdout
+    from holdfast.holdout.holdout import Holdout
 
     with Holdout.open(folder) as holdout:
         grants = holdout.access.grants()
@@ -112,7 +112,7 @@ def revoke_command(
     as_json: Json = False,
 ) -> None:
     """End a token, at once and for good."""
-    from holdfast.holdout import Holdout
+    from holdfast.holdout.holdout import Holdout
 
     with Holdout.open(folder) as holdout:
         grant = holdout.access.revoke(_identity(token))
@@ -130,7 +130,7 @@ def quota_command(
     as_json: Json = False,
 ) -> None:
     """Give a token another share of the budget; without one it has no limit of its own."""
-    from holdfast.holdout import Holdout
+    from holdfast.holdout.holdout import Holdout
 
     with Holdout.open(folder) as holdout:
         grant = holdout.access.set_quota(_identity(token), quota)

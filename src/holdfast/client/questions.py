@@ -11,20 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from holdfast.arguments import real_number
 from holdfast.client.predictions import Content
 from holdfast.client.results import read_answer, read_corrected, read_verdict
 from holdfast.client.retries import new_key
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, real_number
 from holdfast.grids import Grid
 
 if TYPE_CHECKING:
     from holdfast.engines.source import Progress
     from holdfast.holdout.estimators import Estimator
     from holdfast.planning.shapes import Shape
-    from holdfast.protocols.answers import Answer, Verdict
+    from holdfast.protocols.answers import Answer, Claim, Verdict
     from holdfast.protocols.correct import Corrected
-    from holdfast.protocols.verify import Claim
 
 __all__ = [
     "VERBS",

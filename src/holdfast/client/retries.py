@@ -13,9 +13,9 @@ import time
 from dataclasses import dataclass
 from itertools import count
 
-from holdfast.arguments import real_number, whole_number
 from holdfast.client.errors import Unreachable
 from holdfast.client.steps import Call, Lost, Outcome, Pause, Reply, Steps
+from holdfast.errors import real_number, whole_number
 from holdfast.randomness import system_entropy, uniform_index
 
 __all__ = ["Patience", "new_key", "persistent"]

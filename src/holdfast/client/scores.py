@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast.arguments import real_number
 from holdfast.client.predictions import content_of
 from holdfast.client.questions import Asked, key_of, stays_here
 from holdfast.client.results import read_answer, read_gate, read_submission
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, real_number
 
 if TYPE_CHECKING:
     from holdfast.engines.source import Progress

@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx2
 
-from holdfast.arguments import real_number
 from holdfast.client.address import Address
 from holdfast.client.steps import Call, Lost, Reply
+from holdfast.errors import real_number
 
 __all__ = ["AsyncConnection", "Connection"]
 

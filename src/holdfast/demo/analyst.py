@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from holdfast.demo.flights import Cell, Flights
+from holdfast.lab.worlds.flights import Cell, Flights
 
 __all__ = ["LISTED", "Hunt", "hunt"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from holdfast.demo.flights import Cell, cell_words
+from holdfast.demo.flights import cell_words
+from holdfast.lab.worlds.flights import Cell
 
 __all__ = ["Finding", "percent"]
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from holdfast.demo.chance import generator
 from holdfast.demo.finding import Finding
-from holdfast.demo.flights import Flights, load_flights
 from holdfast.demo.fresh import Checked, check_records, fresh_blocks
 from holdfast.demo.naive import Naive
 from holdfast.demo.sealed import Sealed, demo_plan
+from holdfast.lab.worlds.flights import Flights, load_flights
 
 __all__ = ["SAMPLE", "Run", "Runs", "count_runs", "naive_findings"]
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.demo.flights import Flights, Rows
 from holdfast.grids import Grid
+from holdfast.lab.worlds.flights import Flights, Rows
 from holdfast.protocols.answers import Answer, Verdict
 
 __all__ = [

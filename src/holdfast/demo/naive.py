@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from holdfast.demo.analyst import Hunt, hunt
 from holdfast.demo.finding import Finding
-from holdfast.demo.flights import Cell, Flights, Rows
+from holdfast.lab.worlds.flights import Cell, Flights, Rows
 
 __all__ = ["Naive", "textbook_interval"]
 

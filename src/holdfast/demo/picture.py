@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from holdfast.demo.analyst import Hunt
 from holdfast.demo.finding import Finding
-from holdfast.demo.flights import Flights
 from holdfast.demo.result import DemoResult
 from holdfast.lab.style import save_figure
+from holdfast.lab.worlds.flights import Flights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

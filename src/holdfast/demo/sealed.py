@@ -10,12 +10,14 @@ import numpy as np
 
 from holdfast.demo.analyst import Hunt, hunt
 from holdfast.demo.finding import Finding
-from holdfast.demo.flights import LATE, Cell, Flights, Rows, cell_sql, cell_words, list_sql
+from holdfast.demo.flights import LATE, cell_sql, cell_words, list_sql
 from holdfast.demo.fresh import Record, delays_of, joint_of, share_of
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, grid
-from holdfast.holdout import Holdout
-from holdfast.planning import Plan, plan
+from holdfast.holdout.holdout import Holdout
+from holdfast.lab.worlds.flights import Cell, Flights, Rows
+from holdfast.planning.plan import Plan
+from holdfast.planning.solve import plan
 from holdfast.protocols.answers import Answer, Verdict
 
 __all__ = ["NAME", "POINTS", "TAIL", "Sealed", "demo_plan", "ninetieth"]

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from holdfast.demo.analyst import Hunt
 from holdfast.demo.finding import Finding, percent
-from holdfast.demo.flights import Cell, cell_words
+from holdfast.demo.flights import cell_words
 from holdfast.demo.frequency import Runs
 from holdfast.demo.result import DemoResult
+from holdfast.lab.worlds.flights import Cell
 
 if TYPE_CHECKING:
     from rich.console import Console

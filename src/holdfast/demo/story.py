@@ -10,7 +10,7 @@ import numpy as np
 
 from holdfast.demo.chance import generator
 from holdfast.demo.finding import percent
-from holdfast.demo.flights import Flights, Rows, cell_words, load_flights
+from holdfast.demo.flights import cell_words
 from holdfast.demo.frequency import SAMPLE, naive_findings
 from holdfast.demo.fresh import check_records, fresh_blocks
 from holdfast.demo.naive import Naive
@@ -19,7 +19,8 @@ from holdfast.demo.result import DemoResult
 from holdfast.demo.sealed import NAME, Sealed, demo_plan
 from holdfast.demo.show import Screen, show_comparison, show_rounds
 from holdfast.errors import HoldfastError, InvalidInput
-from holdfast.holdout import Holdout
+from holdfast.holdout.holdout import Holdout
+from holdfast.lab.worlds.flights import Flights, Rows, load_flights
 
 __all__ = ["QUESTIONS", "run_demo"]
 
@@ -184,7 +185,7 @@ def _ask_more(screen: Screen, sealed: Sealed, result: DemoResult) -> None:
 
 
 def _report(screen: Screen, holdout: Holdout, output: Path) -> Path:
-    from holdfast.report import write_report
+    from holdfast.report.write import write_report
 
     path = output / "report.html"
     with screen.bar("writing the report"):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from holdfast.engines.store import BlockStore
 from holdfast.engines.store.manifest import OPEN_FILE, Shard
+from holdfast.engines.store.reader import BlockStore
 
 __all__ = ["OpenBlocks", "open_blocks"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.engines.source import Engines, Limits
-from holdfast.engines.store import BlockStore, Contents, Manifest, read_contents
+from holdfast.engines.store.manifest import Contents, Manifest, read_contents
+from holdfast.engines.store.reader import BlockStore
 from holdfast.errors import InvalidInput
 
 __all__ = ["check_engine", "open_engines", "open_store", "store_of"]
@@ -39,7 +40,7 @@ def open_engines(store: BlockStore, limits: Limits | None, engine: str | None = 
     """The engines of this machine, or those of a cluster at an address."""
     if check_engine(engine) is None:
         return Engines(store, limits)
-    from holdfast.engines.dask import DaskEngines
+    from holdfast.engines.dask.engine import DaskEngines
 
     assert engine is not None
     return DaskEngines(store, limits, engine)

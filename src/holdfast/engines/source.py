@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.arguments import real_number, whole_number
+from holdfast.errors import real_number, whole_number
 from holdfast.protocols.source import UNIT, Bounds
 
 if TYPE_CHECKING:
-    from holdfast.engines.local import LocalEngine, LocalEstimator
-    from holdfast.engines.sql import SqlEngine
-    from holdfast.engines.store import BlockStore
+    from holdfast.engines.local.engine import LocalEngine
+    from holdfast.engines.local.estimators import LocalEstimator
+    from holdfast.engines.sql.engine import SqlEngine
+    from holdfast.engines.store.reader import BlockStore
 
 __all__ = ["EngineSource", "Engines", "Limits"]
 
@@ -68,7 +69,7 @@ class Engines:
         self, estimator: Any, start: int, stop: int, progress: Progress | None = None
     ) -> NDArray[np.float64]:
         """The estimator's value on the blocks start, …, stop − 1; NaN is a failure."""
-        from holdfast.engines.sql import SqlEstimator
+        from holdfast.engines.sql.estimator import SqlEstimator
 
         engine = self.sql if isinstance(estimator, SqlEstimator) else self.local
 
@@ -91,7 +92,7 @@ class Engines:
 
         `where` is a condition of what is summed. Terms are scaled from `bounds` to [0, 1].
         """
-        from holdfast.engines.sql import SqlTerm
+        from holdfast.engines.sql.estimator import SqlTerm
 
         sql = isinstance(function, SqlTerm) or isinstance(where, SqlTerm)
         engine = self.sql if sql else self.local
@@ -116,7 +117,7 @@ class Engines:
 
     def verify(self, holdout: str) -> None:
         """Raise `Damaged` unless the files are as they were written."""
-        from holdfast.engines.store import verify_once
+        from holdfast.engines.store.verified import verify_once
 
         verify_once(self.store.folder, self.store.kept_files, holdout)
 
@@ -134,7 +135,7 @@ class Engines:
     @property
     def sql(self) -> SqlEngine:
         """The engine for SQL."""
-        from holdfast.engines.sql import SqlEngine
+        from holdfast.engines.sql.engine import SqlEngine
 
         with self._lock:
             if self._sql is None:
@@ -151,7 +152,7 @@ class Engines:
     @property
     def local(self) -> LocalEngine:
         """The engine for Python callables."""
-        from holdfast.engines.local import LocalEngine
+        from holdfast.engines.local.engine import LocalEngine
 
         with self._lock:
             if self._local is None:

@@ -6,8 +6,7 @@ import base64
 from datetime import UTC, datetime
 from typing import Any
 
-from holdfast.arguments import real_number
-from holdfast.errors import Infeasible, InvalidInput
+from holdfast.errors import Infeasible, InvalidInput, real_number
 from holdfast.holdout.books import Books
 from holdfast.holdout.door import Door
 from holdfast.holdout.grants import ROLES, Grant, Role, hashed

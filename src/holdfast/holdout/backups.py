@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.engines.store import BlockStore
 from holdfast.engines.store.files import private, sync_folder
 from holdfast.engines.store.manifest import CONTENTS_FILE
+from holdfast.engines.store.reader import BlockStore
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.holdout.charter import Charter
 from holdfast.holdout.ids import IDS_FILE

@@ -9,7 +9,7 @@ from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
-from holdfast.engines.store import Manifest
+from holdfast.engines.store.manifest import Manifest
 from holdfast.errors import InvalidInput
 from holdfast.holdout.ids import Ids
 from holdfast.holdout.labels import checked_labels

@@ -20,19 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.engines.opening import open_store
-from holdfast.engines.store import first_seen, state_folder
+from holdfast.engines.store.registry import first_seen
+from holdfast.engines.store.state import state_folder
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.holdout.books import Books
 from holdfast.holdout.charter import Charter
 from holdfast.holdout.ids import check_ids
 from holdfast.holdout.leaderboard import submission_fits
-from holdfast.holdout.rules import (
-    Wrong,
-    check_key,
-    check_learnt,
-    check_recorded,
-    check_reserved,
-)
+from holdfast.holdout.rules import Wrong, check_key, check_learnt, check_recorded, check_reserved
 from holdfast.holdout.said import check_said
 from holdfast.ledger.interface import Ledger
 from holdfast.ledger.opening import has_ledger, open_ledger

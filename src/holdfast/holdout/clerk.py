@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from holdfast.engines.local.metrics.labels import Labels
 from holdfast.engines.opening import check_engine, open_engines, open_store
 from holdfast.engines.source import EngineSource, Limits, Progress
-from holdfast.engines.store import recognise, state_folder
+from holdfast.engines.store.registry import recognise
+from holdfast.engines.store.state import state_folder
 from holdfast.errors import Damaged, HoldfastError, InvalidInput, Unavailable
 from holdfast.grids import Grid
 from holdfast.holdout.charter import Charter, chosen_entropy
 from holdfast.holdout.default_grids import finer_grid, grid_between, grid_from_values, no_grid
 from holdfast.holdout.desks import draw
-from holdfast.holdout.door import Door, Learnt, Pace, Session
+from holdfast.holdout.door import Door
 from holdfast.holdout.doubts import Doubt, doubts_of, empty_blocks
 from holdfast.holdout.estimators import Asked, Estimator, asked_estimator, asked_mean, is_within
 from holdfast.holdout.grants import Asker
@@ -31,13 +32,15 @@ from holdfast.holdout.open_part import OpenPart
 from holdfast.holdout.questions import Question, Verb
 from holdfast.holdout.records import Result
 from holdfast.holdout.remaining import as_of_now
+from holdfast.holdout.sessions import Learnt, Pace, Session
 from holdfast.holdout.sets import BlockSet, Offer
 from holdfast.holdout.worlds import World
 from holdfast.ledger.interface import Ledger
 from holdfast.ledger.opening import open_ledger
 from holdfast.ledger.receipts import check_against
 from holdfast.ledger.witness import Witness
-from holdfast.planning.parts import DirectPart, SearchPart
+from holdfast.planning.parts.direct import DirectPart
+from holdfast.planning.parts.searches import SearchPart
 from holdfast.planning.shapes import BoundedMean, Shape
 from holdfast.protocols.answers import Answer, Verdict
 from holdfast.protocols.asking import checked_grid, checked_shape

@@ -11,22 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.arguments import real_number, whole_number
 from holdfast.engines.opening import check_engine
-from holdfast.engines.store import (
-    BlockStore,
-    Contents,
-    Input,
-    Schema,
-    forget,
-    known,
-    open_input,
-    remember,
-    split_units,
-    write_contents,
-    write_store,
-)
-from holdfast.errors import InvalidInput
+from holdfast.engines.store.columns import Schema
+from holdfast.engines.store.inputs import Input, open_input
+from holdfast.engines.store.manifest import Contents, write_contents
+from holdfast.engines.store.reader import BlockStore
+from holdfast.engines.store.registry import forget, known, remember
+from holdfast.engines.store.write import split_units, write_store
+from holdfast.errors import InvalidInput, real_number, whole_number
 from holdfast.holdout.charter import Charter
 from holdfast.holdout.ids import write_ids
 from holdfast.holdout.labels import check_open_part, checked_labels
@@ -36,7 +28,7 @@ from holdfast.holdout.unfinished import folder_beside, remove_leftovers
 from holdfast.holdout.worlds import Cells, check_cells, read_cells, world_size, write_world
 from holdfast.ledger.opening import create_ledger, prepare_ledger
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts import DirectPart
+from holdfast.planning.parts.direct import DirectPart
 from holdfast.planning.shapes import BoundedMean
 from holdfast.randomness import Entropy, SeededEntropy, system_entropy
 

@@ -7,9 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.engines.local import LocalEstimator, local_estimator
-from holdfast.engines.sql import SqlEstimator, SqlTerm, sql_condition, sql_estimator, sql_term
-from holdfast.engines.store import Manifest
+from holdfast.engines.local.estimators import LocalEstimator, local_estimator
+from holdfast.engines.sql.estimator import (
+    SqlEstimator,
+    SqlTerm,
+    sql_condition,
+    sql_estimator,
+    sql_term,
+)
+from holdfast.engines.store.manifest import Manifest
 from holdfast.errors import InvalidInput
 from holdfast.planning.shapes import BoundedMean
 from holdfast.protocols.mean import checked_bounds

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from holdfast.arguments import real_number
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, real_number
 from holdfast.holdout.clerk import Clerk
 from holdfast.holdout.offers import tells
 from holdfast.holdout.scorers import Scorer
@@ -16,7 +15,7 @@ from holdfast.holdout.sets import Offer
 from holdfast.protocols.answers import Verdict
 from holdfast.protocols.promises import at_least, fewer_than, rounded_down, rounded_up
 from holdfast.protocols.readings import reading_words
-from holdfast.theory.verdict_bars import verdict_bar
+from holdfast.theory.bars import verdict_bar
 
 __all__ = [
     "Gate",

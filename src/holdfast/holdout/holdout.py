@@ -16,7 +16,7 @@ from holdfast.holdout.backups import Backup, back_up
 from holdfast.holdout.charter import Charter
 from holdfast.holdout.clerk import HERE, Clerk, Place
 from holdfast.holdout.creation import create_holdout
-from holdfast.holdout.door import Door, Pace
+from holdfast.holdout.door import Door
 from holdfast.holdout.doubts import refuse
 from holdfast.holdout.estimators import Estimator
 from holdfast.holdout.grants import Asker
@@ -28,15 +28,15 @@ from holdfast.holdout.ranges import ranged
 from holdfast.holdout.records import Result, is_answer
 from holdfast.holdout.scorers import Scorers
 from holdfast.holdout.scoring import Boards, Scoring
+from holdfast.holdout.sessions import Pace
 from holdfast.holdout.sets import AnyPlan
 from holdfast.holdout.status import Status, status_of
 from holdfast.holdout.transcripts import transcript_of
 from holdfast.ledger.opening import has_ledger
 from holdfast.ledger.receipts import Receipt
 from holdfast.planning.shapes import Shape
-from holdfast.protocols.answers import Answer, Verdict
+from holdfast.protocols.answers import Answer, Claim, Verdict
 from holdfast.protocols.correct import Corrected
-from holdfast.protocols.verify import Claim
 
 __all__ = ["Holdout"]
 

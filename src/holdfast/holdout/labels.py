@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Sequence
 
 from holdfast.engines.local.metrics.labels import Labels, listed, plain
-from holdfast.engines.store import BlockStore, Schema
+from holdfast.engines.store.columns import Schema
+from holdfast.engines.store.reader import BlockStore
 from holdfast.errors import HoldfastWarning, InvalidInput
 
 __all__ = ["check_open_part", "checked_labels", "public_labels"]

@@ -15,7 +15,7 @@ from holdfast.holdout.questions import Verb
 from holdfast.holdout.sets import Offer
 from holdfast.holdout.status import set_status
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts import SearchPart
+from holdfast.planning.parts.searches import SearchPart
 
 __all__ = ["can_be_asked", "left_of"]
 

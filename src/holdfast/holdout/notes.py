@@ -9,12 +9,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.engines.sql import can_lack_value
-from holdfast.engines.store import Schema
+from holdfast.engines.sql.reading import can_lack_value
+from holdfast.engines.store.columns import Schema
 from holdfast.grids import Grid, IntegerGrid, LinearGrid
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.kept import KeptPlan
-from holdfast.planning.parts import SearchPart
+from holdfast.planning.parts.searches import SearchPart
 from holdfast.protocols.mean import range_grid
 from holdfast.protocols.promises import in_full
 from holdfast.protocols.source import UNIT

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from holdfast import waiting
 from holdfast.engines.open_blocks import open_blocks
 from holdfast.engines.source import Engines, EngineSource, Limits
-from holdfast.engines.sql import SqlEstimator, SqlTerm
-from holdfast.engines.store import BlockStore
+from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm
+from holdfast.engines.store.reader import BlockStore
 from holdfast.protocols.source import Bounds
 
 __all__ = ["OpenPart"]

@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.arguments import real_number
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, real_number
 from holdfast.grids import Grid
 from holdfast.holdout.clerk import Clerk
 from holdfast.holdout.estimators import Asked
 from holdfast.holdout.offers import is_one_sided, tells
 from holdfast.holdout.questions import Question, Verb
 from holdfast.holdout.sets import Offer
-from holdfast.planning.parts import DirectPart
+from holdfast.planning.parts.direct import DirectPart
 from holdfast.planning.shapes import Shape
 from holdfast.protocols.promises import at_least
 

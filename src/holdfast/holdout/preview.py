@@ -10,14 +10,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from holdfast.engines.store.write import Split
-from holdfast.holdout.gates import rounded_up
 from holdfast.holdout.sets import BlockSet
 from holdfast.planning.exact import ExactVerdicts, ExactWeights
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts import DirectPart, SearchPart, VerdictPart, WeightsPart
+from holdfast.planning.parts.direct import DirectPart
+from holdfast.planning.parts.searches import SearchPart
+from holdfast.planning.parts.verdicts import VerdictPart
+from holdfast.planning.parts.weights import WeightsPart
 from holdfast.planning.rounds import RoundsPlan
-from holdfast.theory.bars import mean_half_width
-from holdfast.theory.verdict_bars import verdict_bar
+from holdfast.protocols.promises import rounded_up
+from holdfast.theory.bars import mean_half_width, verdict_bar
 
 __all__ = ["PartPreview", "Preview", "preview_of"]
 
@@ -70,7 +72,7 @@ def preview_of(sets: Iterable[BlockSet], units: int, split: Split) -> Preview:
 
     >>> from holdfast.engines.store.write import split_units
     >>> from holdfast.holdout.sets import sets_for
-    >>> from holdfast.planning import exact_estimates
+    >>> from holdfast.planning.exact import exact_estimates
     >>> sets = sets_for(exact_estimates(20, tail_low=0.1, tail_high=0.1))
     >>> print(preview_of(sets, 10_000, split_units(10_000, sets[0].blocks)))
     129 blocks of 77 units: of 10,000 units 0 stay open and 67 are left over, never used

@@ -10,11 +10,11 @@ from typing import Any
 from holdfast.errors import Exhausted
 from holdfast.holdout.books import Books, JointBook, TallyBook, written_tally
 from holdfast.holdout.clerk import Clerk
-from holdfast.holdout.door import require_quota
 from holdfast.holdout.doubts import Doubt
 from holdfast.holdout.grants import Asker
 from holdfast.holdout.phrasing import Phrased
 from holdfast.holdout.prices import charged_parts, tally_fits, worst_charge, worst_tally
+from holdfast.holdout.sessions import require_quota
 from holdfast.holdout.usage import tally_use
 from holdfast.planning.joint import JointPlan
 from holdfast.protocols.account import Charge

@@ -28,9 +28,10 @@ from holdfast.ledger.rows import Row, canonical
 from holdfast.mechanisms.hypothesis import Hypothesis
 from holdfast.planning.exact import ExactWeights
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts import VerdictPart, WeightsPart
+from holdfast.planning.parts.verdicts import VerdictPart
+from holdfast.planning.parts.weights import WeightsPart
 from holdfast.protocols.account import Charge
-from holdfast.theory.updates import learning_rate
+from holdfast.theory.transcripts import learning_rate
 
 __all__ = ["Wrong", "check_key", "check_learnt", "check_recorded", "check_reserved"]
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.engines.sql import sql_term
+from holdfast.engines.sql.estimator import sql_term
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
 from holdfast.holdout.books import read_tally
@@ -26,7 +26,11 @@ from holdfast.holdout.sets import BlockSet
 from holdfast.ledger.rows import Row
 from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts, ExactWeights
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts import DirectPart, Part, SearchPart, VerdictPart, WeightsPart
+from holdfast.planning.parts.base import Part
+from holdfast.planning.parts.direct import DirectPart
+from holdfast.planning.parts.searches import SearchPart
+from holdfast.planning.parts.verdicts import VerdictPart
+from holdfast.planning.parts.weights import WeightsPart
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.shapes import shape_from_dict
 from holdfast.planning.splits import SplitPlan

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.engines.local import LocalEstimator, score_estimator
+from holdfast.engines.local.estimators import LocalEstimator
 from holdfast.engines.local.metrics.labels import Labels, listed
 from holdfast.engines.local.metrics.rowwise import (
     has_term,
@@ -23,7 +23,11 @@ from holdfast.engines.local.metrics.rowwise import (
     mean_estimator,
     term_estimator,
 )
-from holdfast.engines.local.metrics.score import checked_predictions, checked_target
+from holdfast.engines.local.metrics.score import (
+    checked_predictions,
+    checked_target,
+    score_estimator,
+)
 from holdfast.engines.local.metrics.table import NEEDS_LABEL, Metric
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
@@ -33,10 +37,11 @@ from holdfast.holdout.ids import RowIds
 from holdfast.holdout.questions import Verb
 from holdfast.holdout.scorers import Scorer
 from holdfast.holdout.sets import Offer
-from holdfast.holdout.submissions import read_submission, values_by_row, wanted_for
 from holdfast.holdout.submissions.frames import is_keyed
 from holdfast.holdout.submissions.pairs import refused
-from holdfast.planning.parts import DirectPart
+from holdfast.holdout.submissions.reading import read_submission
+from holdfast.holdout.submissions.values import values_by_row, wanted_for
+from holdfast.planning.parts.direct import DirectPart
 
 __all__ = [
     "Judged",

@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from holdfast.arguments import real_number
 from holdfast.closing import Closing
 from holdfast.engines.source import Progress
-from holdfast.errors import Exhausted, InvalidInput
+from holdfast.errors import Exhausted, InvalidInput, real_number
 from holdfast.holdout.clerk import Clerk
 from holdfast.holdout.gates import (
     Gate,

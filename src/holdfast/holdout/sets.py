@@ -15,15 +15,11 @@ from itertools import accumulate
 from typing import Any
 
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.planning.exact import (
-    ExactCorrections,
-    ExactEstimates,
-    ExactVerdicts,
-    ExactWeights,
-)
+from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts, ExactWeights
 from holdfast.planning.joint import JointPlan, joint_from
 from holdfast.planning.kept import KeptPlan, kept_dict, kept_plan
-from holdfast.planning.parts import Part, WeightsPart
+from holdfast.planning.parts.base import Part
+from holdfast.planning.parts.weights import WeightsPart
 from holdfast.planning.plan import Plan
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.splits import SplitPlan, split_plan

@@ -20,15 +20,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.arguments import real_number
-from holdfast.engines.local import LocalEstimator
+from holdfast.engines.local.estimators import LocalEstimator
 from holdfast.engines.source import Engines, EngineSource, Limits
-from holdfast.engines.sql import SqlEstimator
-from holdfast.engines.store import BlockStore, Schema, Shard, StoredFile
-from holdfast.errors import Infeasible, InvalidInput
-from holdfast.mechanisms.universe import Universe
+from holdfast.engines.sql.estimator import SqlEstimator
+from holdfast.engines.store.columns import Schema
+from holdfast.engines.store.manifest import Shard, StoredFile
+from holdfast.engines.store.reader import BlockStore
+from holdfast.errors import Infeasible, InvalidInput, real_number
+from holdfast.mechanisms.hypothesis import Universe
 from holdfast.protocols.source import UNIT, Bounds
-from holdfast.theory.updates import multiset_count
+from holdfast.theory.transcripts import multiset_count
 
 __all__ = [
     "WORLD_FILE",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.arguments import real_number, whole_number
+from holdfast.errors import real_number, whole_number
 
 __all__ = ["failure_rate_bound"]
 

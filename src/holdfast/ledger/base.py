@@ -6,8 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from holdfast.arguments import whole_number
-from holdfast.errors import Damaged, InvalidInput
+from holdfast.errors import Damaged, InvalidInput, whole_number
 from holdfast.ledger.forks import Turns
 from holdfast.ledger.interface import Ledger, Transaction
 from holdfast.ledger.looks import Looker

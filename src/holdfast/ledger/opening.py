@@ -21,7 +21,7 @@ from holdfast.ledger.receipts import holdout_id
 from holdfast.ledger.sqlite import SqliteLedger
 
 if TYPE_CHECKING:
-    from holdfast.ledger.postgres import PostgresLedger
+    from holdfast.ledger.postgres.ledger import PostgresLedger
 
 __all__ = ["ADDRESS", "LEDGER", "create_ledger", "has_ledger", "open_ledger", "prepare_ledger"]
 
@@ -83,7 +83,7 @@ def _postgres(url: str) -> type[PostgresLedger]:
         raise InvalidInput("ledger", masked(url), "a URL: postgresql://host/database", hint)
     if find_spec("psycopg") is None:
         raise HoldfastError("A ledger in Postgres needs psycopg: pip install 'psycopg[binary]'.")
-    from holdfast.ledger.postgres import PostgresLedger
+    from holdfast.ledger.postgres.ledger import PostgresLedger
 
     return PostgresLedger
 

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any
 
-from holdfast.arguments import whole_number
-from holdfast.errors import Damaged, InvalidInput
+from holdfast.errors import Damaged, InvalidInput, whole_number
 from holdfast.ledger.interface import Transaction
 from holdfast.ledger.receipts import Receipt
 from holdfast.ledger.rows import Row, genesis, linked

@@ -15,20 +15,20 @@ rounded and no real-valued noise is added.
 
 from __future__ import annotations
 
-from holdfast.mechanisms.counts import weighted_count
 from holdfast.mechanisms.exponential import (
     ScoreIntervals,
     exponential_median,
     exponential_probabilities,
     score_intervals,
 )
-from holdfast.mechanisms.look import look
-from holdfast.mechanisms.search import (
+from holdfast.mechanisms.looks import (
     gaussian_search,
     laplace_search,
+    look,
     search,
     search_counts,
     search_many,
+    weighted_count,
 )
 
 __all__ = [

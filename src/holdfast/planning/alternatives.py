@@ -14,10 +14,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.errors import InvalidInput
-from holdfast.theory.methods import Sized, best_exponential, best_gaussian
 from holdfast.theory.paper import adaptive_iqr, adaptive_tails
-from holdfast.theory.sizing import Promise
-from holdfast.theory.splitting import Split, fresh_split, split_failure
+from holdfast.theory.sizing import (
+    Promise,
+    Sized,
+    Split,
+    best_exponential,
+    best_gaussian,
+    fresh_split,
+    split_failure,
+)
 
 __all__ = [
     "METHODS",

@@ -22,10 +22,15 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InvalidInput
-from holdfast.theory.drafts import table_length
-from holdfast.theory.methods import LENGTH_MAX, Sized, best_steepest, steepest_at
-from holdfast.theory.renyi import ORDER_MAX, ORDER_MIN
-from holdfast.theory.sizing import Promise
+from holdfast.theory.divergence import ORDER_MAX, ORDER_MIN
+from holdfast.theory.sizing import (
+    LENGTH_MAX,
+    Promise,
+    Sized,
+    best_steepest,
+    steepest_at,
+    table_length,
+)
 
 __all__ = ["cache_folder", "recall", "remember", "steepest"]
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, cast
 
-from holdfast.arguments import real_number, whole_number
-from holdfast.theory.sizing import BLOCKS_MAX, QUERIES_MAX
-from holdfast.theory.splitting import best_rank
+from holdfast.errors import real_number, whole_number
+from holdfast.theory.sizing import BLOCKS_MAX, QUERIES_MAX, best_rank
 from holdfast.theory.transcripts import (
+    HIGHEST_MASS,
+    LOWEST_MASS,
     REFUSALS_MAX,
     Guessing,
     answer_blocks,
@@ -24,9 +25,10 @@ from holdfast.theory.transcripts import (
     log_answer_failure,
     log_guess_failure,
     log_share,
+    log_weighing_failure,
+    most_updates,
+    weighing_blocks,
 )
-from holdfast.theory.updates import HIGHEST_MASS, LOWEST_MASS, most_updates
-from holdfast.theory.weighing import log_weighing_failure, weighing_blocks
 
 __all__ = [
     "ExactCorrections",

@@ -1,7 +1,7 @@
 """The search for a joint plan: order, budget, and how the protocols divide them.
 
 Nelder–Mead over the order, the budget, each request's part of it and its own parameters, with
-smooth estimates of the blocks (`holdfast.theory.reaches`). What it finds is then built in full:
+smooth estimates of the blocks (`holdfast.theory.coins`). What it finds is then built in full:
 real coins, measured prices, the fewest blocks at which every failure class holds.
 """
 
@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
-from holdfast.arguments import real_number, whole_number
-from holdfast.errors import Infeasible, InvalidInput
+from holdfast.errors import Infeasible, InvalidInput, real_number, whole_number
 from holdfast.planning.cache import recall, remember
 from holdfast.planning.joint import JointPlan, check_one_split
-from holdfast.planning.parts import Part
-from holdfast.planning.requests import Request, Setting
-from holdfast.theory.drafts import order_from
-from holdfast.theory.renyi import ORDER_MAX
-from holdfast.theory.sizing import BLOCKS_MAX, minimise
+from holdfast.planning.parts.base import Part
+from holdfast.planning.requests.base import Request, Setting
+from holdfast.theory.divergence import ORDER_MAX
+from holdfast.theory.sizing import BLOCKS_MAX, minimise, order_from
 
 __all__ = ["joint_plan"]
 
@@ -38,7 +36,9 @@ def joint_plan(
     β is divided equally over the requests. With `blocks` given the plan uses as many of them as it
     can: all of them, or a few less where whole counts round against it. Too few are refused.
 
-    >>> from holdfast.planning.requests import Estimates, Guesses
+    >>> from holdfast.planning.requests.searches import Estimates
+
+    >>> from holdfast.planning.requests.guesses import Guesses
     >>> made = joint_plan(Estimates(100, grid=32, tail_low=0.05, tail_high=0.05), Guesses(100, 5))
     >>> made.names, made.verify()
     (('estimate', 'verify'), True)

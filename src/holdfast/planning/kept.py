@@ -7,12 +7,7 @@ from dataclasses import asdict, fields
 from typing import Any, cast
 
 from holdfast.errors import InvalidInput
-from holdfast.planning.exact import (
-    ExactCorrections,
-    ExactEstimates,
-    ExactVerdicts,
-    ExactWeights,
-)
+from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts, ExactWeights
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.plan import Plan
 from holdfast.planning.rounds import RoundsPlan
@@ -73,7 +68,7 @@ def kept_plan(data: Mapping[str, object]) -> KeptPlan:
 def written_plan(text: str) -> Plan | KeptPlan:
     """The plan that `holdfast plan --json` wrote, of whatever protocol; it proves itself again.
 
-    >>> from holdfast.planning.proposals import propose_split
+    >>> from holdfast.planning.proposals.searches import propose_split
     >>> made = propose_split(3)
     >>> written_plan(made.to_json()) == made.plan
     True

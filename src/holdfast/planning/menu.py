@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from holdfast.arguments import real_number, whole_number
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, real_number, whole_number
 from holdfast.planning.exact import (
     exact_corrections,
     exact_estimates,
@@ -23,14 +22,14 @@ from holdfast.planning.exact import (
 from holdfast.planning.joint import joint_from
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.kept import KeptPlan
-from holdfast.planning.requests import (
+from holdfast.planning.requests.base import Request
+from holdfast.planning.requests.guesses import Guesses
+from holdfast.planning.requests.means import DirectMeans
+from holdfast.planning.requests.searches import (
     AmplifiedEstimates,
-    DirectMeans,
     Estimates,
-    Guesses,
     Intervals,
     MedianMeans,
-    Request,
     SimpleEstimates,
 )
 from holdfast.planning.rounds import rounds_plan

@@ -12,9 +12,8 @@ from holdfast.errors import InvalidInput
 from holdfast.planning.alternatives import METHODS, Alternative, recommended, split_for
 from holdfast.planning.shapes import Shape, shape_from_dict
 from holdfast.planning.written import json_object
-from holdfast.theory.coin import Coin, steepest_coin
-from holdfast.theory.curves import RenyiCurve
-from holdfast.theory.profile import coin_profile
+from holdfast.theory.coins import Coin, coin_profile, steepest_coin
+from holdfast.theory.divergence import RenyiCurve
 from holdfast.theory.sizing import Promise, Size, certified
 
 __all__ = ["FORMAT", "Plan"]

@@ -11,8 +11,15 @@ from holdfast.errors import Infeasible
 from holdfast.planning.alternatives import split_blocks, split_tail
 from holdfast.planning.cache import steepest
 from holdfast.planning.study import Study
-from holdfast.theory.sizing import BLOCKS_MAX, QUERIES_MAX, Promise
-from holdfast.theory.tails import TAIL_MAX, TAIL_MIN, best_tail, largest_tail
+from holdfast.theory.sizing import (
+    BLOCKS_MAX,
+    QUERIES_MAX,
+    TAIL_MAX,
+    TAIL_MIN,
+    Promise,
+    best_tail,
+    largest_tail,
+)
 
 __all__ = [
     "best_tail_for_error",

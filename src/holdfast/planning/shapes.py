@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from holdfast.arguments import real_number
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, real_number
 from holdfast.grids import Grid
 from holdfast.theory.bars import (
     cantelli_bar,

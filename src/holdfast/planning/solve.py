@@ -19,9 +19,8 @@ from holdfast.planning.search import (
 )
 from holdfast.planning.shapes import shape_from
 from holdfast.planning.study import Study, measure_grid, study_from
-from holdfast.theory.curves import RenyiCurve
-from holdfast.theory.methods import Sized
-from holdfast.theory.sizing import Promise
+from holdfast.theory.divergence import RenyiCurve
+from holdfast.theory.sizing import Promise, Sized
 
 __all__ = ["plan"]
 

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from holdfast.arguments import real_number, whole_number
-from holdfast.theory.sizing import QUERIES_MAX
-from holdfast.theory.splitting import fresh_split, split_failure
+from holdfast.errors import real_number, whole_number
+from holdfast.theory.sizing import QUERIES_MAX, fresh_split, split_failure
 
 __all__ = ["SplitPlan", "split_plan"]
 

@@ -7,8 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from holdfast.arguments import real_number, whole_number
-from holdfast.errors import Infeasible, InvalidInput
+from holdfast.errors import Infeasible, InvalidInput, real_number, whole_number
 from holdfast.grids import ExplicitGrid, Grid
 from holdfast.planning.shapes import Shape
 from holdfast.theory.sizing import QUERIES_MAX

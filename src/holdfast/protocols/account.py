@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts import Left, Part
+from holdfast.planning.parts.base import Left, Part
 from holdfast.theory.numerics import ROUNDING
 
 __all__ = ["Account", "Charge"]

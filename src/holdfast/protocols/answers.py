@@ -12,14 +12,8 @@ from typing import Literal
 
 from holdfast.notebook import html_table
 from holdfast.planning.explain import ASSUMPTIONS
-from holdfast.planning.parts import LEAST_SHARE
-from holdfast.protocols.promises import (
-    bar_text,
-    confidence_text,
-    in_full,
-    rounded_down,
-    rounded_up,
-)
+from holdfast.planning.parts.base import LEAST_SHARE
+from holdfast.protocols.promises import bar_text, confidence_text, in_full, rounded_down, rounded_up
 from holdfast.protocols.readings import reading_words
 
 __all__ = ["Answer", "Claim", "Verdict", "VerdictWord"]

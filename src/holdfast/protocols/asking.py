@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput
-from holdfast.grids import Grid
-from holdfast.grids.values import floats_up
-from holdfast.mechanisms.counts import Counts
-from holdfast.planning.parts import Part
+from holdfast.grids import Grid, floats_up
+from holdfast.mechanisms.looks import Counts
+from holdfast.planning.parts.base import Part
 from holdfast.planning.shapes import BoundedMean, KnownDeviation, KnownSd
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.source import Source

@@ -14,10 +14,9 @@ from __future__ import annotations
 import threading
 from fractions import Fraction
 
-from holdfast.arguments import whole_number
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, whole_number
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts import Left, Part
+from holdfast.planning.parts.base import Left, Part
 from holdfast.protocols.account import Account, Charge
 
 __all__ = ["Budget", "Reservation"]
@@ -75,7 +74,9 @@ class Reservation:
 class Budget:
     """One plan's budget. Safe to share between threads.
 
-    >>> from holdfast.planning import Guesses, joint_plan
+    >>> from holdfast.planning.requests.guesses import Guesses
+
+    >>> from holdfast.planning.joint_search import joint_plan
     >>> budget = Budget(joint_plan(Guesses(100, refusals=3)))
     >>> budget.left == budget.plan.budget, budget.buys()["verify"]
     (True, Left(questions=100, looks=200, refusals=3))

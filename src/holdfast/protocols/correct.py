@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from holdfast.arguments import real_number
-from holdfast.errors import Exhausted, InvalidInput
+from holdfast.errors import Exhausted, InvalidInput, real_number
 from holdfast.grids import Grid
 from holdfast.planning.shapes import Shape
 from holdfast.protocols.answers import Answer, Verdict
@@ -61,8 +60,11 @@ class Correct:
 
     >>> import numpy as np
     >>> from holdfast.grids import grid
-    >>> from holdfast.planning import Estimates, Guesses, joint_plan
-    >>> from holdfast.protocols import BlockArray, Budget
+    >>> from holdfast.planning.requests.searches import Estimates
+    >>> from holdfast.planning.requests.guesses import Guesses
+    >>> from holdfast.planning.joint_search import joint_plan
+    >>> from holdfast.protocols.source import BlockArray
+    >>> from holdfast.protocols.budget import Budget
     >>> from holdfast.randomness import SeededEntropy
     >>> requests = Guesses(50, refusals=2), Estimates(2, tail_low=0.05, tail_high=0.05)
     >>> plan = joint_plan(*requests, blocks=2000)

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.grids import Grid
-from holdfast.mechanisms import search_counts
-from holdfast.mechanisms.counts import Counts
-from holdfast.planning.parts import SearchPart
+from holdfast.mechanisms.looks import Counts, search_counts
+from holdfast.planning.parts.searches import SearchPart
 from holdfast.planning.shapes import Shape
 from holdfast.protocols.answers import Answer
 from holdfast.protocols.asking import Asking, block_counts, checked_grid, checked_shape
@@ -46,8 +45,10 @@ class Estimate(Searching):
     """Questions answered by a search.
 
     >>> from holdfast.grids import grid
-    >>> from holdfast.planning import Estimates, joint_plan
-    >>> from holdfast.protocols import BlockArray, Budget
+    >>> from holdfast.planning.requests.searches import Estimates
+    >>> from holdfast.planning.joint_search import joint_plan
+    >>> from holdfast.protocols.source import BlockArray
+    >>> from holdfast.protocols.budget import Budget
     >>> from holdfast.randomness import SeededEntropy
     >>> plan = joint_plan(Estimates(20, grid=51, tail_low=0.05, tail_high=0.05))
     >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)

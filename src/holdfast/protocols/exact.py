@@ -19,18 +19,12 @@ from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from holdfast.arguments import real_number
-from holdfast.errors import Exhausted, InvalidInput
+from holdfast.errors import Exhausted, InvalidInput, real_number
 from holdfast.grids import Grid
 from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactPlan, ExactVerdicts
 from holdfast.planning.shapes import Shape
 from holdfast.protocols.answers import Answer, Claim, Verdict
-from holdfast.protocols.asking import (
-    block_floats,
-    block_indices,
-    checked_grid,
-    checked_shape,
-)
+from holdfast.protocols.asking import block_floats, block_indices, checked_grid, checked_shape
 from holdfast.protocols.correct import Corrected
 from holdfast.protocols.promises import search_promise, verdict_promise
 from holdfast.protocols.source import Source
@@ -155,7 +149,7 @@ class ExactVerify(_Guesses[ExactVerdicts]):
     """Guesses that stand or are refused. Which side failed is not told.
 
     >>> from holdfast.planning.exact import exact_verdicts
-    >>> from holdfast.protocols import BlockArray
+    >>> from holdfast.protocols.source import BlockArray
     >>> plan = exact_verdicts(50, refusals=2)
     >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)
     >>> verify = ExactVerify(plan, BlockArray(rows, plan.blocks))
@@ -192,7 +186,7 @@ class ExactCorrect(_Guesses[ExactCorrections]):
 
     >>> from holdfast.grids import grid
     >>> from holdfast.planning.exact import exact_corrections
-    >>> from holdfast.protocols import BlockArray
+    >>> from holdfast.protocols.source import BlockArray
     >>> plan = exact_corrections(50, refusals=2)
     >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)
     >>> correct = ExactCorrect(plan, BlockArray(rows, plan.blocks))
@@ -253,7 +247,7 @@ class ExactEstimate(_Exact[ExactEstimates]):
 
     >>> from holdfast.grids import grid
     >>> from holdfast.planning.exact import exact_estimates
-    >>> from holdfast.protocols import BlockArray
+    >>> from holdfast.protocols.source import BlockArray
     >>> plan = exact_estimates(20, grid=51, tail_low=0.05, tail_high=0.05)
     >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)
     >>> estimates = ExactEstimate(plan, BlockArray(rows, plan.blocks))

@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.grids import Grid
-from holdfast.mechanisms.hypothesis import Histogram, Side
-from holdfast.mechanisms.universe import Universe
+from holdfast.mechanisms.hypothesis import Histogram, Side, Universe
 from holdfast.planning.exact import ExactWeights
 from holdfast.protocols.answers import Answer
 from holdfast.protocols.promises import search_promise
 from holdfast.protocols.source import Source
 from holdfast.protocols.tally import Tallied
 from holdfast.protocols.weighing import Weighing
-from holdfast.theory.updates import learning_rate
+from holdfast.theory.transcripts import learning_rate
 
 __all__ = ["ExactWeighing"]
 
@@ -33,7 +32,7 @@ class ExactWeighing(Tallied, Weighing):
 
     >>> from holdfast.grids import grid
     >>> from holdfast.planning.exact import exact_weights
-    >>> from holdfast.protocols import BlockArray
+    >>> from holdfast.protocols.source import BlockArray
     >>> plan = exact_weights(queries=200, universe=101, tail=0.05)
     >>> rows = np.random.default_rng(1).binomial(100, 0.3, size=plan.blocks) / 100
     >>> universe = Universe.points(np.arange(101) / 100)

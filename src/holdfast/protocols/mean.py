@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.arguments import real_number
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, real_number
 from holdfast.grids import Grid
 from holdfast.grids import grid as make_grid
-from holdfast.mechanisms import look, search_counts
-from holdfast.planning.parts import DirectPart, SearchPart
+from holdfast.mechanisms.looks import look, search_counts
+from holdfast.planning.parts.direct import DirectPart
+from holdfast.planning.parts.searches import SearchPart
 from holdfast.planning.shapes import BoundedMean
 from holdfast.protocols.answers import Answer
 from holdfast.protocols.asking import Asking, checked_grid
@@ -57,8 +57,11 @@ _COUNT_MAX = 2**62  # beyond every sum of a block
 class MedianMean(Searching):
     """Questions about means of bounded functions, answered by the median of block means.
 
-    >>> from holdfast.planning import MedianMeans, joint_plan
-    >>> from holdfast.protocols import BlockArray, Budget
+    >>> from holdfast.planning.requests.searches import MedianMeans
+
+    >>> from holdfast.planning.joint_search import joint_plan
+    >>> from holdfast.protocols.source import BlockArray
+    >>> from holdfast.protocols.budget import Budget
     >>> from holdfast.randomness import SeededEntropy
     >>> plan = joint_plan(MedianMeans(queries=100, grid=101, tail=0.001))
     >>> rows = np.random.default_rng(1).uniform(size=plan.blocks * 1000)
@@ -195,8 +198,11 @@ def checked_bounds(given: Any) -> Bounds:
 class DirectMean(Asking[DirectPart]):
     """Questions about means of bounded functions, answered by a search over their sum.
 
-    >>> from holdfast.planning import DirectMeans, joint_plan
-    >>> from holdfast.protocols import BlockArray, Budget
+    >>> from holdfast.planning.requests.means import DirectMeans
+
+    >>> from holdfast.planning.joint_search import joint_plan
+    >>> from holdfast.protocols.source import BlockArray
+    >>> from holdfast.protocols.budget import Budget
     >>> from holdfast.randomness import SeededEntropy
     >>> plan = joint_plan(DirectMeans(queries=100, half_width=0.1), blocks=10_500)
     >>> rows = np.random.default_rng(1).uniform(size=plan.blocks)

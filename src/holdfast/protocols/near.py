@@ -18,8 +18,7 @@ import math
 
 import numpy as np
 
-from holdfast.arguments import real_number
-from holdfast.errors import Exhausted
+from holdfast.errors import Exhausted, real_number
 from holdfast.protocols.answers import Verdict
 from holdfast.protocols.asking import block_floats
 from holdfast.protocols.estimate import Searching
@@ -33,8 +32,11 @@ _POINTS, _LOOKS = 3, 2
 class Near(Searching):
     """Guesses that stand or are refused within a tolerance.
 
-    >>> from holdfast.planning import Estimates, joint_plan
-    >>> from holdfast.protocols import BlockArray, Budget
+    >>> from holdfast.planning.requests.searches import Estimates
+
+    >>> from holdfast.planning.joint_search import joint_plan
+    >>> from holdfast.protocols.source import BlockArray
+    >>> from holdfast.protocols.budget import Budget
     >>> from holdfast.randomness import SeededEntropy
     >>> plan = joint_plan(Estimates(20, grid=51, tail_low=0.05, tail_high=0.05))
     >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)

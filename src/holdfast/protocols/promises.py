@@ -13,7 +13,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from typing import Any
 
-from holdfast.planning.parts import LEAST_SHARE
+from holdfast.planning.parts.base import LEAST_SHARE
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 
 __all__ = [

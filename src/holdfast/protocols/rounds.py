@@ -15,19 +15,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from holdfast.arguments import whole_number
-from holdfast.errors import Exhausted, InvalidInput
+from holdfast.errors import Exhausted, InvalidInput, whole_number
 from holdfast.planning.exact import ExactVerdicts
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.shapes import Shape
-from holdfast.protocols.answers import Answer, Verdict
+from holdfast.protocols.answers import Answer, Claim, Verdict
 from holdfast.protocols.asking import BAR_MAX, block_floats, checked_shape, shown
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.exact import ExactVerify
 from holdfast.protocols.promises import middle_promise
 from holdfast.protocols.source import Source
 from holdfast.protocols.tally import Keeper
-from holdfast.protocols.verify import Claim, Verify
+from holdfast.protocols.verify import Verify
 from holdfast.randomness import Entropy
 
 __all__ = ["EffectiveRounds"]
@@ -66,8 +65,8 @@ class _Confirming(ExactVerify):
 class EffectiveRounds:
     """Questions answered from one estimation set after another.
 
-    >>> from holdfast.planning import rounds_plan
-    >>> from holdfast.protocols import BlockArray
+    >>> from holdfast.planning.rounds import rounds_plan
+    >>> from holdfast.protocols.source import BlockArray
     >>> from holdfast.randomness import SeededEntropy
     >>> plan = rounds_plan(queries=50, rounds=2)
     >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)

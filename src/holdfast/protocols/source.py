@@ -15,9 +15,8 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.arguments import whole_number
-from holdfast.errors import InvalidInput
-from holdfast.grids.values import floats_up
+from holdfast.errors import InvalidInput, whole_number
+from holdfast.grids import floats_up
 
 __all__ = ["UNIT", "WEIGHT_SCALE", "BlockArray", "Bounds", "Source", "unit_terms"]
 

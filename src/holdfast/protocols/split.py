@@ -28,8 +28,8 @@ class Split(Tallied):
 
     Blocks are fresh once: one such object, and nothing else, for one source.
 
-    >>> from holdfast.planning import split_plan
-    >>> from holdfast.protocols import BlockArray
+    >>> from holdfast.planning.splits import split_plan
+    >>> from holdfast.protocols.source import BlockArray
     >>> plan = split_plan(queries=3)
     >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)
     >>> split = Split(plan, BlockArray(rows, plan.blocks))

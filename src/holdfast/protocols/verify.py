@@ -11,10 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.arguments import real_number
-from holdfast.errors import Exhausted, InvalidInput
-from holdfast.mechanisms import look
-from holdfast.planning.parts import VerdictPart
+from holdfast.errors import Exhausted, InvalidInput, real_number
+from holdfast.mechanisms.looks import look
+from holdfast.planning.parts.verdicts import VerdictPart
 from holdfast.protocols.answers import Claim, Verdict
 from holdfast.protocols.asking import Asking, block_floats
 from holdfast.protocols.promises import verdict_promise
@@ -25,8 +24,11 @@ __all__ = ["Claim", "Verify", "claim_counts"]
 class Verify(Asking[VerdictPart]):
     """Guesses that stand or are refused.
 
-    >>> from holdfast.planning import Guesses, joint_plan
-    >>> from holdfast.protocols import BlockArray, Budget
+    >>> from holdfast.planning.requests.guesses import Guesses
+
+    >>> from holdfast.planning.joint_search import joint_plan
+    >>> from holdfast.protocols.source import BlockArray
+    >>> from holdfast.protocols.budget import Budget
     >>> from holdfast.randomness import SeededEntropy
     >>> plan = joint_plan(Guesses(50, refusals=2))
     >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
-from holdfast.mechanisms.hypothesis import Histogram, Hypothesis, Side
-from holdfast.mechanisms.universe import Progress, Universe
+from holdfast.mechanisms.hypothesis import Histogram, Hypothesis, Progress, Side, Universe
 from holdfast.protocols.answers import Answer
 from holdfast.protocols.asking import checked_grid
 from holdfast.protocols.source import Source

@@ -3,7 +3,8 @@
 A public hypothesis about the law of a block guesses the median of every question; two looks check
 the guess on the sample. Confirmed, it is the answer, and costs two cheap looks. Refused, it is a
 surprise: the hypothesis learns from it and guesses again. Surprises are few, whatever is asked
-(`holdfast.theory.updates`), so that their number, and not that of the questions, decides the size.
+(`holdfast.theory.transcripts`), so that their number, and not that of the questions, decides the
+size.
 """
 
 from __future__ import annotations
@@ -12,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.grids import Grid
-from holdfast.mechanisms.hypothesis import Histogram, Side
-from holdfast.mechanisms.look import look
-from holdfast.mechanisms.universe import Universe
-from holdfast.planning.parts import WeightsPart
+from holdfast.mechanisms.hypothesis import Histogram, Side, Universe
+from holdfast.mechanisms.looks import look
+from holdfast.planning.parts.weights import WeightsPart
 from holdfast.protocols.answers import Answer
 from holdfast.protocols.asking import Asking
 from holdfast.protocols.budget import Budget
@@ -23,7 +23,7 @@ from holdfast.protocols.promises import search_promise
 from holdfast.protocols.source import Source
 from holdfast.protocols.weighing import Weighing
 from holdfast.randomness import Entropy
-from holdfast.theory.updates import learning_rate
+from holdfast.theory.transcripts import learning_rate
 
 __all__ = ["Weights"]
 
@@ -32,8 +32,10 @@ class Weights(Asking[WeightsPart], Weighing):
     """Questions answered by a hypothesis that the sample corrects.
 
     >>> from holdfast.grids import grid
-    >>> from holdfast.planning import WeightedEstimates, joint_plan
-    >>> from holdfast.protocols import BlockArray, Budget
+    >>> from holdfast.planning.requests.weights import WeightedEstimates
+    >>> from holdfast.planning.joint_search import joint_plan
+    >>> from holdfast.protocols.source import BlockArray
+    >>> from holdfast.protocols.budget import Budget
     >>> from holdfast.randomness import SeededEntropy
     >>> plan = joint_plan(WeightedEstimates(queries=200, universe=101, tail=0.05), blocks=1000)
     >>> rows = np.random.default_rng(1).binomial(100, 0.3, size=plan.blocks) / 100

@@ -10,13 +10,13 @@ from holdfast.report.sections import (
     answers_section,
     budget_section,
     data_section,
-    header,
     ledger_section,
     plan_section,
     privacy_section,
     promise_section,
 )
 from holdfast.report.story import Story
+from holdfast.report.summary import header
 from holdfast.report.text import safe
 
 __all__ = ["page_html"]

@@ -10,9 +10,13 @@ import math
 from dataclasses import dataclass
 
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts import DirectPart, Part, SearchPart, VerdictPart, WeightsPart
+from holdfast.planning.parts.base import Part
+from holdfast.planning.parts.direct import DirectPart
+from holdfast.planning.parts.searches import SearchPart
+from holdfast.planning.parts.verdicts import VerdictPart
+from holdfast.planning.parts.weights import WeightsPart
 from holdfast.report.story import Story, Use
-from holdfast.theory.unit_privacy import (
+from holdfast.theory.privacy import (
     Allowance,
     UnitPrivacy,
     largest_total,

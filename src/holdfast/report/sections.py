@@ -17,7 +17,7 @@ from holdfast.report.story import Asked, Story
 from holdfast.report.summary import header
 from holdfast.report.text import count, number, percent, safe
 from holdfast.report.words import planned
-from holdfast.theory.unit_privacy import UnitPrivacy
+from holdfast.theory.privacy import UnitPrivacy
 
 __all__ = [
     "answers_section",

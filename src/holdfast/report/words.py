@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from holdfast.planning.exact import (
-    ExactCorrections,
-    ExactEstimates,
-    ExactVerdicts,
-    ExactWeights,
-)
+from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts, ExactWeights
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.kept import KeptPlan
-from holdfast.planning.parts import DirectPart, Part, SearchPart, VerdictPart, WeightsPart
+from holdfast.planning.parts.base import Part
+from holdfast.planning.parts.direct import DirectPart
+from holdfast.planning.parts.searches import SearchPart
+from holdfast.planning.parts.verdicts import VerdictPart
+from holdfast.planning.parts.weights import WeightsPart
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.splits import SplitPlan
 from holdfast.report.text import number, quantile

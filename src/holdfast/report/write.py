@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from holdfast.engines.store import state_folder
+from holdfast.engines.store.state import state_folder
 from holdfast.errors import InvalidInput
-from holdfast.holdout import Holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.ledger.interface import Ledger
 from holdfast.ledger.opening import has_ledger, open_ledger
 from holdfast.ledger.receipts import check_against

@@ -13,14 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from holdfast.errors import (
-    Damaged,
-    Doubtful,
-    Exhausted,
-    HoldfastError,
-    InvalidInput,
-    Unavailable,
-)
+from holdfast.errors import Damaged, Doubtful, Exhausted, HoldfastError, InvalidInput, Unavailable
 from holdfast.holdout.phrasing import VERBS
 
 __all__ = [

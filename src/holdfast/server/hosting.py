@@ -9,7 +9,7 @@ from pathlib import Path
 
 from holdfast.closing import Closing
 from holdfast.errors import InvalidInput
-from holdfast.holdout import Holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.planning.joint import JointPlan
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from holdfast.holdout import Holdout
-from holdfast.holdout.door import Pace
 from holdfast.holdout.grants import Asker, Grant, Role
+from holdfast.holdout.holdout import Holdout
+from holdfast.holdout.sessions import Pace
 from holdfast.server.faults import Fault
 from holdfast.server.hosting import Hosted, Hosts
 

@@ -15,16 +15,13 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from holdfast.arguments import real_number, whole_number
 from holdfast.baselines.published import WIDTHS
-from holdfast.errors import Infeasible
+from holdfast.errors import Infeasible, real_number, whole_number
 from holdfast.planning.alternatives import split_blocks
 from holdfast.planning.cache import steepest
 from holdfast.theory.bars import mean_half_width
-from holdfast.theory.drafts import table_length
 from holdfast.theory.means import DirectMean, narrowest_direct
-from holdfast.theory.methods import steepest_at
-from holdfast.theory.sizing import Promise
+from holdfast.theory.sizing import Promise, steepest_at, table_length
 
 __all__ = ["LONGEST", "METHODS", "Method", "Study", "Width", "direct", "half_steps", "shown"]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.grids import Grid, grid, parse_grid
-from holdfast.holdout import Holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.questions import Verb
 from holdfast.protocols.answers import Answer, Verdict
 from holdfast.protocols.correct import Corrected

@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from holdfast.arguments import real_number, whole_number
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, real_number, whole_number
 
 __all__ = ["Settings", "is_loopback"]
 

@@ -21,16 +21,12 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 
-from holdfast.arguments import real_number, whole_number
-from holdfast.errors import Infeasible, InvalidInput
-from holdfast.theory.coin import Coin, steepest_coin
-from holdfast.theory.curves import RenyiCurve
+from holdfast.errors import Infeasible, InvalidInput, real_number, whole_number
+from holdfast.theory.coins import Coin, Profile, reach_of, steepest_coin
+from holdfast.theory.divergence import ORDER_MAX, ORDER_MIN, RenyiCurve
 from holdfast.theory.numerics import ROUNDING
-from holdfast.theory.paired import conjugate
-from holdfast.theory.profile import Profile
-from holdfast.theory.reaches import reach_of
-from holdfast.theory.renyi import ORDER_MAX, ORDER_MIN
 from holdfast.theory.sizing import BLOCKS_MAX, QUERIES_MAX, minimise
+from holdfast.theory.transfer import conjugate
 
 __all__ = [
     "DirectBars",

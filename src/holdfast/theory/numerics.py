@@ -7,17 +7,30 @@ formulas stand, a float keeps few digits of them. These keep about thirteen.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import Infeasible, real_number, whole_number
 
 __all__ = [
     "ROUNDING",
+    "binomial_tail",
     "entropy_gap",
     "exp_beyond_linear",
+    "log_add",
+    "log_binomial_tail",
     "log_co_ratio",
+    "log_products",
     "log_ratio",
+    "log_sum",
+    "log_up",
     "moment_excess",
     "round_down",
     "round_up",
+    "smallest_whole",
 ]
 
 # Relative: by this much a bound is moved towards safety. It covers what one evaluation loses, at
@@ -84,3 +97,128 @@ def round_down(x: Fraction) -> float:
     """The greatest float that is at most x."""
     nearest = float(x)
     return nearest if Fraction(nearest) <= x else math.nextafter(nearest, -math.inf)
+
+
+# Binomial tails, rounded outward, and the search for the smallest whole number that is enough.
+
+
+# The incomplete beta function is right to about 1e-12 (tested against sums of exact fractions).
+_ROUNDING = 1e-10
+_TINY = math.ulp(0.0)
+
+
+def binomial_tail(trials: int, probability: float, at_least: int) -> float:
+    """P[Bin(n, p) ≥ c] = I_p(c, n − c + 1), rounded up, also where it is 10⁻³⁰⁰.
+
+    >>> binomial_tail(3, 0.5, 2)
+    0.50000000005
+    >>> binomial_tail(57, 0.25, 29)
+    2.3...e-05
+    """
+    trials = whole_number("trials", trials, 0, 10**15)
+    probability = real_number("probability", probability, 0, 1)
+    if at_least <= 0:
+        return 1.0
+    if at_least > trials or probability == 0:
+        return 0.0
+    from scipy.special import betainc
+
+    exact = float(betainc(at_least, trials - at_least + 1, probability))
+    return min(1.0, exact * (1 + _ROUNDING) + _TINY)
+
+
+def smallest_whole(enough: Callable[[int], bool], limit: int) -> int:
+    """The smallest n in [1, limit] with enough(n), for a condition that stays true once true.
+
+    >>> smallest_whole(lambda n: n * n >= 50, 100)
+    8
+    """
+    high = 1
+    while not enough(high):
+        if high >= limit:
+            remedy = "Ask fewer questions, or allow a larger tail or a lower confidence."
+            raise Infeasible("Size", f"more than {limit:,}", "that is the limit", remedy)
+        high = min(2 * high, limit)
+    low = high // 2  # not enough, or zero
+    while high - low > 1:
+        middle = (low + high) // 2
+        if enough(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+# Logarithms of binomial tails and of counts, rounded up, for numbers far outside the floats.
+
+
+_SURE = 1e-280  # the incomplete beta function is right down to here
+_ULP = 2.0**-52
+
+
+def log_binomial_tail(trials: int, probability: float, at_least: int) -> float:
+    """ln P[Bin(n, p) ≥ c], rounded up, however small it is.
+
+    Below 10⁻²⁸⁰ it is bounded: from c on, each term is at most θ = (n−c)p/((c+1)(1−p)) times the
+    one before, so the tail is at most P[Bin = c]/(1 − θ), and by Robbins (1955)
+
+        P[Bin = c] ≤ √(n/(2πc(n−c)))·exp(−n·kl(c/n, p) + 1/(12n) − 1/(12c+1) − 1/(12(n−c)+1)).
+
+    Chernoff's bound is exp(−n·kl(c/n, p)), some five nats more here.
+
+    >>> log_binomial_tail(57, 0.25, 29), log_binomial_tail(24_059, 0.25, 12_030)
+    (-10.64..., -3466.08...)
+    """
+    tail = binomial_tail(trials, probability, at_least)
+    if tail > _SURE:
+        return log_up(math.log(tail))
+    n, p, c = trials, probability, at_least
+    if c > n or p == 0:
+        return -math.inf
+    if c == n:
+        return log_up(n * math.log(p))
+    inside, outside = math.log(c / (n * p)), math.log((n - c) / (n * (1 - p)))
+    # Each logarithm is of a number with three roundings, and so off by 1e-15 times 1 + itself.
+    slack = 1e-15 * (c * (1 + abs(inside)) + (n - c) * (1 + abs(outside)))
+    chernoff = slack - c * inside - (n - c) * outside
+    stirling = 1 / (12 * n) - 1 / (12 * c + 1) - 1 / (12 * (n - c) + 1)
+    first = 0.5 * math.log(n / (2 * math.pi * c * (n - c))) + stirling
+    ratio = (n - c) * p / ((c + 1) * (1 - p))  # below 1: in a tail this small, c > np
+    return log_up(chernoff + min(0.0, first - math.log1p(-ratio)))
+
+
+def log_products(ratios: NDArray[np.float64]) -> NDArray[np.float64]:
+    """ln of 1, x₁, x₁x₂, …, rounded up.
+
+    >>> np.exp(log_products(np.array([4.0, 3 / 2, 2 / 3]))).round(9).tolist()
+    [1.0, 4.0, 6.0, 4.0]
+    """
+    logs = np.log(ratios)
+    # One after the other: each sum is off by half a unit of its last place, each ratio by a few.
+    slack = (len(logs) + 4) * _ULP * (float(np.abs(logs).sum()) + 4)
+    return np.concatenate([[0.0], np.cumsum(logs) + slack])
+
+
+def log_sum(logs: NDArray[np.float64]) -> float:
+    """ln of the sum of the terms with these logarithms, rounded up; for up to a million terms."""
+    largest = float(logs.max())
+    with np.errstate(under="ignore"):
+        total = float(np.exp(logs - largest).sum())
+    return log_up(largest + math.log(total) + 1e-9)
+
+
+def log_add(one: float, other: float) -> float:
+    """ln(eˣ + eʸ), rounded up.
+
+    >>> round(log_add(math.log(2), math.log(3)), 9) == round(math.log(5), 9)
+    True
+    >>> log_add(-math.inf, 1.0), log_add(-math.inf, -math.inf)
+    (1.0, -inf)
+    """
+    low, high = sorted((one, other))
+    return high if low == -math.inf else log_up(high + math.log1p(math.exp(low - high)))
+
+
+def log_up(logarithm: float) -> float:
+    """Moved towards safety, by more than a few operations lose."""
+    return logarithm + ROUNDING * (1 + abs(logarithm)) if logarithm > -math.inf else logarithm

@@ -18,16 +18,17 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.engines.dask import DaskEngines
 from holdfast.engines.dask.connection import Connection
+from holdfast.engines.dask.engine import DaskEngines
 from holdfast.engines.dask.gathering import Gathering
 from holdfast.engines.dask.tasks import evaluate
-from holdfast.engines.local import local_estimator
+from holdfast.engines.local.estimators import local_estimator
 from holdfast.engines.source import Limits
-from holdfast.engines.sql import sql_estimator
+from holdfast.engines.sql.estimator import sql_estimator
 from holdfast.engines.store.remote import RemoteStore
 from holdfast.errors import InvalidInput, Unavailable
-from holdfast.holdout import Holdout, check_holdout
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
 from tests.engines.contract_stores import BAD, BLOCKS, Stored, stored
 from tests.engines.local.loading import FAILURES, IsGone, Loaded, holds_blocks
 from tests.engines.questions import PYTHON, QUESTIONS, SQL, Language

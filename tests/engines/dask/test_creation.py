@@ -26,12 +26,13 @@ from holdfast.engines.dask.creation import open_on_cluster
 from holdfast.engines.dask.creation.depot import STAGING, Depot
 from holdfast.engines.opening import open_store
 from holdfast.engines.source import Engines
-from holdfast.engines.sql import sql_estimator
-from holdfast.engines.store import BlockStore, Contents, Manifest
+from holdfast.engines.sql.estimator import sql_estimator
+from holdfast.engines.store.manifest import Contents, Manifest
+from holdfast.engines.store.reader import BlockStore
 from holdfast.engines.store.shuffle import drawn_secret
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.grids import grid
-from holdfast.holdout import Holdout
+from holdfast.holdout.holdout import Holdout
 from holdfast.randomness import SeededEntropy
 from tests.engines.store.tables import mixed, written
 from tests.holdout import plans

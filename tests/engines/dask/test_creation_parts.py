@@ -41,7 +41,8 @@ from holdfast.engines.store.session import Limits, Session
 from holdfast.engines.store.shuffle import ROW, place_key
 from holdfast.engines.store.write import split_units
 from holdfast.errors import Infeasible, InvalidInput
-from holdfast.holdout import Holdout, unfinished
+from holdfast.holdout import unfinished
+from holdfast.holdout.holdout import Holdout
 from tests.holdout import plans
 
 

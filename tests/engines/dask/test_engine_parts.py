@@ -20,10 +20,10 @@ from holdfast.engines.dask.gathering import longest
 from holdfast.engines.dask.questions import check_versions, pack, question, versions
 from holdfast.engines.dask.replies import error_reply, numbers_of, numbers_reply
 from holdfast.engines.dask.trials import Outcome, make_trial, public_blocks, try_out
-from holdfast.engines.local import local_estimator
+from holdfast.engines.local.estimators import local_estimator
 from holdfast.engines.local.jobs import packages
 from holdfast.engines.source import Engines, Limits
-from holdfast.engines.sql import sql_estimator
+from holdfast.engines.sql.estimator import sql_estimator
 from holdfast.errors import Damaged, HoldfastError, InvalidInput, Unavailable
 from tests.engines.contract_stores import BLOCKS, Stored, stored
 
@@ -239,7 +239,7 @@ def test_the_module_alone_loads_no_dask() -> None:
 def test_blocks_of_python_functions_are_divided(
     given: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from holdfast.engines.dask import DaskEngines
+    from holdfast.engines.dask.engine import DaskEngines
 
     monkeypatch.setattr(Connection, "threads", lambda _: 2)
     engines = DaskEngines(given.whole, None, "dask://nowhere:1")

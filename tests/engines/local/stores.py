@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from holdfast.engines.store import BlockStore, open_input, write_store
+from holdfast.engines.store.inputs import open_input
+from holdfast.engines.store.reader import BlockStore
+from holdfast.engines.store.write import write_store
 from holdfast.randomness import SeededEntropy
 
 __all__ = ["BLOCKS", "UNITS", "grouped_rows", "make_store", "mixed_rows"]

@@ -13,9 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from holdfast.engines.local import ASSUMPTION, ASSUMPTION_SHARED, LocalEngine, local_estimator
+from holdfast.engines.local.admission import ASSUMPTION, ASSUMPTION_SHARED
+from holdfast.engines.local.engine import LocalEngine
+from holdfast.engines.local.estimators import local_estimator
 from holdfast.engines.local.trials import drawn_blocks, trial_blocks
-from holdfast.engines.store import BlockStore
+from holdfast.engines.store.reader import BlockStore
 from holdfast.errors import InvalidInput
 from tests.engines.local.stores import BLOCKS, UNITS, grouped_rows, make_store, mixed_rows
 

@@ -17,9 +17,10 @@ import pandas as pd
 import pyarrow.compute as pc
 import pytest
 
-from holdfast.engines.local import LocalEngine, LocalEstimator, local_estimator, seats
-from holdfast.engines.local.estimators import make_estimator
-from holdfast.engines.store import BlockStore
+from holdfast.engines.local import seats
+from holdfast.engines.local.engine import LocalEngine
+from holdfast.engines.local.estimators import LocalEstimator, local_estimator, make_estimator
+from holdfast.engines.store.reader import BlockStore
 from holdfast.errors import Damaged, InvalidInput, Unavailable
 from holdfast.protocols.source import WEIGHT_SCALE
 from tests.engines.local.stores import grouped_rows, make_store, mixed_rows

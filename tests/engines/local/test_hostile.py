@@ -31,8 +31,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.engines.local import LocalEngine, confinement, local_estimator, seats
-from holdfast.engines.store import BlockStore
+from holdfast.engines.local import confinement, seats
+from holdfast.engines.local.engine import LocalEngine
+from holdfast.engines.local.estimators import local_estimator
+from holdfast.engines.store.reader import BlockStore
 from tests.engines.local.stores import make_store
 from tests.engines.unscoped import UNSCOPED
 

@@ -29,7 +29,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from holdfast.engines.local.identity import identify
+from holdfast.engines.local.identity.encoder import identify
 
 LIMIT = 3
 TABLE = {"a": 1.0, "b": [1, 2]}

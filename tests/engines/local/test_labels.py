@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.engines.local import LocalEngine
+from holdfast.engines.local.engine import LocalEngine
 from holdfast.engines.local.metrics.labels import Labels, listed, missing_labels, plain
 from holdfast.engines.local.metrics.rowwise import mean_estimator, term_estimator
 from holdfast.engines.local.metrics.table import find_metric

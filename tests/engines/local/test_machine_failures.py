@@ -14,14 +14,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.engines.local import LocalEngine, local_estimator, runner, seats, supervisor
 from holdfast.engines.local import engine as engine_module
+from holdfast.engines.local import runner, seats, supervisor
 from holdfast.engines.local.board import Board, Status
+from holdfast.engines.local.engine import LocalEngine
+from holdfast.engines.local.estimators import local_estimator
 from holdfast.engines.local.jobs import Job, Limits
 from holdfast.engines.local.seats import Seat
 from holdfast.engines.local.worker import Control, Question, Reading
 from holdfast.engines.processes import WorkerDied, WorkerTimeout
-from holdfast.engines.store import BlockStore
+from holdfast.engines.store.reader import BlockStore
 from holdfast.errors import InvalidInput, Unavailable
 from tests.engines.local.loading import FAILURES, Holds, IsGone, Loaded, holds_blocks, never
 from tests.engines.local.stores import make_store

@@ -20,13 +20,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClas
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from holdfast.engines.local import (
-    ASSUMPTION,
-    ASSUMPTION_PREDICTIONS,
-    ASSUMPTION_ROWS,
-    LocalEngine,
-    score_estimator,
-)
+from holdfast.engines.local.admission import ASSUMPTION, ASSUMPTION_ROWS
+from holdfast.engines.local.engine import LocalEngine
+from holdfast.engines.local.estimators import ASSUMPTION_PREDICTIONS
 from holdfast.engines.local.metrics import blockwise
 from holdfast.engines.local.metrics.rowwise import (
     has_term,
@@ -34,8 +30,9 @@ from holdfast.engines.local.metrics.rowwise import (
     mean_estimator,
     term_estimator,
 )
+from holdfast.engines.local.metrics.score import score_estimator
 from holdfast.engines.local.metrics.table import NAMES, find_metric
-from holdfast.engines.store import BlockStore
+from holdfast.engines.store.reader import BlockStore
 from holdfast.errors import InvalidInput
 from tests.engines.local.stores import make_store
 

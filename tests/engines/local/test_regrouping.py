@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.engines.local import (
+from holdfast.engines.local.admission import (
     ASSUMPTION,
     ASSUMPTION_ORDER,
     ASSUMPTION_ROWS,
     ASSUMPTION_SHARED,
-    LocalEngine,
-    local_estimator,
 )
+from holdfast.engines.local.engine import LocalEngine
+from holdfast.engines.local.estimators import local_estimator
 from holdfast.engines.open_blocks import open_blocks
-from holdfast.engines.store import BlockStore
+from holdfast.engines.store.reader import BlockStore
 from holdfast.errors import InvalidInput
 from tests.engines.local.stores import BLOCKS, UNITS, grouped_rows, make_store, mixed_rows
 

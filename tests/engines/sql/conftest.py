@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.engines.sql import SqlEngine
-from holdfast.engines.store import BlockStore
+from holdfast.engines.sql.engine import SqlEngine
+from holdfast.engines.store.reader import BlockStore
 from tests.engines.sql.tables import hostile_store, plain_store
 
 

@@ -12,7 +12,7 @@ from holdfast.engines.sql.aggregates import AGGREGATES, AggregateFunction
 from holdfast.engines.sql.calls import aggregate_of, call_of, case_of, contains_aggregate
 from holdfast.engines.sql.functions import FUNCTIONS, TIME_PARTS, Function
 from holdfast.engines.sql.tree import Aggregate, Constant, Kind, Node, Reference, Value
-from holdfast.engines.store import Schema
+from holdfast.engines.store.columns import Schema
 
 __all__ = ["Questions"]
 

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from holdfast.engines.store import BlockStore, Column, Contents, Schema
+from holdfast.engines.store.columns import Column, Schema
+from holdfast.engines.store.manifest import Contents
+from holdfast.engines.store.reader import BlockStore
 
 __all__ = ["HOSTILE_SCHEMA", "SCHEMA", "hostile_store", "plain_store", "write"]
 

@@ -10,11 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.engines.sql import SqlEngine, sql_estimator
+from holdfast.engines.sql.engine import SqlEngine
+from holdfast.engines.sql.estimator import sql_estimator
 from holdfast.engines.sql.generate import to_text
 from holdfast.engines.sql.queries import Number, statement, value_of
 from holdfast.engines.sql.worker import Query, Setup, _portions, start
-from holdfast.engines.store import BlockStore, Column, Schema, open_input, write_store
+from holdfast.engines.store.columns import Column, Schema
+from holdfast.engines.store.inputs import open_input
+from holdfast.engines.store.reader import BlockStore
+from holdfast.engines.store.write import write_store
 from holdfast.randomness import SeededEntropy
 from tests.engines.sql.expressions import Questions
 from tests.engines.sql.tables import SCHEMA, write

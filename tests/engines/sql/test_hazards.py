@@ -10,9 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from holdfast.engines.sql import SqlEngine, sql_estimator
+from holdfast.engines.sql.engine import SqlEngine
+from holdfast.engines.sql.estimator import sql_estimator
 from holdfast.engines.sql.worker import Setup, start
-from holdfast.engines.store import BlockStore, Column, Schema
+from holdfast.engines.store.columns import Column, Schema
+from holdfast.engines.store.reader import BlockStore
 from holdfast.errors import InvalidInput
 from tests.engines.sql.tables import SCHEMA, write
 from tests.engines.sql.values import same

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from holdfast.engines.sql import SqlEngine, sql_estimator
-from holdfast.engines.store import BlockStore
+from holdfast.engines.sql.engine import SqlEngine
+from holdfast.engines.sql.estimator import sql_estimator
+from holdfast.engines.store.reader import BlockStore
 from holdfast.errors import InvalidInput
 from tests.engines.sql.tables import HOSTILE_SCHEMA, SCHEMA
 

@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from holdfast.engines.sql import sql_estimator
+from holdfast.engines.sql.estimator import sql_estimator
 from holdfast.engines.sql.generate import to_text
 from holdfast.errors import InvalidInput
 from tests.engines.sql.expressions import Questions

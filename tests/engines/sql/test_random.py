@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from holdfast.engines.sql import SqlEngine, sql_estimator, sql_term
 from holdfast.engines.sql.aggregates import AGGREGATES, AggregateFunction
+from holdfast.engines.sql.engine import SqlEngine
+from holdfast.engines.sql.estimator import sql_estimator, sql_term
 from holdfast.engines.sql.functions import FUNCTIONS, Function
 from holdfast.engines.sql.generate import to_text
 from holdfast.engines.sql.tree import Aggregate, Call, walk

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.engines.sql import SqlEngine, sql_estimator
 from holdfast.engines.sql.aggregates import AGGREGATES
+from holdfast.engines.sql.engine import SqlEngine
+from holdfast.engines.sql.estimator import sql_estimator
 from holdfast.engines.sql.generate import to_text
 from holdfast.engines.sql.intervals import (
     Bound,
@@ -29,7 +30,8 @@ from holdfast.engines.sql.intervals import (
     subtract,
 )
 from holdfast.engines.sql.tree import Aggregate
-from holdfast.engines.store import BlockStore, Schema
+from holdfast.engines.store.columns import Schema
+from holdfast.engines.store.reader import BlockStore
 from tests.engines.sql.expressions import Questions
 from tests.engines.sql.tables import SCHEMA, write
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.engines.sql import can_lack_value, comparisons, sql_estimator
+from holdfast.engines.sql.estimator import sql_estimator
+from holdfast.engines.sql.reading import can_lack_value, comparisons
 from tests.engines.sql.tables import SCHEMA
 
 

@@ -13,9 +13,9 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.parser import Parser
 
 from holdfast.engines.sql import parse as parsing
-from holdfast.engines.sql import sql_estimator
+from holdfast.engines.sql.estimator import sql_estimator
 from holdfast.engines.sql.refusals import Refusal
-from holdfast.engines.store import Column, Schema
+from holdfast.engines.store.columns import Column, Schema
 from holdfast.errors import InvalidInput
 from tests.engines.sql.tables import SCHEMA
 from tests.engines.sql.test_golden import entries

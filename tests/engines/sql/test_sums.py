@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from holdfast.engines.sql import SqlEngine, sql_condition, sql_term
-from holdfast.engines.store import BlockStore, Column, Schema
+from holdfast.engines.sql.engine import SqlEngine
+from holdfast.engines.sql.estimator import sql_condition, sql_term
+from holdfast.engines.store.columns import Column, Schema
+from holdfast.engines.store.reader import BlockStore
 from holdfast.errors import InvalidInput
 from tests.engines.sql.tables import SCHEMA, write
 from tests.engines.sql.values import by_pandas

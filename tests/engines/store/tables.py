@@ -13,7 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast.engines.store import BlockStore, Contents, open_input, write_store
+from holdfast.engines.store.inputs import open_input
+from holdfast.engines.store.manifest import Contents
+from holdfast.engines.store.reader import BlockStore
+from holdfast.engines.store.write import write_store
 from holdfast.errors import InvalidInput
 from holdfast.randomness import Entropy, SeededEntropy
 

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from holdfast.engines.store import open_input
+from holdfast.engines.store.inputs import open_input
 from holdfast.errors import InvalidInput
 from tests.engines.store.tables import (
     fingerprint,

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.engines.store import BlockStore, Contents, check_files
+from holdfast.engines.store.manifest import Contents
+from holdfast.engines.store.reader import BlockStore, check_files
 from holdfast.errors import Damaged, InvalidInput
 from tests.engines.store.tables import mixed, to_parquet, written
 

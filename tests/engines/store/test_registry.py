@@ -10,18 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engines.store import (
-    Column,
-    Contents,
-    Schema,
-    StoredFile,
-    first_seen,
-    forget,
-    known,
-    recognise,
-    remember,
-    state_folder,
-)
+from holdfast.engines.store.columns import Column, Schema
+from holdfast.engines.store.manifest import Contents, StoredFile
+from holdfast.engines.store.registry import first_seen, forget, known, recognise, remember
+from holdfast.engines.store.state import state_folder
 from holdfast.errors import Damaged, InvalidInput
 
 CONTENTS = Contents(

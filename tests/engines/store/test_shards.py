@@ -17,8 +17,9 @@ import pytest
 
 from holdfast.engines.opening import store_of
 from holdfast.engines.source import Engines, EngineSource
-from holdfast.engines.sql import sql_estimator
-from holdfast.engines.store import BlockStore, Contents, Shard
+from holdfast.engines.sql.estimator import sql_estimator
+from holdfast.engines.store.manifest import Contents, Shard
+from holdfast.engines.store.reader import BlockStore
 from holdfast.engines.store.remote import SHARDS, SHARDS_BYTES, RemoteStore
 from holdfast.errors import Damaged, InvalidInput
 from tests.engines.store.tables import written

@@ -16,9 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.engines.store import Contents, open_input, split_units, write_store
 from holdfast.engines.store import cut as cutting
 from holdfast.engines.store import write as writing
+from holdfast.engines.store.inputs import open_input
+from holdfast.engines.store.manifest import Contents
+from holdfast.engines.store.write import split_units, write_store
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.randomness import SeededEntropy, SystemEntropy
 from tests.engines.store.tables import mixed, to_csv, written

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.lab.runner import Experiment, Outcome, find_experiments, run_experiments
+from holdfast.lab.runner.catalogue import Experiment, find_experiments
+from holdfast.lab.runner.run import Outcome, run_experiments
 
 __all__ = ["CONFIG", "DRAWING", "MODULE", "Notes", "run_tiny", "tiny", "write_tiny"]
 

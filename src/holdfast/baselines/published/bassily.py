@@ -9,7 +9,8 @@ lot on average, which privacy forbids. With Gaussian noise, for every κ and δ,
 
 ε that of κ and δ (`noise.dp_epsilon`), t how far k noises go but for a probability δ/2. This is
 how Rogers et al. 2020 compare with it; the theorem as it is printed, with 18ε, asks for far more
-(`holdfast.baselines.rows_by_bassily`). Proofs of both: docs/explanation/published-widths.md.
+(`holdfast.baselines.noisy_means.rows_by_bassily`). Proofs of both:
+docs/explanation/published-widths.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from holdfast.arguments import real_number, whole_number
+from holdfast.errors import real_number, whole_number
 from holdfast.theory.sizing import minimise
 
 __all__ = ["QUERIES_MOST", "ROWS_MOST", "checked", "checked_target", "lowest", "most_queries"]

@@ -18,8 +18,7 @@ from typing import Literal
 
 from holdfast.baselines.published.search import checked, checked_target, most_queries
 from holdfast.errors import Infeasible, InvalidInput
-from holdfast.theory.binomial import binomial_tail
-from holdfast.theory.numerics import ROUNDING
+from holdfast.theory.numerics import ROUNDING, binomial_tail
 
 __all__ = ["By", "queries_at", "width"]
 

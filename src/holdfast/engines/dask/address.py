@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
-from holdfast.arguments import real_number
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, real_number
 
 __all__ = ["Address"]
 

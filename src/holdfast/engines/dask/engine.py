@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.arguments import whole_number
 from holdfast.engines.dask.address import Address
 from holdfast.engines.dask.connection import Connection, connect
 from holdfast.engines.dask.gathering import Gathering, Piece, longest
@@ -29,11 +28,11 @@ from holdfast.engines.local.estimators import LocalEstimator
 from holdfast.engines.local.terms import failed_sum
 from holdfast.engines.local.worker import batch_blocks
 from holdfast.engines.source import Engines, Limits, Progress
-from holdfast.errors import Unavailable
+from holdfast.errors import Unavailable, whole_number
 from holdfast.protocols.source import UNIT, Bounds
 
 if TYPE_CHECKING:
-    from holdfast.engines.store import BlockStore
+    from holdfast.engines.store.reader import BlockStore
 
 __all__ = ["DaskEngines"]
 
@@ -230,7 +229,7 @@ def _batch(asked: Question, units: int) -> int:
 
 
 def _verify_here(store: BlockStore, files: tuple[Any, ...], holdout: str) -> None:
-    from holdfast.engines.store import verify_once
+    from holdfast.engines.store.verified import verify_once
 
     if files:
         verify_once(store.folder, files, f"{holdout}-open")

@@ -20,7 +20,9 @@ from holdfast.engines.dask.questions import Question, Versions, check_versions
 from holdfast.engines.dask.replies import Reply, error_reply, numbers_reply, other_reply
 from holdfast.engines.dask.trials import check_trial
 from holdfast.engines.source import Engines
-from holdfast.engines.store import BlockStore, Shard, verify_once
+from holdfast.engines.store.manifest import Shard
+from holdfast.engines.store.reader import BlockStore
+from holdfast.engines.store.verified import verify_once
 
 __all__ = ["CONTROLS", "check", "control", "evaluate", "hold", "verify"]
 

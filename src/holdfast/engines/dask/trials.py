@@ -22,7 +22,7 @@ from holdfast.errors import InvalidInput, Unavailable
 from holdfast.protocols.source import UNIT, Bounds
 
 if TYPE_CHECKING:
-    from holdfast.engines.store import BlockStore
+    from holdfast.engines.store.reader import BlockStore
 
 __all__ = [
     "TRIAL_BLOCKS",

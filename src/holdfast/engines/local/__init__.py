@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         Admission,
     )
     from holdfast.engines.local.engine import LocalEngine
-    from holdfast.engines.local.metrics import score_estimator
+    from holdfast.engines.local.metrics.score import score_estimator
 
 __all__ = [
     "ASSUMPTION",

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.arguments import real_number, whole_number
 from holdfast.closing import Closing
 from holdfast.engines.local.admission import (
     Admission,
@@ -25,7 +24,7 @@ from holdfast.engines.local.pool import Pool, Progress
 from holdfast.engines.local.terms import failed_share, failed_sum
 from holdfast.engines.local.trials import TrialBlocks, drawn_blocks, trial_blocks
 from holdfast.engines.local.worker import Setup, batch_blocks
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, real_number, whole_number
 from holdfast.protocols.source import UNIT, Bounds
 
 __all__ = ["LocalEngine"]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.engines.local.identity import identify
+from holdfast.engines.local.identity.encoder import identify
 from holdfast.engines.local.identity.modules import version
 from holdfast.engines.local.jobs import pack
 from holdfast.errors import InvalidInput

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.grids.values import floats_up
+from holdfast.grids import floats_up
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds, unit_terms
 
 __all__ = [

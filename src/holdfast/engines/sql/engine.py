@@ -23,17 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import waiting
-from holdfast.arguments import real_number, whole_number
 from holdfast.combining import Combiner, Job
 from holdfast.engines.processes import Worker, WorkerDied, WorkerTimeout
 from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm
 from holdfast.engines.sql.queries import Number, sum_of, value_of
 from holdfast.engines.sql.worker import LENGTH, UNREADABLE, Query, Setup
-from holdfast.errors import Damaged, InvalidInput, Unavailable
+from holdfast.errors import Damaged, InvalidInput, Unavailable, real_number, whole_number
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 
 if TYPE_CHECKING:
-    from holdfast.engines.store import BlockStore
+    from holdfast.engines.store.reader import BlockStore
 
 __all__ = ["SqlEngine"]
 

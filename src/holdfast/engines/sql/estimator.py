@@ -103,7 +103,7 @@ def sql_estimator(
 ) -> SqlEstimator:
     """The estimator of an SQL aggregate; refused with the reason if it is not allowed.
 
-    >>> from holdfast.engines.store import Column, Schema
+    >>> from holdfast.engines.store.columns import Column, Schema
     >>> schema = Schema((Column("arr_delay", "number"), Column("carrier", "text")))
     >>> estimator = sql_estimator("MEAN( Arr_Delay )", schema, where="carrier in ('UA')")
     >>> estimator.text, estimator.where

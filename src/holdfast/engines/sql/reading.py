@@ -33,7 +33,7 @@ class Comparison:
 def comparisons(text: str, schema: SchemaLike) -> tuple[Comparison, ...]:
     """Every column of text or numbers that a question compares with a constant, in its order.
 
-    >>> from holdfast.engines.store import Column, Schema
+    >>> from holdfast.engines.store.columns import Column, Schema
     >>> schema = Schema((Column("sex", "text"), Column("age", "number")))
     >>> for each in comparisons("sex IN ('f', 'm') AND 90 < age", schema):
     ...     print(each.column, each.operator, each.constant)

@@ -13,14 +13,7 @@ from holdfast.engines.store.manifest import (
     write_contents,
 )
 from holdfast.engines.store.reader import BlockStore, check_files
-from holdfast.engines.store.registry import (
-    Known,
-    first_seen,
-    forget,
-    known,
-    recognise,
-    remember,
-)
+from holdfast.engines.store.registry import Known, first_seen, forget, known, recognise, remember
 from holdfast.engines.store.state import state_folder
 from holdfast.engines.store.survey import Survey
 from holdfast.engines.store.verified import verify_once

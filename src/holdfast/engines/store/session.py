@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.arguments import whole_number
 from holdfast.closing import Closing
 from holdfast.engines.store.complaints import explained
-from holdfast.errors import Infeasible, InvalidInput
+from holdfast.errors import Infeasible, InvalidInput, whole_number
 
 __all__ = ["Limits", "Progress", "Session", "no_progress"]
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from holdfast.arguments import real_number, whole_number
 from holdfast.engines.store.columns import Schema
 from holdfast.engines.store.cut import Part, RowGroups, group_rows, numbered, row_schema
 from holdfast.engines.store.files import finished, private, sync_folder
@@ -18,7 +17,7 @@ from holdfast.engines.store.session import Progress, Session, no_progress
 from holdfast.engines.store.shuffle import shuffled
 from holdfast.engines.store.survey import MARK, Survey, added_marks
 from holdfast.engines.store.values import Field
-from holdfast.errors import Infeasible, InvalidInput
+from holdfast.errors import Infeasible, InvalidInput, real_number, whole_number
 from holdfast.randomness import Entropy
 
 __all__ = ["Split", "check_unchanged", "contents_of", "split_units", "write_store"]

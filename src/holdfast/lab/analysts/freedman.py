@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from holdfast.arguments import real_number, whole_number
+from holdfast.errors import real_number, whole_number
 from holdfast.lab.analysts.fair_bits import Bits, fair_bits
 from holdfast.lab.conversation import Conversation, FloatArray, Means
 

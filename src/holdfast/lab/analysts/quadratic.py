@@ -24,8 +24,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from holdfast.arguments import whole_number
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, whole_number
 from holdfast.lab.analysts.fair_bits import Bits, fair_bits
 from holdfast.lab.conversation import Conversation, FloatArray, Means
 

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.arguments import whole_number
+from holdfast.errors import whole_number
 from holdfast.lab.analysts.fair_bits import Bits, fair_bits
 from holdfast.lab.conversation import Conversation, FloatArray, Medians
 from holdfast.lab.signs.population import SignSum

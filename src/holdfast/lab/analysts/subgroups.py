@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.arguments import real_number, whole_number
+from holdfast.errors import real_number, whole_number
 from holdfast.lab.conversation import Conversation, FloatArray, Means
 from holdfast.lab.worlds.flights import Cell, Flights, Rows, load_flights
 

@@ -19,8 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.arguments import real_number, whole_number
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, real_number, whole_number
 from holdfast.lab.conversation import Conversation, FloatArray, Means
 
 __all__ = ["REACH", "Attributes", "VariableSelection"]

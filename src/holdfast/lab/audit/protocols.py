@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from holdfast.arguments import real_number, whole_number
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, real_number, whole_number
 from holdfast.lab.audit.pool import processes
 from holdfast.lab.audit.result import Audit, AuditRow
 from holdfast.lab.audit.run import Progress, audit, chosen_seed

@@ -6,8 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from holdfast.arguments import real_number, whole_number
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, real_number, whole_number
 from holdfast.lab.audit.analysts import ANALYSTS, about, analyst_named, left_out
 from holdfast.lab.audit.breaking import SHARES, Breaking, Measured, find_breaking
 from holdfast.lab.audit.pool import Pool, processes

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from holdfast.errors import InvalidInput
-from holdfast.planning import Plan, plan
-from holdfast.theory.coin import Coin
+from holdfast.planning.plan import Plan
+from holdfast.planning.solve import plan
+from holdfast.theory.coins import Coin
 
 __all__ = ["Subject", "planned", "subject_of"]
 

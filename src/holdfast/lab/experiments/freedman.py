@@ -19,7 +19,8 @@ from holdfast.lab.experiments.averages import (
     rows_where,
 )
 from holdfast.lab.experiments.base import Cell, Finding, Row
-from holdfast.lab.responders import RESPONDERS, Watched
+from holdfast.lab.responders import RESPONDERS
+from holdfast.lab.responders.watched import Watched
 from holdfast.lab.style import FAINT, INK, look_of, new_figure
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from holdfast.lab.experiments.averages import (
     rows_where,
 )
 from holdfast.lab.experiments.base import Cell, Finding, Row
-from holdfast.lab.responders import RESPONDERS, Watched
+from holdfast.lab.responders import RESPONDERS
+from holdfast.lab.responders.watched import Watched
 from holdfast.lab.style import FAINT, INK, look_of, new_figure
 from holdfast.theory.means import best_direct
 

@@ -17,10 +17,10 @@ from typing import ClassVar, Literal
 from holdfast.errors import Exhausted
 from holdfast.lab.protocol_attacks.plans import Wanted, kept_plan
 from holdfast.lab.protocol_attacks.sample import Trial
-from holdfast.planning import JointPlan
-from holdfast.planning.requests import Request
-from holdfast.protocols import Budget
-from holdfast.theory.binomial import binomial_tail, smallest_whole
+from holdfast.planning.joint import JointPlan
+from holdfast.planning.requests.base import Request
+from holdfast.protocols.budget import Budget
+from holdfast.theory.numerics import binomial_tail, smallest_whole
 
 __all__ = [
     "Attack",

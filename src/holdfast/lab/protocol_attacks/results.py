@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from holdfast.arguments import whole_number
+from holdfast.errors import whole_number
 from holdfast.lab.protocol_attacks.base import Attack, Run, Side
 from holdfast.lab.protocol_attacks.correct import CorrectAttack
 from holdfast.lab.protocol_attacks.fresh import RoundsAttack, SplitAttack

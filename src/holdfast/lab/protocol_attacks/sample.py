@@ -58,8 +58,8 @@ class Sample:
 class Unerring(Entropy):
     """No entropy at all: the highest word, again and again, with which no look ever errs.
 
-    >>> from holdfast.mechanisms import look
-    >>> from holdfast.theory.coin import logistic_coin
+    >>> from holdfast.mechanisms.looks import look
+    >>> from holdfast.theory.coins import logistic_coin
     >>> look(np.arange(-2, 3), logistic_coin(slope=0.1, floor=1e-3), Unerring())
     array([False, False, False,  True,  True])
     """

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from holdfast.lab.protocol_attacks.base import JointAttack, Notes, Run, Side, outside, refused
 from holdfast.lab.protocol_attacks.collector import Collector, Question
 from holdfast.lab.protocol_attacks.sample import Sample, Trial, draw_labels
-from holdfast.mechanisms.universe import Universe
-from holdfast.planning.requests import Request, WeightedEstimates
-from holdfast.protocols import Budget, Weights
+from holdfast.mechanisms.hypothesis import Universe
+from holdfast.planning.requests.base import Request
+from holdfast.planning.requests.weights import WeightedEstimates
+from holdfast.protocols.budget import Budget
+from holdfast.protocols.weights import Weights
 
 __all__ = ["WeightsAttack"]
 

@@ -18,9 +18,9 @@ from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, grid
 from holdfast.lab.conversation import FloatArray, Replies, Responder, Terms
 from holdfast.lab.responders.holdfast.base import confidence_of, tail_of
-from holdfast.mechanisms import exponential_median, search_many
-from holdfast.theory.methods import Sized, best_exponential, best_gaussian
-from holdfast.theory.sizing import Promise
+from holdfast.mechanisms.exponential import exponential_median
+from holdfast.mechanisms.looks import search_many
+from holdfast.theory.sizing import Promise, Sized, best_exponential, best_gaussian
 
 __all__ = ["ExponentialMedian", "GaussianMedian"]
 

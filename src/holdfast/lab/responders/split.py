@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.lab.conversation import FloatArray, Replies, Responder, Terms
-from holdfast.theory.splitting import split_failure
+from holdfast.theory.sizing import split_failure
 
 __all__ = ["Split", "binomial_limits", "median_tail"]
 
@@ -21,7 +21,7 @@ class Split(Responder):
 
     All k claims hold at once with probability 1 − β, each with β/k: for questions with values 0
     and 1 the exact binomial limits (Clopper & Pearson 1934), for other means Hoeffding's, for the
-    rank of a median the exact tails of `holdfast.theory.splitting`. With fewer rows than questions
+    rank of a median the exact tails of `holdfast.theory.sizing`. With fewer rows than questions
     nothing at all is answered.
     """
 

@@ -22,7 +22,8 @@ class Thresholdout(MeanResponder):
 
     T = 4/√n and τ = 1/√n. Near is: within T plus Gaussian noise of standard deviation τ, fresh for
     every question; the noise on the answer has the same. No budget is kept. So did the authors'
-    experiment; the algorithm of their theorem, `holdfast.baselines.Thresholdout`, has Laplace noise
+    experiment; the algorithm of their theorem,
+    `holdfast.baselines.thresholdout.Thresholdout`, has Laplace noise
     of scale 4σ on the comparison, wider than T at σ = τ. Nothing is claimed. Without a guess it
     is 1/2.
 

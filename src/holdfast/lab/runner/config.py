@@ -10,8 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from holdfast.arguments import whole_number
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, whole_number
 
 __all__ = ["GROUPS", "MODES", "Config", "Mode", "Scalar", "nearest", "read_config"]
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from holdfast.arguments import whole_number
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, whole_number
 from holdfast.lab.experiments.base import Cell
 from holdfast.lab.runner.catalogue import Experiment
 from holdfast.lab.runner.cells import cells_of, identity_of

@@ -17,9 +17,8 @@ from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.planning.alternatives import split_blocks
 from holdfast.planning.cache import steepest
 from holdfast.planning.exact import exact_estimates
-from holdfast.theory.methods import best_exponential, best_gaussian
 from holdfast.theory.paper import adaptive_iqr, adaptive_tails
-from holdfast.theory.sizing import Promise
+from holdfast.theory.sizing import Promise, best_exponential, best_gaussian
 
 __all__ = ["blocks_by", "equal_tails"]
 

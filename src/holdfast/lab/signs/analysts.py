@@ -20,8 +20,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.arguments import real_number, whole_number
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, real_number, whole_number
 from holdfast.lab.signs.population import FairBlocks
 from holdfast.lab.signs.questions import Question, RareEvents, Score, Signs, score_grid
 from holdfast.lab.signs.responders import Responder

@@ -13,16 +13,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.arguments import whole_number
-from holdfast.errors import Infeasible, InvalidInput
+from holdfast.errors import Infeasible, InvalidInput, whole_number
 from holdfast.lab.signs.analysts import Analyst, SignAggregator, interview
 from holdfast.lab.signs.population import FairBlocks
 from holdfast.lab.signs.responders import ExactMedian, Looks, Responder
 from holdfast.lab.statistics import failure_rate_bound
 from holdfast.randomness import Entropy, SeededEntropy, system_entropy
-from holdfast.theory.coin import Coin
-from holdfast.theory.methods import best_steepest
-from holdfast.theory.sizing import Promise
+from holdfast.theory.coins import Coin
+from holdfast.theory.sizing import Promise, best_steepest
 
 __all__ = [
     "HOLDFAST",

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.arguments import real_number, whole_number
+from holdfast.errors import real_number, whole_number
 from holdfast.grids import Grid
 from holdfast.lab.protocol_attacks.collector import Collector
 from holdfast.lab.protocol_attacks.collector import Question as LabelQuestion

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.arguments import whole_number
+from holdfast.errors import whole_number
 from holdfast.randomness import Entropy
 
 __all__ = ["FairBlocks", "SignSum", "central_rank"]

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.grids import Grid
-from holdfast.mechanisms import look, search
+from holdfast.mechanisms.looks import look, search
 from holdfast.randomness import Entropy
-from holdfast.theory.coin import Coin
+from holdfast.theory.coins import Coin
 
 __all__ = ["ExactMedian", "Looks", "Responder"]
 

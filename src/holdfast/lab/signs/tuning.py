@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.theory.coin import Coin
+from holdfast.theory.coins import Coin
 
 __all__ = ["best_learning", "expected_breaking", "expected_failure", "margin"]
 
@@ -29,7 +29,7 @@ def margin(coin: Coin, blocks: int) -> float:
 
     The other blocks' count is binomial; a block moves it by one, and P[Yes] by the coin's slope.
 
-    >>> from holdfast.theory.coin import probit_coin
+    >>> from holdfast.theory.coins import probit_coin
     >>> round(margin(probit_coin(sigma=100.0, floor=1e-9), 400), 6)  # 1/√(2π(100² + 100))
     0.00397
     """
@@ -52,7 +52,7 @@ def best_learning(coin: Coin, blocks: int, looks: int, tail: float) -> float:
 def expected_breaking(coin: Coin, looks: int, tail: float, failure: float) -> int:
     """The fewest blocks at which the modelled rate of failure is at most `failure`.
 
-    >>> from holdfast.planning import plan
+    >>> from holdfast.planning.solve import plan
     >>> made = plan(queries=100, grid=32, tail=0.01)
     >>> made.blocks, expected_breaking(made.coin(), made.looks, 0.01, 0.05)
     (110, 80)

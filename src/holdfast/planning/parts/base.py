@@ -1,7 +1,7 @@
 """Parts of a joint plan: what one protocol may do, with which coin, and what can go wrong.
 
 A part is plain numbers. From them and the plan's order it rebuilds its coin, measures what a look
-costs, and lists its failure classes (`holdfast.theory.classes`). At run time two things are
+costs, and lists its failure classes (`holdfast.theory.transfer`). At run time two things are
 enforced: the budget that all parts share, and each part's own number of looks and refusals.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, cast
 
-from holdfast.theory.classes import FailureClass
+from holdfast.theory.transfer import FailureClass
 
 __all__ = ["LEAST_SHARE", "Left", "Part", "VerdictPrices"]
 

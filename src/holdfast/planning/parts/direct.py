@@ -10,10 +10,10 @@ from typing import ClassVar
 
 from holdfast.planning.parts.base import Left, Part, VerdictPrices
 from holdfast.planning.parts.searches import stored_flat_coin, stored_flat_price
-from holdfast.theory.classes import FailureClass
-from holdfast.theory.coin import Coin
-from holdfast.theory.curves import RenyiCurve
+from holdfast.theory.coins import Coin
+from holdfast.theory.divergence import RenyiCurve
 from holdfast.theory.means import DirectBars, direct_bars, search_profile, separated
+from holdfast.theory.transfer import FailureClass
 
 __all__ = ["DirectPart"]
 

@@ -8,10 +8,9 @@ from functools import lru_cache
 from typing import ClassVar
 
 from holdfast.planning.parts.base import LEAST_SHARE, Left, Part, VerdictPrices
-from holdfast.theory.binomial import binomial_tail
-from holdfast.theory.classes import FailureClass
-from holdfast.theory.coin import Coin, steepest_coin
-from holdfast.theory.profile import coin_profile
+from holdfast.theory.coins import Coin, coin_profile, steepest_coin
+from holdfast.theory.numerics import binomial_tail
+from holdfast.theory.transfer import FailureClass
 
 __all__ = ["SearchPart", "stored_flat_coin", "stored_flat_price"]
 

@@ -9,10 +9,8 @@ from functools import lru_cache
 from typing import ClassVar
 
 from holdfast.planning.parts.base import Left, Part, VerdictPrices
-from holdfast.theory.classes import FailureClass
-from holdfast.theory.profile import coin_profile
-from holdfast.theory.refusals import refusal_price
-from holdfast.theory.verdicts import VerdictCoin, verdict_coin
+from holdfast.theory.coins import VerdictCoin, coin_profile, refusal_price, verdict_coin
+from holdfast.theory.transfer import FailureClass
 
 __all__ = ["VerdictPart", "stored_coin", "stored_prices", "verdict_left"]
 

@@ -10,10 +10,9 @@ import numpy as np
 
 from holdfast.planning.parts.base import Left, Part, VerdictPrices
 from holdfast.planning.parts.verdicts import stored_coin, stored_prices, verdict_left
-from holdfast.theory.classes import FailureClass
-from holdfast.theory.profile import coin_profile
-from holdfast.theory.updates import HIGHEST_MASS, LOWEST_MASS, most_updates
-from holdfast.theory.verdicts import VerdictCoin
+from holdfast.theory.coins import VerdictCoin, coin_profile
+from holdfast.theory.transcripts import HIGHEST_MASS, LOWEST_MASS, most_updates
+from holdfast.theory.transfer import FailureClass
 
 __all__ = ["WeightsPart"]
 

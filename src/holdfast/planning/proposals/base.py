@@ -10,7 +10,7 @@ from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.planning.alternatives import Alternative
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.kept import KeptPlan, kept_dict
-from holdfast.planning.requests import Request
+from holdfast.planning.requests.base import Request
 from holdfast.theory.paper import adaptive_iqr, adaptive_tails
 
 __all__ = [

@@ -6,9 +6,11 @@ from holdfast.errors import Infeasible, InvalidInput
 from holdfast.planning.alternatives import Alternative
 from holdfast.planning.exact import ExactVerdicts, exact_corrections, exact_verdicts
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.parts import LEAST_SHARE, VerdictPart
+from holdfast.planning.parts.base import LEAST_SHARE
+from holdfast.planning.parts.verdicts import VerdictPart
 from holdfast.planning.proposals.base import Proposal, blocks_of, cheaper, inside
-from holdfast.planning.requests import Estimates, Guesses
+from holdfast.planning.requests.guesses import Guesses
+from holdfast.planning.requests.searches import Estimates
 from holdfast.planning.rounds import rounds_plan
 from holdfast.theory.paper import sv
 

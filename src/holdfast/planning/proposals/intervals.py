@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from holdfast.arguments import real_number, whole_number
-from holdfast.errors import HoldfastError, Infeasible
+from holdfast.errors import HoldfastError, Infeasible, real_number, whole_number
 from holdfast.planning.alternatives import Alternative
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.proposals.base import Proposal
-from holdfast.planning.requests import Estimates, Intervals
+from holdfast.planning.requests.searches import Estimates, Intervals
 from holdfast.planning.shapes import BoundedMean, Shape
 
 __all__ = ["narrowest_interval", "propose_interval", "smallest_interval"]

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from holdfast.arguments import real_number
+from holdfast.errors import real_number
 from holdfast.planning.alternatives import Alternative
 from holdfast.planning.joint import joint_from
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.kept import KeptPlan
 from holdfast.planning.proposals.base import Proposal, paper_estimation
-from holdfast.planning.requests import DirectMeans
+from holdfast.planning.requests.means import DirectMeans
 from holdfast.planning.solve import plan
 from holdfast.planning.splits import split_plan
 from holdfast.theory.bars import units_for_half_width

@@ -8,7 +8,7 @@ from holdfast.planning.exact import exact_estimates
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.proposals.base import Proposal, inside
-from holdfast.planning.requests import AmplifiedEstimates, Estimates, SimpleEstimates
+from holdfast.planning.requests.searches import AmplifiedEstimates, Estimates, SimpleEstimates
 from holdfast.planning.splits import split_plan
 from holdfast.theory.paper import adaptive_simple
 

@@ -7,7 +7,8 @@ from holdfast.planning.alternatives import Alternative
 from holdfast.planning.exact import exact_weights
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.proposals.base import Proposal, blocks_of, cheaper, inside
-from holdfast.planning.requests import Estimates, WeightedEstimates
+from holdfast.planning.requests.searches import Estimates
+from holdfast.planning.requests.weights import WeightedEstimates
 
 __all__ = ["propose_weights"]
 

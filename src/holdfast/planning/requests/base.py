@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from holdfast.planning.parts import Part
-from holdfast.theory.curves import Curve, RenyiCurve
+from holdfast.planning.parts.base import Part
+from holdfast.theory.divergence import Curve, RenyiCurve
 from holdfast.theory.transfer import decisive_mass
 
 __all__ = ["FLOOR", "Request", "Setting", "share_from", "two_sided"]

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from holdfast.arguments import real_number, whole_number
-from holdfast.errors import InvalidInput
-from holdfast.planning.parts import VerdictPart
+from holdfast.errors import InvalidInput, real_number, whole_number
+from holdfast.planning.parts.verdicts import VerdictPart
 from holdfast.planning.requests.base import FLOOR, Request, Setting, share_from, two_sided
-from holdfast.theory.curves import RenyiCurve
-from holdfast.theory.reaches import reach_of
+from holdfast.theory.coins import reach_of
+from holdfast.theory.divergence import RenyiCurve
 from holdfast.theory.sizing import QUERIES_MAX
-from holdfast.theory.targets import place_target
+from holdfast.theory.transfer import place_target
 
 __all__ = ["Guesses", "verdict_prices"]
 

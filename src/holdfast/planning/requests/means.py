@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from holdfast.arguments import real_number, whole_number
-from holdfast.planning.parts import DirectPart
+from holdfast.errors import real_number, whole_number
+from holdfast.planning.parts.direct import DirectPart
 from holdfast.planning.requests.base import Request, Setting
+from holdfast.theory.coins import reach_of
 from holdfast.theory.means import level_tail
-from holdfast.theory.reaches import reach_of
 from holdfast.theory.sizing import BLOCKS_MAX, QUERIES_MAX
 
 __all__ = ["DirectMeans"]

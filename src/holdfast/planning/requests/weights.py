@@ -9,15 +9,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from holdfast.arguments import real_number, whole_number
-from holdfast.errors import Infeasible
-from holdfast.planning.parts import WeightsPart
+from holdfast.errors import Infeasible, real_number, whole_number
+from holdfast.planning.parts.weights import WeightsPart
 from holdfast.planning.requests.base import FLOOR, Request, Setting, share_from
-from holdfast.theory.curves import RenyiCurve
-from holdfast.theory.reaches import distance_of, reach_of
+from holdfast.theory.coins import distance_of, reach_of
+from holdfast.theory.divergence import RenyiCurve
 from holdfast.theory.sizing import QUERIES_MAX
-from holdfast.theory.targets import place_target
-from holdfast.theory.updates import largest_mass
+from holdfast.theory.transcripts import largest_mass
+from holdfast.theory.transfer import place_target
 
 __all__ = ["WeightedEstimates"]
 

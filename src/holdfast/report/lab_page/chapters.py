@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.lab.runner import Experiment
+from holdfast.lab.runner.catalogue import Experiment
 from holdfast.lab.runner.pictures import Pictured, read_pictured
 from holdfast.lab.runner.place import Place, best_place
 from holdfast.lab.runner.results import read_table

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from holdfast.holdout import check_holdout
+from holdfast.holdout.check import check_holdout
 from holdfast.holdout.transcripts import audit_of
 from holdfast.server.identity import Seat
 from holdfast.server.routes.common import holdout_router

@@ -8,14 +8,7 @@ from typing import Any
 
 from holdfast.engines.dask.connection import Connection
 from holdfast.engines.dask.creation.pieces import Piece
-from holdfast.engines.dask.creation.placing import (
-    HIGH,
-    Placing,
-    Staged,
-    empty_frame,
-    placed,
-    stage,
-)
+from holdfast.engines.dask.creation.placing import HIGH, Placing, Staged, empty_frame, placed, stage
 from holdfast.engines.dask.creation.waiting import results
 from holdfast.engines.store.session import Progress
 

@@ -18,12 +18,7 @@ from typing import Any
 
 from holdfast.engines.local.identity.data import add_data
 from holdfast.engines.local.identity.encoder import Encoder, Unhashable
-from holdfast.engines.local.identity.modules import (
-    add_module,
-    add_module_name,
-    by_name,
-    is_own,
-)
+from holdfast.engines.local.identity.modules import add_module, add_module_name, by_name, is_own
 
 __all__ = ["add_object"]
 

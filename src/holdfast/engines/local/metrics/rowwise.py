@@ -35,7 +35,7 @@ from holdfast.engines.local.metrics.score import (
     tried_model,
 )
 from holdfast.engines.local.metrics.table import NEEDS_LABEL, UNIT, Metric
-from holdfast.grids.values import floats_up
+from holdfast.grids import floats_up
 from holdfast.protocols.readings import RULE
 
 __all__ = ["has_term", "is_exact", "mean_estimator", "term_estimator"]

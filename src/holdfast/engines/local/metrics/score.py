@@ -32,7 +32,7 @@ from holdfast.engines.local.metrics.table import (
 )
 from holdfast.engines.local.metrics.wrapped import scored
 from holdfast.errors import InvalidInput
-from holdfast.grids.values import floats_up
+from holdfast.grids import floats_up
 from holdfast.protocols.readings import RULE
 
 __all__ = [

@@ -37,11 +37,7 @@ from holdfast.lab.responders.holdfast.searches import (
     HoldfastNear,
     HoldfastSimple,
 )
-from holdfast.lab.responders.holdfast.weights import (
-    HoldfastExactWeights,
-    HoldfastWeights,
-    Labelled,
-)
+from holdfast.lab.responders.holdfast.weights import HoldfastExactWeights, HoldfastWeights, Labelled
 
 __all__ = ["HOLDFAST", "Labelled"]
 

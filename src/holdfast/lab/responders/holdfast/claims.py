@@ -8,7 +8,8 @@ import numpy as np
 
 from holdfast.lab.conversation import Replies
 from holdfast.planning.shapes import BoundedMean
-from holdfast.protocols import Answer, Corrected, Verdict
+from holdfast.protocols.answers import Answer, Verdict
+from holdfast.protocols.correct import Corrected
 
 __all__ = [
     "NOTHING",

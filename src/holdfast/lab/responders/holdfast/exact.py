@@ -25,7 +25,7 @@ from holdfast.planning.exact import (
     exact_estimates,
     exact_verdicts,
 )
-from holdfast.protocols import ExactCorrect, ExactEstimate, ExactVerify
+from holdfast.protocols.exact import ExactCorrect, ExactEstimate, ExactVerify
 from holdfast.randomness import Entropy
 
 __all__ = ["HoldfastExact", "HoldfastExactCorrect", "HoldfastExactVerify"]

@@ -14,7 +14,8 @@ from holdfast.lab.responders.holdfast.rows import Rows
 from holdfast.planning.menu import Order
 from holdfast.planning.rounds import RoundsPlan, rounds_plan
 from holdfast.planning.splits import SplitPlan, split_plan
-from holdfast.protocols import EffectiveRounds, Split
+from holdfast.protocols.rounds import EffectiveRounds
+from holdfast.protocols.split import Split
 from holdfast.randomness import Entropy
 
 __all__ = ["HoldfastRounds", "HoldfastSplit"]

@@ -12,22 +12,17 @@ from numpy.typing import NDArray
 from holdfast.errors import Exhausted, Infeasible
 from holdfast.lab.conversation import FloatArray, Replies, Terms
 from holdfast.lab.protocol_attacks.plans import KeptPlan
-from holdfast.lab.responders.holdfast.base import (
-    SPARE,
-    Asked,
-    confidence_of,
-    points_for,
-    units_for,
-)
+from holdfast.lab.responders.holdfast.base import SPARE, Asked, confidence_of, points_for, units_for
 from holdfast.lab.responders.holdfast.claims import NOTHING, Told, as_replies, of_answer
 from holdfast.lab.responders.holdfast.rows import Rows
 from holdfast.lab.responders.holdfast.searches import HoldfastEstimate
 from holdfast.lab.responders.translate import MeanResponder, looks_of
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.parts import DirectPart
-from holdfast.planning.requests import MedianMeans
-from holdfast.protocols import Budget, DirectMean, MedianMean
+from holdfast.planning.parts.direct import DirectPart
+from holdfast.planning.requests.searches import MedianMeans
+from holdfast.protocols.budget import Budget
+from holdfast.protocols.mean import DirectMean, MedianMean
 from holdfast.theory.means import best_direct, narrowest_direct
 
 __all__ = ["HoldfastMean", "HoldfastMedianMean", "narrowest_means"]

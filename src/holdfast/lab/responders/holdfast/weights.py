@@ -23,11 +23,13 @@ from holdfast.lab.protocol_attacks.plans import KeptPlan
 from holdfast.lab.responders.holdfast.base import confidence_of, tail_of
 from holdfast.lab.responders.holdfast.claims import NOTHING, Told, as_replies, of_answer
 from holdfast.lab.responders.holdfast.rows import Rows
-from holdfast.mechanisms.universe import Universe
+from holdfast.mechanisms.hypothesis import Universe
 from holdfast.planning.exact import ExactWeights, exact_weights
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.requests import WeightedEstimates
-from holdfast.protocols import Budget, ExactWeighing, Weights
+from holdfast.planning.requests.weights import WeightedEstimates
+from holdfast.protocols.budget import Budget
+from holdfast.protocols.exact_weights import ExactWeighing
+from holdfast.protocols.weights import Weights
 
 __all__ = ["HoldfastExactWeights", "HoldfastWeights", "Labelled"]
 

@@ -25,11 +25,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.arguments import real_number
-from holdfast.theory.coin import Coin
+from holdfast.errors import real_number
+from holdfast.theory.coins import Coin, VerdictCoin
+from holdfast.theory.divergence import ORDER_MAX, ORDER_MIN
 from holdfast.theory.numerics import ROUNDING
-from holdfast.theory.renyi import ORDER_MAX, ORDER_MIN
-from holdfast.theory.verdicts import VerdictCoin
 
 __all__ = [
     "ORDERS",
@@ -69,7 +68,7 @@ def look_divergence(coin: Coin | VerdictCoin, order: float) -> float:
 
     For a coin with equal sides it is `Coin.neighbour_price`.
 
-    >>> from holdfast.theory.coin import logistic_coin
+    >>> from holdfast.theory.coins import logistic_coin
     >>> coin = logistic_coin(slope=0.01, floor=1e-9)
     >>> round(look_divergence(coin, 10), 9), round(coin.neighbour_price(10), 9)
     (0.000124984, 0.000124984)
@@ -104,7 +103,7 @@ def verdict_divergences(
     Any two charges that satisfy (∗) of docs/explanation/theory/refusals.md for all whole steps will
     do. Of some such pairs, equal charges among them, the one with the smallest total is taken.
 
-    >>> from holdfast.theory.verdicts import verdict_coin
+    >>> from holdfast.theory.coins import verdict_coin
     >>> coin = verdict_coin(20, no_price=0.2, yes_price=1e-3, false_yes=1e-6, false_no=1e-6)
     >>> no, yes = verdict_divergences(coin, 5, noes=3, yeses=1000)
     >>> yes < look_divergence(coin, 5) / 4 < no
