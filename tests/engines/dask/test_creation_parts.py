@@ -36,9 +36,10 @@ from holdfast.engines.dask.creation.placing import Secret
 from holdfast.engines.dask.creation.presence import Abandoned, abandon, at_work, check_wanted
 from holdfast.engines.dask.creation.tasks import Job, attempt
 from holdfast.engines.dask.questions import versions
+from holdfast.engines.store.columns import ROW
 from holdfast.engines.store.inputs import choose
 from holdfast.engines.store.session import Limits, Session
-from holdfast.engines.store.shuffle import ROW, place_key
+from holdfast.engines.store.shuffle import place_key
 from holdfast.engines.store.write import split_units
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.holdout import unfinished

@@ -8,10 +8,22 @@ from typing import Any
 
 from holdfast.errors import Damaged, InvalidInput
 
-__all__ = ["KINDS", "MOST_COLUMNS", "Column", "Schema", "check_names", "check_twins"]
+__all__ = [
+    "BLOCK",
+    "ID",
+    "KINDS",
+    "MOST_COLUMNS",
+    "ROW",
+    "UNIT",
+    "Column",
+    "Schema",
+    "check_names",
+    "check_twins",
+]
 
 KINDS = ("number", "boolean", "text", "date", "timestamp")
 MOST_COLUMNS = 2_000
+ROW, ID, BLOCK, UNIT = "__row", "__id", "__block", "__unit"  # hidden columns
 
 
 @dataclass(frozen=True)

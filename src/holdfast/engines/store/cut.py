@@ -11,13 +11,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.engines.store.shuffle import ID, ROW
+from holdfast.engines.store.columns import BLOCK, ID, ROW, UNIT
 from holdfast.engines.store.values import Field
 
-__all__ = ["BLOCK", "UNIT", "Part", "RowGroups", "group_rows", "numbered", "row_schema"]
+__all__ = ["Part", "RowGroups", "group_rows", "numbered", "row_schema"]
 
-BLOCK = "__block"
-UNIT = "__unit"
 _FEWEST_GROUP_ROWS = 1_024
 _MOST_GROUP_ROWS = 200_000
 _GROUP_BYTES = 32 * 2**20  # a wide table has fewer rows in a group: it is held in memory

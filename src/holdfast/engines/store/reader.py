@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.engines.store.columns import Schema
-from holdfast.engines.store.cut import BLOCK, UNIT
+from holdfast.engines.store.columns import BLOCK, ROW, UNIT, Schema
 from holdfast.engines.store.manifest import OPEN_FILE, Contents, Shard, StoredFile
-from holdfast.engines.store.shuffle import ROW
 from holdfast.errors import Damaged, InvalidInput, whole_number
 
 __all__ = ["HIDDEN", "BlockStore", "check_files"]

@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from holdfast.engines.store.columns import ID, ROW
 from holdfast.engines.store.inputs import Input
 from holdfast.engines.store.session import Progress, Session
 from holdfast.engines.store.survey import MARK, row_mark
 from holdfast.engines.store.values import quoted
 from holdfast.randomness import Entropy
 
-__all__ = ["ID", "ROW", "drawn_secret", "place_key", "shuffled"]
+__all__ = ["drawn_secret", "place_key", "shuffled"]
 
-ROW = "__row"
-ID = "__id"
 _SORTED = 0.5  # DuckDB counts the sort as half of the query, handing out the rows as the other
 
 

@@ -13,10 +13,11 @@ from holdfast.engines.dask.creation.pieces import NUMBER, Piece
 from holdfast.engines.dask.creation.presence import at_work, check_wanted
 from holdfast.engines.dask.creation.tasks import Job, attempt, scratch
 from holdfast.engines.dask.questions import check_versions
-from holdfast.engines.store.cut import UNIT, row_schema
+from holdfast.engines.store.columns import ID, ROW, UNIT
+from holdfast.engines.store.cut import row_schema
 from holdfast.engines.store.inputs import Chosen
 from holdfast.engines.store.session import Session, no_progress
-from holdfast.engines.store.shuffle import ID, ROW, place_key
+from holdfast.engines.store.shuffle import place_key
 from holdfast.engines.store.survey import MARK, added_marks, row_mark
 from holdfast.errors import HoldfastError
 
