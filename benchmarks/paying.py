@@ -21,8 +21,7 @@ import holdfast as hf
 from holdfast.holdout.questions import Question
 from holdfast.holdout.records import Result, read_result
 from holdfast.holdout.sessions import Session
-from holdfast.ledger.receipts import Receipt
-from holdfast.ledger.rows import Row
+from holdfast.ledger.ledger import Receipt, Row
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.ledger.witness import Witness
 from holdfast.protocols.account import Charge

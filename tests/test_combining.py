@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 
-from holdfast.combining import Combiner, Job
+from holdfast.concurrency import Combiner, Job
 
 Jobs = list[Job[int, int]]
 
@@ -164,7 +164,7 @@ def test_a_crowd_of_threads_loses_and_doubles_nothing() -> None:
 
 FORKED = """
 import os, threading
-from holdfast.combining import Combiner
+from holdfast.concurrency import Combiner
 
 entered, go_on = threading.Event(), threading.Event()
 

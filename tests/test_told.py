@@ -31,19 +31,19 @@ from fastapi.testclient import TestClient
 import holdfast.cli.token
 from holdfast import randomness
 from holdfast.cli.app import run
-from holdfast.engines.store import registry
-from holdfast.engines.store.inputs import open_input
-from holdfast.engines.store.state import state_folder
 from holdfast.errors import HoldfastError
 from holdfast.grids import grid
 from holdfast.holdout import access, grants
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.ledger import tables
+from holdfast.ledger import table
 from holdfast.report.write import report_html
 from holdfast.server import identity, reception
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings
+from holdfast.store import user_state
+from holdfast.store.inputs import open_input
+from holdfast.store.user_state import state_folder
 from tests.holdout.plans import board, mixed, simple
 
 STUDY = "study.holdfast"
@@ -101,7 +101,7 @@ def world(folder: Path) -> Iterator[None]:
         patch.setenv("COLUMNS", "100")
         patch.setattr(randomness, "_from_system", words.random_raw)
         patch.setattr(reception, "uuid4", lambda: UUID(int=1 << 64))
-        for module in (tables, registry, access, grants, identity, holdfast.cli.token):
+        for module in (table, user_state, access, grants, identity, holdfast.cli.token):
             patch.setattr(module, "datetime", Fixed, raising=False)
         _no_words_left()
         yield

@@ -19,9 +19,7 @@ PAGES = ROOT / "docs" / "reference" / "api"
 # What a reader should expect of a layer. The command line is documented as commands, not as code.
 LAYER_PAGES = {
     "errors": "The exception tree.",
-    "closing": "What can be closed, and is closed by `with`.",
-    "waiting": "How a question waits, alone in its thread or with many others in one.",
-    "combining": "Many writers, one write: what waits at once is done together.",
+    "concurrency": "Waiting, locks that a fork survives, many writes done together.",
     "notebook": "How values look in a notebook.",
     "grids": "The finite sets of possible answers.",
     "randomness": "The one source of entropy, and exact draws from it.",
@@ -29,6 +27,7 @@ LAYER_PAGES = {
     "planning": "A question about a study in, a plan that explains itself out.",
     "mechanisms": "The randomised algorithms, given counts or values.",
     "protocols": "Values per block in, answers out, and the budget that they share.",
+    "store": "Sealed blocks and the open part, as files.",
     "engines": "From blocks and an estimator to one value per block.",
     "ledger": "The durable record.",
     "holdout": "The one door to the data.",

@@ -11,13 +11,14 @@ from collections.abc import Iterator
 __all__ = ["LAYERS", "problems"]
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "waiting"),
-    ("closing", "combining", "notebook"),
+    ("errors",),
+    ("concurrency", "notebook"),
     ("grids", "randomness"),
     ("theory",),
     ("planning",),
     ("mechanisms",),
     ("protocols",),
+    ("store",),
     ("engines",),
     ("ledger",),
     ("holdout",),

@@ -11,8 +11,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from holdfast.engines.store.manifest import Shard, StoredFile
-from holdfast.engines.store.reader import BlockStore
+from holdfast.store.blocks import BlockStore, Shard, StoredFile
 
 __all__ = ["shard_files", "sharded"]
 

@@ -19,7 +19,7 @@ from holdfast.grids import Grid, grid
 if TYPE_CHECKING:
     from holdfast.client.asynchronous import AsyncClient
     from holdfast.client.sync import Client
-    from holdfast.engines.local.estimators import local_estimator
+    from holdfast.engines.python.estimator import local_estimator
     from holdfast.engines.source import Limits
     from holdfast.holdout.holdout import Holdout
     from holdfast.planning.joint import JointPlan
@@ -61,7 +61,7 @@ _LATER = {
     "Client": "holdfast.client",
     "Holdout": "holdfast.holdout",
     "Limits": "holdfast.engines.source",
-    "local_estimator": "holdfast.engines.local",
+    "local_estimator": "holdfast.engines.python.estimator",
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_type_hints
 
 import pytest
 
-from holdfast import baselines as baselines
+from holdfast import baselines
 from holdfast.baselines.description_length import Confirmation, DescriptionLength
 from holdfast.baselines.guess_and_check import CheckedGuess, GuessAndCheck
 from holdfast.baselines.ladder import Ladder, LadderScore

@@ -309,8 +309,7 @@ def test_a_function_in_a_file(folder: Path, tmp_path: Path, cli: Any, admitted: 
 
 @pytest.fixture
 def admitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    from holdfast.engines.local.admission import Admission
-    from holdfast.engines.local.engine import LocalEngine
+    from holdfast.engines.python.engine import Admission, LocalEngine
 
     def admit(*_: object, **__: object) -> Admission:
         return Admission(False, 0, None)
@@ -368,7 +367,7 @@ def test_a_disk_that_fails_is_status_1(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device", "ledger.sqlite")
 
-    monkeypatch.setattr("holdfast.holdout.sessions.Session.hold", full)
+    monkeypatch.setattr("holdfast.holdout.door.Session.hold", full)
     said = cli("ask", folder, "avg(x)", *GRID, "--json")
     assert (said.status, said.error["kind"]) == (1, "system")
     assert "No space left" in said.error["message"]

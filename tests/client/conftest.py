@@ -11,8 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.engines.local.admission import Admission
-from holdfast.engines.local.engine import LocalEngine
+from holdfast.engines.python.engine import Admission, LocalEngine
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings
 from tests.holdout import plans

@@ -11,9 +11,8 @@ import pytest
 from holdfast.demo.fresh import Record, check_records, delays_of, fresh_blocks, joint_of, share_of
 from holdfast.demo.naive import Naive
 from holdfast.demo.sealed import Sealed, demo_plan, ninetieth
-from holdfast.engines.local.estimators import local_estimator
-from holdfast.engines.opening import open_store
-from holdfast.engines.source import Engines, EngineSource
+from holdfast.engines.python.estimator import local_estimator
+from holdfast.engines.source import Engines, EngineSource, open_store
 from holdfast.engines.sql.estimator import sql_estimator
 from holdfast.grids import grid
 from holdfast.lab.worlds.flights import Cell, Flights, Rows, load_flights

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from holdfast.engines.local.estimators import local_estimator
+from holdfast.engines.python.estimator import local_estimator
 from holdfast.engines.source import Engines, EngineSource, Limits
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE

@@ -11,9 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from holdfast.engines.store.columns import Column, Schema
-from holdfast.engines.store.manifest import StoredFile
-from holdfast.engines.store.reader import BlockStore
+from holdfast.store.blocks import BlockStore, StoredFile
+from holdfast.store.table import Column, Schema
 from tests.engines.sql.tables import write
 from tools.shards import sharded
 

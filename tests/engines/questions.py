@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from holdfast.engines.local.estimators import local_estimator
+from holdfast.engines.python.estimator import local_estimator
 from holdfast.engines.sql.estimator import sql_estimator, sql_term
-from holdfast.engines.store.reader import BlockStore
+from holdfast.store.blocks import BlockStore
 
 __all__ = ["HOSTILE", "IN_ORDER", "PYTHON", "QUESTIONS", "SQL", "TERMS", "Language", "Question"]
 

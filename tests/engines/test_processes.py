@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.engines import processes
-from holdfast.engines.processes import START_SECONDS, Worker, WorkerDied, WorkerTimeout
+from holdfast.engines import process
+from holdfast.engines.process import START_SECONDS, Worker, WorkerDied, WorkerTimeout
 
 CHILD = "tests.engines.process_child"
 
@@ -158,7 +158,7 @@ def test_a_process_that_no_signal_ends_is_left_behind(
     os.kill(worker.pid, signal.SIGSTOP)
     os.waitid(os.P_PID, worker.pid, os.WSTOPPED | os.WNOWAIT)  # it may run for a moment yet
     with monkeypatch.context() as patched:
-        patched.setattr(processes, "_END_SECONDS", 0.1)
+        patched.setattr(process, "_END_SECONDS", 0.1)
         patched.setattr(os, "kill", lambda *_: None)
         patched.setattr(os, "killpg", lambda *_: None)
         worker.kill()
@@ -181,7 +181,7 @@ def test_a_worker_ends_with_its_parent(thread: bool) -> None:
     """Killed in the middle of an evaluation, the parent leaves nothing behind."""
     code = f"""
         import os, signal, threading
-        from holdfast.engines.processes import Worker, WorkerTimeout
+        from holdfast.engines.process import Worker, WorkerTimeout
         def run():
             worker = Worker({CHILD!r})
             worker.ready()
@@ -215,7 +215,7 @@ def test_a_worker_of_a_thread_outlives_it() -> None:
 def test_a_fork_of_the_parent_leaves_the_worker_alone() -> None:
     code = f"""
         import os, pickle
-        from holdfast.engines.processes import Worker, WorkerDied
+        from holdfast.engines.process import Worker, WorkerDied
         worker = Worker({CHILD!r})
         worker.ready()
         pid = os.fork()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.engines.local import confinement, seats, worker
+from holdfast.engines.python import pool, sandbox, worker
 
 __all__ = ["UNSCOPED", "dask_setup", "start"]
 
@@ -20,10 +20,10 @@ _NEVER = 2**31
 
 def start(setup: worker.Setup) -> Callable[[Any], bytes]:
     """Runs in the process that forks: its forks are confined by what it finds here."""
-    confinement._SCOPE_VERSION = _NEVER
+    sandbox._SCOPE_VERSION = _NEVER
     return worker.start(setup)
 
 
 def dask_setup(_: object) -> None:
     """Runs in a Dask worker, before it takes tasks."""
-    seats._WORKER = UNSCOPED
+    pool._WORKER = UNSCOPED

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.engines.local.admission import Admission
-from holdfast.engines.local.engine import LocalEngine
+from holdfast.engines.python.engine import Admission, LocalEngine
 from tests.holdout.tables import sources
 
 

@@ -14,13 +14,13 @@ import pytest
 
 import holdfast as hf
 from holdfast.cli.app import run
-from holdfast.engines.opening import open_store, store_of
-from holdfast.engines.store.manifest import write_contents
+from holdfast.engines.source import open_store, store_of
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.holdout.backups import back_up
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.ledger.sqlite import SqliteLedger
+from holdfast.store.blocks import write_contents
 from tests.holdout import plans
 from tools.shards import sharded
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holdfast.engines.store.inputs import open_input
-from holdfast.engines.store.registry import known
 from holdfast.errors import Damaged
 from holdfast.grids import grid
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.randomness import SeededEntropy
+from holdfast.store.inputs import open_input
+from holdfast.store.user_state import known
 from tests.engines.store.tables import written
 from tests.holdout.plans import mixed
 from tests.holdout.tables import sealed, table

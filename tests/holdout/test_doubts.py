@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.engines.local.metrics.score import score_estimator
+from holdfast.engines.python.metrics import score_estimator
 from holdfast.errors import Doubtful, InvalidInput
 from holdfast.grids import Grid, grid
 from holdfast.holdout.check import check_holdout

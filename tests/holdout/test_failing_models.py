@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from holdfast.engines.local.metrics.table import Metric
+from holdfast.engines.python.metrics import Metric
 from holdfast.errors import InvalidInput
 from holdfast.grids import grid
 from holdfast.holdout.check import check_holdout

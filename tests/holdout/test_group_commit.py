@@ -17,7 +17,7 @@ from holdfast.holdout.books import Books
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.door import Door
 from holdfast.holdout.holdout import Holdout
-from holdfast.ledger.interface import Transaction
+from holdfast.ledger.ledger import Transaction
 from holdfast.ledger.sqlite import SqliteLedger
 from tests.holdout import plans
 from tests.holdout.tables import sealed

@@ -15,7 +15,7 @@ from sklearn import metrics as sk
 from sklearn.dummy import DummyClassifier
 
 import holdfast as hf
-from holdfast.engines.local.metrics.table import find_metric
+from holdfast.engines.python.metrics import find_metric
 from holdfast.errors import Damaged, Exhausted, InvalidInput
 from holdfast.holdout.charter import Charter
 from holdfast.holdout.check import check_holdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.engines.store.write import split_units
 from holdfast.holdout.preview import preview_of
 from holdfast.holdout.sets import sets_for
 from holdfast.planning.joint_search import joint_plan
@@ -14,6 +13,7 @@ from holdfast.planning.requests.means import DirectMeans
 from holdfast.planning.requests.searches import Estimates, MedianMeans
 from holdfast.protocols.mean import median_bar, range_grid
 from holdfast.protocols.source import UNIT
+from holdfast.store.sealing import split_units
 from holdfast.theory.bars import verdict_bar
 from tests.holdout import plans
 

@@ -122,7 +122,7 @@ def test_a_draw_that_breaks_leaves_the_worst_case_charged(
 def test_an_entropy_that_fails_leaves_the_worst_case_charged(
     kind: str, holdout: Holdout, still: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.holdout.charter.chosen_entropy", lambda *_: laws.Script([]))
+    monkeypatch.setattr("holdfast.holdout.clerk.chosen_entropy", lambda *_: laws.Script([]))
     if not isinstance(holdout.charter.sets[0].plan, JointPlan):
         ASKS[kind][1](holdout)  # no coin is flipped
         return

@@ -20,7 +20,7 @@ from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.prices import tally_fits
 from holdfast.holdout.rules import Wrong, check_key
 from holdfast.holdout.said import check_said
-from holdfast.ledger.rows import Row
+from holdfast.ledger.ledger import Row
 from holdfast.planning.exact import exact_weights
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.requests.weights import WeightedEstimates

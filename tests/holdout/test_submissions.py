@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.engines.local.metrics.table import find_metric
+from holdfast.engines.python.metrics import find_metric
 from holdfast.errors import InvalidInput
 from holdfast.holdout.ids import Ids, RowIds
 from holdfast.holdout.submissions.parquet_worker import Asked, answer

@@ -328,7 +328,7 @@ def test_a_function_is_admitted_before_it_is_charged(
     def second(frame: Any) -> Any:
         return frame.y > 0
 
-    monkeypatch.setattr("holdfast.engines.local.engine.LocalEngine.admit", admit)
+    monkeypatch.setattr("holdfast.engines.python.engine.LocalEngine.admit", admit)
     with sealed(tmp_path / "a", plans.mixed()) as holdout:
         before = holdout.receipt
         with pytest.raises(AttributeError):  # this stub returns no admission

@@ -22,7 +22,8 @@ from holdfast.grids import grid
 from holdfast.holdout import access, grants
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.ledger import tables, witness
+from holdfast.ledger import table as ledger_table
+from holdfast.ledger import witness
 from holdfast.report.write import report_html
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings
@@ -141,7 +142,7 @@ class Clock(datetime):
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> type[Clock]:
-    for module in (access, grants, tables):
+    for module in (access, grants, ledger_table):
         monkeypatch.setattr(module, "datetime", Clock)
     monkeypatch.setattr(Clock, "ahead", timedelta())
     return Clock

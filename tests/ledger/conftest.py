@@ -35,7 +35,7 @@ def database(postgres: PostgresServer) -> str:
 @pytest.fixture
 def url(database: str) -> str:
     """The URL of a database with a ledger of four rows."""
-    from holdfast.ledger.postgres.ledger import PostgresLedger
+    from holdfast.ledger.postgres import PostgresLedger
     from tests.ledger.postgres_tests import note
 
     with PostgresLedger.create(database, HOLDOUT, {"plan": 1}) as ledger:

@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.ledger.interface import Ledger
-from holdfast.ledger.receipts import Receipt, check_against
-from holdfast.ledger.rows import verify_chain
+from holdfast.ledger.ledger import Ledger, Receipt, check_against, verify_chain
 
 HOLDOUT = "flights-1"
 A, B = "aa01", "bb02"

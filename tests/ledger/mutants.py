@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from holdfast.ledger.interface import Hold, Ledger
+from holdfast.ledger.ledger import Hold, Ledger
 from tools.crash.account import PRICE, Account
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import psycopg
 
-from holdfast.ledger.interface import Ledger
-from holdfast.ledger.postgres.ledger import PostgresLedger
+from holdfast.ledger.ledger import Ledger
+from holdfast.ledger.postgres import PostgresLedger
 from tests.ledger import children
 
 START = f"""{children.START}

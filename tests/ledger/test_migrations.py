@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.ledger import statements as sql
-from holdfast.ledger.rows import Row, genesis
-from holdfast.ledger.sessions import Session
-from holdfast.ledger.sqlite import SqliteLedger
+from holdfast.ledger import sqlite as sql
+from holdfast.ledger.ledger import Row, genesis
+from holdfast.ledger.sqlite import Session, SqliteLedger
 from tests.ledger.contract import HOLDOUT
 
 FORMAT_0 = (

@@ -11,10 +11,9 @@ import psycopg
 import pytest
 
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.ledger.interface import Ledger
-from holdfast.ledger.postgres import statements
-from holdfast.ledger.postgres.ledger import PostgresLedger
-from holdfast.ledger.receipts import check_against
+from holdfast.ledger import postgres
+from holdfast.ledger.ledger import Ledger, check_against
+from holdfast.ledger.postgres import PostgresLedger
 from holdfast.ledger.witness import Witness
 from tests.ledger.contract import HOLDOUT, A, LedgerContract
 from tests.ledger.postgres_tests import connect, note
@@ -220,9 +219,9 @@ def test_a_database_of_another_encoding_is_refused(postgres: PostgresServer) -> 
 
 def test_a_writer_past_the_lock_writes_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number that follows the head is given once, whoever asks for it."""
-    whole = statements.begin(HOLDOUT)
+    whole = postgres.begin(HOLDOUT)
     begin, _, head = whole.split("; ")
-    monkeypatch.setattr(statements, "begin", lambda holdout: f"{begin}; {head}")
+    monkeypatch.setattr(postgres, "begin", lambda holdout: f"{begin}; {head}")
     with PostgresLedger.open(url, HOLDOUT) as ledger, PostgresLedger.open(url, HOLDOUT) as other:
 
         def late() -> None:
@@ -267,10 +266,10 @@ def test_lookups_use_their_indexes(url: str) -> None:
     with connect(url) as connection:
         connection.execute("SET enable_seqscan = off")  # of a few rows it would be quicker
         for statement, values, index in (
-            (statements.SELECT_RECORDED, (HOLDOUT, [A, "bb"]), "answers"),
-            (statements.SELECT_REQUESTED, (HOLDOUT, [A, "bb"]), "requests"),
-            (statements.SELECT_HEAD, (HOLDOUT,), "ledger_pkey"),
-            (statements.SELECT_AFTER, (HOLDOUT, 3), "ledger_pkey"),
+            (postgres.SELECT_RECORDED, (HOLDOUT, [A, "bb"]), "answers"),
+            (postgres.SELECT_REQUESTED, (HOLDOUT, [A, "bb"]), "requests"),
+            (postgres.SELECT_HEAD, (HOLDOUT,), "ledger_pkey"),
+            (postgres.SELECT_AFTER, (HOLDOUT, 3), "ledger_pkey"),
         ):
             plan = connection.execute(f"EXPLAIN {statement}".encode(), values).fetchall()
             assert f"{index} " in "\n".join(line for (line,) in plan)

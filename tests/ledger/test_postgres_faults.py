@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from holdfast.errors import Damaged
-from holdfast.ledger.postgres.faults import explained
+from holdfast.ledger.postgres import explained
 
 URL = "postgresql://db.example/holdouts"
 

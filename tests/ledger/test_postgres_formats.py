@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.ledger.postgres import formats
-from holdfast.ledger.postgres import statements as sql
-from holdfast.ledger.postgres.ledger import PostgresLedger
-from holdfast.ledger.postgres.sessions import Session
-from holdfast.ledger.rows import Row, genesis
+from holdfast.ledger import postgres
+from holdfast.ledger import postgres as sql
+from holdfast.ledger.ledger import Row, genesis
+from holdfast.ledger.postgres import PostgresLedger, Session
 from tests.ledger.contract import HOLDOUT
 from tests.ledger.postgres_tests import connect, cut, note
 
@@ -200,4 +199,4 @@ def test_an_odd_format_is_damage(url: str) -> None:
         connection.execute("DELETE FROM holdfast.format")
     with pytest.raises(Damaged, match="the format of its tables"):
         PostgresLedger.open(url, HOLDOUT)
-    assert formats.MIGRATIONS == {}
+    assert postgres.MIGRATIONS == {}

@@ -12,10 +12,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast.ledger.interface import Transaction
-from holdfast.ledger.postgres import sessions
-from holdfast.ledger.postgres.ledger import PostgresLedger
-from holdfast.ledger.rows import Row
+from holdfast.ledger import postgres
+from holdfast.ledger.ledger import Row, Transaction
+from holdfast.ledger.postgres import PostgresLedger
 from tests.ledger.contract import HOLDOUT, A
 from tests.ledger.postgres_tests import connect, cut, note, start
 from tools.postgres import postgres_server
@@ -177,7 +176,7 @@ def test_lost_before_the_names_are_given_back_nothing_is_raised(
 def test_an_interruption_while_taking_names_leaves_none_taken(
     ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    everything = sessions.Session.all
+    everything = postgres.Session.all
 
     def interrupted(self: Any, statement: str, *values: Any) -> Any:
         found = everything(self, statement, *values)
@@ -185,7 +184,7 @@ def test_an_interruption_while_taking_names_leaves_none_taken(
             raise KeyboardInterrupt
         return found
 
-    monkeypatch.setattr(sessions.Session, "all", interrupted)
+    monkeypatch.setattr(postgres.Session, "all", interrupted)
     with pytest.raises(KeyboardInterrupt), ledger.lock("a"):
         pass
     monkeypatch.undo()

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.ledger.postgres import names
-from holdfast.ledger.postgres.ledger import PostgresLedger
-from holdfast.ledger.postgres.statements import key
+from holdfast.ledger import postgres
+from holdfast.ledger.postgres import PostgresLedger, key
 from tests.ledger.contract import HOLDOUT
 from tests.ledger.postgres_tests import connect
 
@@ -49,7 +48,7 @@ def test_an_interruption_while_another_thread_takes_the_names_leaves_none_taken(
     url: str, monkeypatch: pytest.MonkeyPatch, interruptible: None
 ) -> None:
     """The first thread leads alone; the second one then for itself and for this thread."""
-    take, main, gone = names._take, threading.get_ident(), threading.Event()
+    take, main, gone = postgres._take, threading.get_ident(), threading.Event()
     batches: list[int] = []
 
     def watched(session: Any, keys: frozenset[int]) -> frozenset[int]:
@@ -62,7 +61,7 @@ def test_an_interruption_while_another_thread_takes_the_names_leaves_none_taken(
             assert gone.wait(30)
         return taken
 
-    monkeypatch.setattr(names, "_take", watched)
+    monkeypatch.setattr(postgres, "_take", watched)
     with PostgresLedger.open(url, HOLDOUT) as ledger:
         threads = [threading.Thread(target=hold, args=(ledger, name)) for name in ("a", "b")]
         threads[0].start()

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from holdfast.ledger.postgres.ledger import PostgresLedger
+from holdfast.ledger.postgres import PostgresLedger
 from tests.ledger.children import BOTH_WRITE
 from tests.ledger.contract import HOLDOUT
 from tests.ledger.postgres_tests import run, start, together
@@ -135,8 +135,8 @@ with ledger.lock("a") as hold:
         print("parent: holds", flush=True)
     other = opened()
     with other._reaching() as session:
-        from holdfast.ledger.postgres.names import _take
-        from holdfast.ledger.postgres.statements import key
+        from holdfast.ledger.postgres import _take
+        from holdfast.ledger.postgres import key
         print("others:", len(_take(session, frozenset({key("name", "flights-1", "a")}))))
     other.close()
 ledger.close()

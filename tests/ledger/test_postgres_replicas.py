@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.ledger.postgres import sessions
-from holdfast.ledger.postgres.ledger import PostgresLedger
+from holdfast.ledger import postgres
+from holdfast.ledger.postgres import PostgresLedger
 from tests.ledger.contract import HOLDOUT
 from tests.ledger.postgres_tests import connect, note
 from tools.postgres import PostgresServer, postgres_server
@@ -71,7 +71,7 @@ def test_what_makes_a_commit_doubtful(severity: str, function: str, kept: list[s
         message_detail="why",
     )
     found: deque[str] = deque()
-    sessions._keep_warning(found, notice)
+    postgres._keep_warning(found, notice)
     assert list(found) == kept
 
 

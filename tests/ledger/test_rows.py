@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import Damaged, HoldfastError, InvalidInput
-from holdfast.ledger.receipts import Receipt
-from holdfast.ledger.rows import KINDS, Row, canonical, genesis, verify_chain
+from holdfast.ledger.ledger import KINDS, Receipt, Row, canonical, genesis, verify_chain
 from holdfast.ledger.sqlite import SqliteLedger
 from tests.ledger.contract import HOLDOUT
 

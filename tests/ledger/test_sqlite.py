@@ -13,10 +13,8 @@ from typing import Any
 import pytest
 
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.ledger.interface import Ledger
-from holdfast.ledger.receipts import check_against
-from holdfast.ledger.sessions import connect
-from holdfast.ledger.sqlite import SqliteLedger
+from holdfast.ledger.ledger import Ledger, check_against
+from holdfast.ledger.sqlite import SqliteLedger, connect, select_recorded, select_requested
 from holdfast.ledger.witness import Witness
 from tests.ledger.contract import HOLDOUT, A, LedgerContract
 
@@ -243,14 +241,13 @@ def test_a_program_that_holds_the_file_is_said_clearly(path: Path) -> None:
 
 
 def test_lookups_use_their_indexes(path: Path) -> None:
-    from holdfast.ledger import statements
 
     connection = sqlite3.connect(path)
     for statement, names, index in (
-        (statements.select_recorded(1), [A], "answers"),
-        (statements.select_recorded(3), [A, A, A], "answers"),
-        (statements.select_requested(1), [A], "requests"),
-        (statements.select_requested(3), [A, A, A], "requests"),
+        (select_recorded(1), [A], "answers"),
+        (select_recorded(3), [A, A, A], "answers"),
+        (select_requested(1), [A], "requests"),
+        (select_requested(3), [A, A, A], "requests"),
     ):
         plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}", names).fetchall()
         assert f"USING INDEX {index} " in plan[0][3]

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.ledger import witness
-from holdfast.ledger.receipts import Receipt
+from holdfast.ledger.ledger import Receipt
 from holdfast.ledger.witness import Witness
 
 

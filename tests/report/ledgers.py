@@ -7,14 +7,11 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from holdfast.engines.store.columns import Column, Schema
-from holdfast.engines.store.manifest import Manifest
 from holdfast.grids import Grid, grid
 from holdfast.holdout.charter import Charter
 from holdfast.holdout.records import written_result
 from holdfast.holdout.sets import AnyPlan, sets_for
-from holdfast.ledger.receipts import Receipt
-from holdfast.ledger.rows import Row, genesis
+from holdfast.ledger.ledger import Receipt, Row, genesis
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.requests.guesses import Guesses
@@ -22,6 +19,8 @@ from holdfast.planning.requests.searches import Estimates
 from holdfast.planning.solve import plan
 from holdfast.protocols.account import Charge
 from holdfast.protocols.answers import Answer, Claim, Verdict
+from holdfast.store.blocks import Manifest
+from holdfast.store.table import Column, Schema
 
 __all__ = ["IDENTITY", "Writer", "charter", "joint", "simple"]
 

@@ -7,18 +7,18 @@ from collections.abc import Callable
 
 from holdfast.cli import main
 from holdfast.holdout.door import Door
-from holdfast.ledger.postgres import names, sessions
-from holdfast.ledger.rows import Row
+from holdfast.ledger import postgres
+from holdfast.ledger.ledger import Row
 
 
 def hasty() -> None:
     """Answers leave before the disk has them: Postgres writes them some time later."""
-    sessions._WAIT_FOR_THE_DISK = "SELECT set_config('synchronous_commit', 'off', false)"
+    postgres._WAIT_FOR_THE_DISK = "SELECT set_config('synchronous_commit', 'off', false)"
 
 
 def alone() -> None:
     """Names are held against the threads of this server only: two draw for the same question."""
-    names._take = lambda session, keys: keys
+    postgres._take = lambda session, keys: keys
 
 
 def forgetful() -> None:

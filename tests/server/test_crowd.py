@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from holdfast import waiting
-from holdfast.combining import Combiner, Job
+from holdfast import concurrency
+from holdfast.concurrency import Combiner, Job
 from holdfast.ledger.locks import Stripes
 from holdfast.server import crowd as crowds
 from holdfast.server.crowd import Crowd
@@ -50,14 +50,14 @@ def ask(crowd: Crowd, *works: Callable[[], Any]) -> list[Any]:
 
 
 def slept(seconds: float, result: Any) -> Any:
-    waiting.sleep(seconds)
+    concurrency.sleep(seconds)
     return result
 
 
 def test_questions_are_answered_each_with_its_own_result_or_error() -> None:
     def divide(i: int) -> float:
-        waiting.sleep(0.001 * (i % 3))
-        return waiting.elsewhere(lambda: 6 / i)
+        concurrency.sleep(0.001 * (i % 3))
+        return concurrency.elsewhere(lambda: 6 / i)
 
     with crowd() as here:
         found = ask(here, *(partial(divide, i) for i in range(7)))
@@ -67,10 +67,10 @@ def test_questions_are_answered_each_with_its_own_result_or_error() -> None:
 
 def test_all_are_in_one_thread_and_what_takes_long_is_not() -> None:
     def where() -> tuple[int, int, bool, bool]:
-        mine, shared = threading.get_ident(), waiting.is_shared()
+        mine, shared = threading.get_ident(), concurrency.is_shared()
         return (
             mine,
-            *waiting.elsewhere(lambda: (threading.get_ident(), waiting.is_shared())),
+            *concurrency.elsewhere(lambda: (threading.get_ident(), concurrency.is_shared())),
             shared,
         )
 
@@ -79,7 +79,7 @@ def test_all_are_in_one_thread_and_what_takes_long_is_not() -> None:
     assert len({mine for mine, *_ in found}) == 1
     assert all(mine != other for mine, other, _, _ in found)
     assert {(there, here) for _, _, there, here in found} == {(False, True)}
-    assert not waiting.is_shared()  # this thread has none
+    assert not concurrency.is_shared()  # this thread has none
 
 
 def test_nobody_waits_for_one_who_sleeps_or_has_work_done_elsewhere() -> None:
@@ -87,11 +87,11 @@ def test_nobody_waits_for_one_who_sleeps_or_has_work_done_elsewhere() -> None:
 
     def slow() -> str:
         asleep.set()
-        assert waiting.elsewhere(lambda: done.wait(SECONDS))
+        assert concurrency.elsewhere(lambda: done.wait(SECONDS))
         return "slow"
 
     def quick() -> str:
-        waiting.sleep(0.01)
+        concurrency.sleep(0.01)
         assert asleep.is_set()
         done.set()
         return "quick"
@@ -105,11 +105,11 @@ def test_one_slow_engine_does_not_keep_others_from_theirs() -> None:
     many, go_on = 40, threading.Event()
 
     def stuck() -> bool:
-        return waiting.elsewhere(lambda: go_on.wait(SECONDS))
+        return concurrency.elsewhere(lambda: go_on.wait(SECONDS))
 
     def frees_them() -> str:
-        waiting.sleep(0.05)
-        waiting.elsewhere(go_on.set)
+        concurrency.sleep(0.05)
+        concurrency.elsewhere(go_on.set)
         return "freed"
 
     with crowd() as here:
@@ -124,7 +124,7 @@ def test_not_more_at_once_than_allowed_and_the_first_come_first() -> None:
         inside += 1
         most = max(most, inside)
         order.append(i)
-        waiting.sleep(0.002)
+        concurrency.sleep(0.002)
         inside -= 1
 
     with crowd(most=3) as here:
@@ -138,7 +138,7 @@ def test_what_many_want_at_once_is_done_once() -> None:
     batches: list[list[int]] = []
 
     def run(jobs: list[Job[int, int]]) -> None:
-        assert not waiting.is_shared()  # it may take long
+        assert not concurrency.is_shared()  # it may take long
         batches.append([job.task for job in jobs])
         for job in jobs:
             if job.task == 5:
@@ -202,7 +202,7 @@ def test_a_name_is_held_by_one_question_at_a_time(tmp_path: Path) -> None:
             assert stripes.held
             holders += 1
             most = max(most, holders)
-            waiting.sleep(0.003)
+            concurrency.sleep(0.003)
             holders -= 1
         assert not stripes.held
 
@@ -223,7 +223,7 @@ def test_a_question_that_holds_names_does_not_keep_others_from_theirs(tmp_path: 
 
     def hold(name: str, seconds: float) -> float:
         with stripes.hold(name):  # another's names are not this one's: no error here
-            waiting.sleep(seconds)
+            concurrency.sleep(seconds)
             return time.monotonic()
 
     with crowd() as here:
@@ -301,7 +301,7 @@ def test_at_the_end_one_still_waits_for_anothers_name(tmp_path: Path) -> None:
 
     def holds() -> str:
         with stripes.hold("name"):
-            waiting.elsewhere(lambda: free.wait(SECONDS))
+            concurrency.elsewhere(lambda: free.wait(SECONDS))
         return "first"
 
     def wants() -> str:
@@ -370,7 +370,7 @@ def test_without_threads_a_question_fails_and_later_ones_do_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def wants() -> int:
-        return waiting.elsewhere(lambda: 7)
+        return concurrency.elsewhere(lambda: 7)
 
     def none(_: object) -> None:
         raise RuntimeError("can't start new thread")
@@ -401,13 +401,13 @@ def test_what_takes_long_begins_by_the_clock(monkeypatch: pytest.MonkeyPatch) ->
         begin(here)
 
     def wants(number: int) -> None:
-        waiting.sleep(0.05 + 0.03 * number)
-        waiting.elsewhere(lambda: begun.append(number))
+        concurrency.sleep(0.05 + 0.03 * number)
+        concurrency.elsewhere(lambda: begun.append(number))
 
     def stays() -> None:
         """So that there are many."""
         while len(begun) < 12:
-            waiting.sleep(0.01)
+            concurrency.sleep(0.01)
 
     monkeypatch.setattr(Crowd, "_begin", watched)
     with crowd() as here:
@@ -419,7 +419,7 @@ def test_what_takes_long_begins_by_the_clock(monkeypatch: pytest.MonkeyPatch) ->
 def test_of_few_questions_it_begins_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crowds, "_PAUSE", SECONDS)
     with crowd() as here:
-        assert ask(here, lambda: waiting.elsewhere(lambda: 7)) == [7]
+        assert ask(here, lambda: concurrency.elsewhere(lambda: 7)) == [7]
 
 
 VERBS = ("ask", "interval", "mean", "verify", "correct")
@@ -503,7 +503,7 @@ def test_a_light_question_runs_in_the_crowd_and_others_do_not(
     seat = Doorman.seat
 
     def spied(*words: Any) -> Any:
-        shared.append(waiting.is_shared())
+        shared.append(concurrency.is_shared())
         return seat(*words)
 
     monkeypatch.setattr(Doorman, "seat", spied)
@@ -521,7 +521,7 @@ def test_what_a_question_sets_is_its_own() -> None:
     def sets() -> int:
         before = mine.get()
         mine.set(7)
-        waiting.sleep(0.001)
+        concurrency.sleep(0.001)
         assert mine.get() == 7
         return before
 

@@ -13,7 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
-from holdfast.engines.local.terms import even_sums, row_terms
+from holdfast.engines.python.estimator import even_sums, row_terms
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.server.routes.shapes import GateShape, StandingsShape, SubmissionShape

@@ -61,7 +61,7 @@ class Place:
         fake = SimpleNamespace(monotonic=clock.monotonic, time=clock.time)
         for module in (*CLOCKED, "holdfast.holdout.sessions"):
             patch.setattr(f"{module}.time", fake)
-        patch.setattr("holdfast.server.logs.log_request", self.facts.append)
+        patch.setattr("holdfast.server.app.log_request", self.facts.append)
         original = SqlEngine.values
 
         def values(engine: SqlEngine, *words: Any, progress: Any = None, **more: Any) -> Any:

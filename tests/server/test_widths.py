@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 import holdfast as hf
 from holdfast.baselines.published import WIDTHS
-from holdfast.engines.processes import Worker
+from holdfast.engines.process import Worker
 from holdfast.errors import InvalidInput
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.requests.means import DirectMeans

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, Self
 
 from holdfast.errors import HoldfastError
-from holdfast.ledger.interface import Ledger, Transaction
-from holdfast.ledger.rows import Row
+from holdfast.ledger.ledger import Ledger, Row, Transaction
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.randomness import system_entropy, uniform_index
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import apsw
 
-from holdfast.ledger.sessions import Connection
+from holdfast.ledger.sqlite import Connection
 from holdfast.randomness import Entropy, uniform_index
 
 __all__ = ["Disk", "connector"]

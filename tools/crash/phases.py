@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from holdfast.ledger.base import TableLedger
-from holdfast.ledger.interface import Transaction
-from holdfast.ledger.rows import Row
+from holdfast.ledger.ledger import Row, Transaction
 from holdfast.ledger.sqlite import SqliteLedger
+from holdfast.ledger.table import TableLedger
 
 __all__ = ["IDLE", "PHASES", "watch"]
 

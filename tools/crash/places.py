@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.closing import Closing
+from holdfast.concurrency import Closing
 from holdfast.holdout.holdout import Holdout
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.requests.searches import Estimates

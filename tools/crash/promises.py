@@ -9,8 +9,8 @@ from pathlib import Path
 from holdfast.errors import HoldfastError
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
+from holdfast.ledger.ledger import Row
 from holdfast.ledger.opening import open_ledger
-from holdfast.ledger.rows import Row
 from holdfast.protocols.account import Charge
 from tools.crash.serving import Told
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from holdfast.engines.opening import open_engines, open_store
-from holdfast.engines.source import Engines
+from holdfast.engines.source import Engines, open_engines, open_store
 from holdfast.engines.sql.estimator import SqlEstimator, sql_estimator
 from holdfast.grids import grid
 from holdfast.holdout.holdout import Holdout

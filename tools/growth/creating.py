@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.engines.opening import open_store
+from holdfast.engines.source import open_store
 from holdfast.holdout.holdout import Holdout
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.requests.searches import Estimates

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from holdfast.engines.opening import open_engines
+from holdfast.engines.source import open_engines
 from holdfast.engines.sql.estimator import sql_estimator
-from holdfast.engines.store.inputs import open_input
-from holdfast.engines.store.reader import BlockStore
-from holdfast.engines.store.write import write_store
 from holdfast.randomness import SeededEntropy
+from holdfast.store.blocks import BlockStore
+from holdfast.store.inputs import open_input
+from holdfast.store.sealing import write_store
 from tools.shards import sharded
 
 __all__ = ["overhead"]

@@ -15,7 +15,7 @@ from holdfast.client.retries import Patience
 from holdfast.client.signatures import as_method
 from holdfast.client.steps import Outcome, Pause, Steps
 from holdfast.client.talk import Talk
-from holdfast.closing import Closing
+from holdfast.concurrency import Closing
 
 if TYPE_CHECKING:
     import httpx2

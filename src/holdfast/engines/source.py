@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import real_number, whole_number
+from holdfast.errors import InvalidInput, real_number, whole_number
 from holdfast.protocols.source import UNIT, Bounds
+from holdfast.store.blocks import OPEN_FILE, BlockStore, Contents, Manifest, Shard, read_contents
 
 if TYPE_CHECKING:
-    from holdfast.engines.local.engine import LocalEngine
-    from holdfast.engines.local.estimators import LocalEstimator
+    from holdfast.engines.python.engine import LocalEngine
+    from holdfast.engines.python.estimator import LocalEstimator
     from holdfast.engines.sql.engine import SqlEngine
-    from holdfast.engines.store.reader import BlockStore
 
-__all__ = ["EngineSource", "Engines", "Limits"]
+__all__ = [
+    "EngineSource",
+    "Engines",
+    "Limits",
+    "OpenBlocks",
+    "check_engine",
+    "open_blocks",
+    "open_engines",
+    "open_store",
+    "store_of",
+]
 
 Progress = Callable[[int, int], None]
 T = TypeVar("T", np.float64, np.int64)
@@ -117,7 +129,7 @@ class Engines:
 
     def verify(self, holdout: str) -> None:
         """Raise `Damaged` unless the files are as they were written."""
-        from holdfast.engines.store.verified import verify_once
+        from holdfast.store.user_state import verify_once
 
         verify_once(self.store.folder, self.store.kept_files, holdout)
 
@@ -152,7 +164,7 @@ class Engines:
     @property
     def local(self) -> LocalEngine:
         """The engine for Python callables."""
-        from holdfast.engines.local.engine import LocalEngine
+        from holdfast.engines.python.engine import LocalEngine
 
         with self._lock:
             if self._local is None:
@@ -208,3 +220,77 @@ class EngineSource:
         start = whole_number("start", start, 0, stop - 1)
         first = self._start
         return EngineSource(self._engines, first + start, first + stop, self._progress)
+
+
+# Opening: which store a manifest describes, and which engines are asked, by their addresses.
+
+
+_CLUSTERS = ("dask://", "dask+tls://")
+
+
+def open_store(folder: Path, manifest: Manifest) -> BlockStore:
+    """The blocks of the holdout in a folder, whose ledger has this manifest."""
+    return store_of(folder, read_contents(folder, manifest))
+
+
+def store_of(folder: Path, contents: Contents) -> BlockStore:
+    """The blocks in a folder, or where the manifest says that they are."""
+    if contents.location is None:
+        return BlockStore(folder, contents)
+    from holdfast.store.remote import RemoteStore
+
+    return RemoteStore(folder, contents)
+
+
+def check_engine(engine: str | None) -> str | None:
+    """The same, if it is something that can be asked."""
+    if engine is None or str(engine).startswith(_CLUSTERS):
+        return engine
+    allowed = "left out, for this machine, or dask://HOST:PORT, the address of a Dask scheduler"
+    raise InvalidInput("engine", engine, allowed)
+
+
+def open_engines(store: BlockStore, limits: Limits | None, engine: str | None = None) -> Engines:
+    """The engines of this machine, or those of a cluster at an address."""
+    if check_engine(engine) is None:
+        return Engines(store, limits)
+    from holdfast.engines.dask.engine import DaskEngines
+
+    assert engine is not None
+    return DaskEngines(store, limits, engine)
+
+
+# The open part of a holdout, cut into blocks of the same size as the sealed ones.
+#
+# Anybody may see it. An estimator's values on it show where its answers may lie, at no price.
+
+
+class OpenBlocks(BlockStore):
+    """A store whose blocks are those of the open part."""
+
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        rest = self.manifest.leftover_units > 0  # a last block that is not whole
+        return (Shard(OPEN_FILE, 0, self.blocks + rest, self.manifest.block_rows),)
+
+
+def open_blocks(store: BlockStore) -> OpenBlocks | None:
+    """The open part as blocks; None if it does not fill one."""
+    sealed = store.manifest
+    blocks = sealed.open_units // sealed.block_units
+    if not blocks:
+        return None
+    manifest = replace(
+        sealed,
+        rows=sealed.open_rows,
+        units=sealed.open_units,
+        blocks=blocks,
+        block_rows=sealed.open_rows,  # of the file: the last block may be incomplete, and is unused
+        open_units=0,
+        open_rows=0,
+        leftover_units=sealed.open_units - blocks * sealed.block_units,
+        leftover_rows=0,
+        shards=(),
+        location=None,
+    )
+    return OpenBlocks(store.folder, manifest)

@@ -10,7 +10,7 @@ from holdfast.errors import Infeasible, InvalidInput, real_number
 from holdfast.holdout.books import Books
 from holdfast.holdout.door import Door
 from holdfast.holdout.grants import ROLES, Grant, Role, hashed
-from holdfast.ledger.receipts import Receipt
+from holdfast.ledger.ledger import Receipt
 from holdfast.randomness import system_entropy, uniform_index
 
 __all__ = ["Access"]

@@ -13,18 +13,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.engines.store.files import private, sync_folder
-from holdfast.engines.store.manifest import CONTENTS_FILE
-from holdfast.engines.store.reader import BlockStore
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.holdout.charter import Charter
 from holdfast.holdout.ids import IDS_FILE
 from holdfast.holdout.unfinished import folder_beside, remove_leftovers
-from holdfast.ledger.addresses import masked
-from holdfast.ledger.interface import Ledger
-from holdfast.ledger.opening import ADDRESS, LEDGER
-from holdfast.ledger.receipts import Receipt
+from holdfast.ledger.ledger import Ledger, Receipt
+from holdfast.ledger.opening import ADDRESS, LEDGER, masked
 from holdfast.ledger.sqlite import SqliteLedger
+from holdfast.store.blocks import CONTENTS_FILE, BlockStore, private, sync_folder
 
 __all__ = ["Backup", "back_up"]
 

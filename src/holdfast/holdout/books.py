@@ -20,7 +20,7 @@ from holdfast.errors import Damaged, HoldfastError
 from holdfast.holdout.grants import Grants
 from holdfast.holdout.sets import BlockSet
 from holdfast.holdout.usage import tally_shares
-from holdfast.ledger.rows import Row
+from holdfast.ledger.ledger import Row
 from holdfast.planning.joint import JointPlan
 from holdfast.protocols.account import Account, Charge
 

@@ -9,13 +9,13 @@ from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
-from holdfast.engines.store.manifest import Manifest
 from holdfast.errors import InvalidInput
 from holdfast.holdout.ids import Ids
 from holdfast.holdout.labels import checked_labels
 from holdfast.holdout.sets import BlockSet, joint_confidence, read_sets
 from holdfast.holdout.worlds import Cells, read_cells
 from holdfast.randomness import Entropy, SeededEntropy, system_entropy
+from holdfast.store.blocks import Manifest
 
 __all__ = ["FORMAT", "Charter", "chosen_entropy"]
 

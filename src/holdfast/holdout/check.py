@@ -19,9 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from holdfast.engines.opening import open_store
-from holdfast.engines.store.registry import first_seen
-from holdfast.engines.store.state import state_folder
+from holdfast.engines.source import open_store
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.holdout.books import Books
 from holdfast.holdout.charter import Charter
@@ -29,14 +27,13 @@ from holdfast.holdout.ids import check_ids
 from holdfast.holdout.leaderboard import submission_fits
 from holdfast.holdout.rules import Wrong, check_key, check_learnt, check_recorded, check_reserved
 from holdfast.holdout.said import check_said
-from holdfast.ledger.interface import Ledger
+from holdfast.ledger.ledger import Ledger, Receipt, Row, canonical, check_against
 from holdfast.ledger.opening import has_ledger, open_ledger
-from holdfast.ledger.receipts import Receipt, check_against
-from holdfast.ledger.rows import Row, canonical
 from holdfast.ledger.witness import Witness
 from holdfast.mechanisms.hypothesis import Hypothesis
 from holdfast.planning.joint import JointPlan
 from holdfast.protocols.promises import confidence_text
+from holdfast.store.user_state import first_seen, state_folder
 
 __all__ = ["Checked", "Finding", "check_holdout"]
 

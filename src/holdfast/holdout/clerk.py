@@ -11,11 +11,15 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.engines.local.metrics.labels import Labels
-from holdfast.engines.opening import check_engine, open_engines, open_store
-from holdfast.engines.source import EngineSource, Limits, Progress
-from holdfast.engines.store.registry import recognise
-from holdfast.engines.store.state import state_folder
+from holdfast.engines.python.metrics import Labels
+from holdfast.engines.source import (
+    EngineSource,
+    Limits,
+    Progress,
+    check_engine,
+    open_engines,
+    open_store,
+)
 from holdfast.errors import Damaged, HoldfastError, InvalidInput, Unavailable
 from holdfast.grids import Grid
 from holdfast.holdout.charter import Charter, chosen_entropy
@@ -35,9 +39,8 @@ from holdfast.holdout.remaining import as_of_now
 from holdfast.holdout.sessions import Learnt, Pace, Session
 from holdfast.holdout.sets import BlockSet, Offer
 from holdfast.holdout.worlds import World
-from holdfast.ledger.interface import Ledger
+from holdfast.ledger.ledger import Ledger, check_against
 from holdfast.ledger.opening import open_ledger
-from holdfast.ledger.receipts import check_against
 from holdfast.ledger.witness import Witness
 from holdfast.planning.parts.direct import DirectPart
 from holdfast.planning.parts.searches import SearchPart
@@ -48,6 +51,7 @@ from holdfast.protocols.correct import Corrected
 from holdfast.protocols.mean import range_grid
 from holdfast.protocols.promises import in_full, with_failures
 from holdfast.protocols.source import UNIT, Bounds
+from holdfast.store.user_state import recognise, state_folder
 
 __all__ = ["HERE", "Clerk", "Place"]
 

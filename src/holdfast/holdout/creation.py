@@ -11,13 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.engines.opening import check_engine
-from holdfast.engines.store.columns import Schema
-from holdfast.engines.store.inputs import Input, open_input
-from holdfast.engines.store.manifest import Contents, write_contents
-from holdfast.engines.store.reader import BlockStore
-from holdfast.engines.store.registry import forget, known, remember
-from holdfast.engines.store.write import split_units, write_store
+from holdfast.engines.source import check_engine
 from holdfast.errors import InvalidInput, real_number, whole_number
 from holdfast.holdout.charter import Charter
 from holdfast.holdout.ids import write_ids
@@ -31,9 +25,14 @@ from holdfast.planning.joint import JointPlan
 from holdfast.planning.parts.direct import DirectPart
 from holdfast.planning.shapes import BoundedMean
 from holdfast.randomness import Entropy, SeededEntropy, system_entropy
+from holdfast.store.blocks import BlockStore, Contents, write_contents
+from holdfast.store.inputs import Input, open_input
+from holdfast.store.sealing import split_units, write_store
+from holdfast.store.table import Schema
+from holdfast.store.user_state import forget, known, remember
 
 if TYPE_CHECKING:
-    from holdfast.engines.dask.creation import ClusterInput
+    from holdfast.engines.dask.sealing import ClusterInput
 
 __all__ = ["create_holdout"]
 
@@ -87,7 +86,7 @@ def create_holdout(
     seed = None if seed is None else whole_number("seed", seed, 0, 2**64 - 1)
     entropy = system_entropy() if seed is None else SeededEntropy(seed)
     if location is not None:
-        from holdfast.engines.dask.creation.depot import check_location
+        from holdfast.engines.dask.shuffle import check_location
 
         location = check_location(location)
     remove_leftovers(path, engine, location, progress)
@@ -201,7 +200,7 @@ def _opened(
     """The data, to be sealed on this machine or on a cluster."""
     if engine is None:
         return open_input(data, scratch=folder, **options)
-    from holdfast.engines.dask.creation import open_on_cluster
+    from holdfast.engines.dask.sealing import open_on_cluster
 
     return open_on_cluster(data, folder, engine, location, entropy, **options)
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from holdfast.combining import Combiner, Job, Renewed
+from holdfast.concurrency import Combiner, Job, Renewed
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.holdout.books import Books
 from holdfast.holdout.grants import Asker
@@ -29,9 +29,7 @@ from holdfast.holdout.questions import Question
 from holdfast.holdout.records import Result, is_answer, read_result
 from holdfast.holdout.sessions import Learnt, LedgerBudget, Pace, Session, require_quota
 from holdfast.holdout.sets import BlockSet
-from holdfast.ledger.interface import Ledger, Transaction
-from holdfast.ledger.receipts import Receipt
-from holdfast.ledger.rows import Row
+from holdfast.ledger.ledger import Ledger, Receipt, Row, Transaction
 from holdfast.ledger.witness import Witness
 from holdfast.planning.joint import JointPlan
 

@@ -22,9 +22,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm, sql_condition
-from holdfast.engines.sql.reading import Comparison, comparisons
-from holdfast.engines.sql.refusals import meant
+from holdfast.engines.sql.estimator import (
+    Comparison,
+    SqlEstimator,
+    SqlTerm,
+    comparisons,
+    sql_condition,
+)
+from holdfast.engines.sql.language import meant
 from holdfast.errors import Doubtful
 from holdfast.grids import Grid
 from holdfast.holdout.charter import Charter

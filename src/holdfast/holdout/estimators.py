@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.engines.local.estimators import LocalEstimator, local_estimator
+from holdfast.engines.python.estimator import LocalEstimator, local_estimator
 from holdfast.engines.sql.estimator import (
     SqlEstimator,
     SqlTerm,
@@ -15,12 +15,12 @@ from holdfast.engines.sql.estimator import (
     sql_estimator,
     sql_term,
 )
-from holdfast.engines.store.manifest import Manifest
 from holdfast.errors import InvalidInput
 from holdfast.planning.shapes import BoundedMean
 from holdfast.protocols.mean import checked_bounds
 from holdfast.protocols.promises import in_full
 from holdfast.protocols.source import UNIT, Bounds
+from holdfast.store.blocks import Manifest
 
 __all__ = ["Asked", "asked_estimator", "asked_mean", "is_within"]
 

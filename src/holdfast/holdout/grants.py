@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Literal, get_args
 
-from holdfast.ledger.rows import Row
+from holdfast.ledger.ledger import Row
 
 __all__ = ["ROLES", "Asker", "Grant", "Grants", "Role", "hashed"]
 

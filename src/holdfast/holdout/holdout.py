@@ -32,8 +32,8 @@ from holdfast.holdout.sessions import Pace
 from holdfast.holdout.sets import AnyPlan
 from holdfast.holdout.status import Status, status_of
 from holdfast.holdout.transcripts import transcript_of
+from holdfast.ledger.ledger import Receipt
 from holdfast.ledger.opening import has_ledger
-from holdfast.ledger.receipts import Receipt
 from holdfast.planning.shapes import Shape
 from holdfast.protocols.answers import Answer, Claim, Verdict
 from holdfast.protocols.correct import Corrected

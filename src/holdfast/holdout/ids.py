@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from holdfast.engines.store.session import Limits, Session
-from holdfast.engines.store.values import Field, quoted
 from holdfast.errors import Damaged, InvalidInput
+from holdfast.store.duckdb import Limits, Session
+from holdfast.store.table import Field, quoted
 
 __all__ = ["IDS_FILE", "Ids", "RowIds", "check_ids", "read_ids", "write_ids"]
 

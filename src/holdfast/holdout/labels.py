@@ -6,10 +6,10 @@ import math
 import warnings
 from collections.abc import Sequence
 
-from holdfast.engines.local.metrics.labels import Labels, listed, plain
-from holdfast.engines.store.columns import Schema
-from holdfast.engines.store.reader import BlockStore
+from holdfast.engines.python.metrics import Labels, listed, plain
 from holdfast.errors import HoldfastWarning, InvalidInput
+from holdfast.store.blocks import BlockStore
+from holdfast.store.table import Schema
 
 __all__ = ["check_open_part", "checked_labels", "public_labels"]
 

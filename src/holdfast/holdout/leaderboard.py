@@ -21,8 +21,7 @@ from typing import Any
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.holdout.door import Door
 from holdfast.holdout.scores import is_score, is_score_of
-from holdfast.ledger.receipts import Receipt
-from holdfast.ledger.rows import Row
+from holdfast.ledger.ledger import Receipt, Row
 from holdfast.protocols.promises import rounded_down, rounded_up
 from holdfast.protocols.readings import reading_words
 

@@ -9,8 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.engines.sql.reading import can_lack_value
-from holdfast.engines.store.columns import Schema
+from holdfast.engines.sql.estimator import can_lack_value
 from holdfast.grids import Grid, IntegerGrid, LinearGrid
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.kept import KeptPlan
@@ -18,6 +17,7 @@ from holdfast.planning.parts.searches import SearchPart
 from holdfast.protocols.mean import range_grid
 from holdfast.protocols.promises import in_full
 from holdfast.protocols.source import UNIT
+from holdfast.store.table import Schema
 
 __all__ = ["can_be_empty", "empty_note", "notes", "open_note", "without_open_note"]
 

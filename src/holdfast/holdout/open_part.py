@@ -13,12 +13,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast import waiting
-from holdfast.engines.open_blocks import open_blocks
-from holdfast.engines.source import Engines, EngineSource, Limits
+from holdfast import concurrency
+from holdfast.engines.source import Engines, EngineSource, Limits, open_blocks
 from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm
-from holdfast.engines.store.reader import BlockStore
 from holdfast.protocols.source import Bounds
+from holdfast.store.blocks import BlockStore
 
 __all__ = ["OpenPart"]
 
@@ -73,7 +72,7 @@ class OpenPart:
         if self._store.open_path is None:
             return None
         read = partial(self._store.open_texts, column, _MOST_TEXTS)
-        return _remembered(self._texts, column, lambda: waiting.elsewhere(read, now=True))
+        return _remembered(self._texts, column, lambda: concurrency.elsewhere(read, now=True))
 
     def means(self, term: SqlTerm, where: Any, bounds: Bounds) -> NDArray[np.float64] | None:
         """The mean of a term, cut to its bounds, on each open block; NaN where nothing is kept."""

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from holdfast.engines.store.write import Split
 from holdfast.holdout.sets import BlockSet
 from holdfast.planning.exact import ExactVerdicts, ExactWeights
 from holdfast.planning.joint import JointPlan
@@ -19,6 +18,7 @@ from holdfast.planning.parts.verdicts import VerdictPart
 from holdfast.planning.parts.weights import WeightsPart
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.protocols.promises import rounded_up
+from holdfast.store.sealing import Split
 from holdfast.theory.bars import mean_half_width, verdict_bar
 
 __all__ = ["PartPreview", "Preview", "preview_of"]
@@ -70,7 +70,7 @@ class Preview:
 def preview_of(sets: Iterable[BlockSet], units: int, split: Split) -> Preview:
     """What units, cut like this, will be under these plans.
 
-    >>> from holdfast.engines.store.write import split_units
+    >>> from holdfast.store.sealing import split_units
     >>> from holdfast.holdout.sets import sets_for
     >>> from holdfast.planning.exact import exact_estimates
     >>> sets = sets_for(exact_estimates(20, tail_low=0.1, tail_high=0.1))

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from holdfast.grids import Grid
-from holdfast.ledger.rows import canonical
+from holdfast.ledger.ledger import canonical
 from holdfast.planning.shapes import Shape
 from holdfast.protocols.promises import failure_words
 

@@ -24,7 +24,7 @@ from holdfast.holdout.prices import (
 from holdfast.holdout.records import read_result
 from holdfast.holdout.sets import BlockSet
 from holdfast.holdout.worlds import read_indices
-from holdfast.ledger.rows import Row, canonical
+from holdfast.ledger.ledger import Row, canonical
 from holdfast.mechanisms.hypothesis import Hypothesis
 from holdfast.planning.exact import ExactWeights
 from holdfast.planning.joint import JointPlan

@@ -23,7 +23,7 @@ from holdfast.holdout.records import read_result
 from holdfast.holdout.rules import Wrong
 from holdfast.holdout.scores import is_score
 from holdfast.holdout.sets import BlockSet
-from holdfast.ledger.rows import Row
+from holdfast.ledger.ledger import Row
 from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts, ExactWeights
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.parts.base import Part

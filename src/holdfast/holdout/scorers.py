@@ -22,17 +22,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.engines.local.metrics.table import (
+from holdfast.engines.python.metrics import (
     NAMES,
     NEEDS_LABEL,
     NEEDS_NUMBER,
     NEEDS_PROBABILITY,
     NEEDS_SCORE,
     Metric,
+    checked_function,
     find_metric,
+    is_scorer,
     needs_of,
+    unwrapped,
 )
-from holdfast.engines.local.metrics.wrapped import checked_function, is_scorer, unwrapped
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, parse_grid
 from holdfast.holdout.default_grids import grid_between

@@ -15,20 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.engines.local.estimators import LocalEstimator
-from holdfast.engines.local.metrics.labels import Labels, listed
-from holdfast.engines.local.metrics.rowwise import (
-    has_term,
-    is_exact,
-    mean_estimator,
-    term_estimator,
-)
-from holdfast.engines.local.metrics.score import (
+from holdfast.engines.python.estimator import LocalEstimator
+from holdfast.engines.python.metrics import (
+    NEEDS_LABEL,
+    Labels,
+    Metric,
     checked_predictions,
     checked_target,
+    has_term,
+    is_exact,
+    listed,
+    mean_estimator,
     score_estimator,
+    term_estimator,
 )
-from holdfast.engines.local.metrics.table import NEEDS_LABEL, Metric
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
 from holdfast.holdout.charter import Charter

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from holdfast.closing import Closing
+from holdfast.concurrency import Closing
 from holdfast.engines.source import Progress
 from holdfast.errors import Exhausted, InvalidInput, real_number
 from holdfast.holdout.clerk import Clerk
@@ -35,7 +35,7 @@ from holdfast.holdout.scores import (
     public_grid,
     score_question,
 )
-from holdfast.ledger.receipts import Receipt
+from holdfast.ledger.ledger import Receipt
 from holdfast.protocols.answers import Answer, Verdict
 
 __all__ = ["Boards", "Scoring", "Submission"]

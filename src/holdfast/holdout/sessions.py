@@ -14,8 +14,7 @@ from holdfast.holdout.grants import Asker
 from holdfast.holdout.questions import Question
 from holdfast.holdout.records import Result, is_answer, written_result
 from holdfast.holdout.sets import BlockSet
-from holdfast.ledger.interface import Hold, Transaction
-from holdfast.ledger.rows import Row
+from holdfast.ledger.ledger import Hold, Row, Transaction
 from holdfast.planning.joint import JointPlan
 from holdfast.protocols.account import Account, Charge
 from holdfast.protocols.budget import Budget, Reservation

@@ -10,7 +10,7 @@ from holdfast.holdout.books import Books, JointBook
 from holdfast.holdout.charter import Charter
 from holdfast.holdout.sets import BlockSet, protocol_of
 from holdfast.holdout.usage import tally_use
-from holdfast.ledger.receipts import Receipt
+from holdfast.ledger.ledger import Receipt
 from holdfast.notebook import html_bar, html_table
 from holdfast.planning.explain import ASSUMPTIONS
 from holdfast.planning.joint import JointPlan

@@ -8,9 +8,7 @@ from typing import Any
 
 from holdfast.holdout.door import Door
 from holdfast.holdout.records import read_result
-from holdfast.ledger.interface import Ledger
-from holdfast.ledger.receipts import Receipt
-from holdfast.ledger.rows import Row
+from holdfast.ledger.ledger import Ledger, Receipt, Row
 
 __all__ = ["audit_of", "transcript_of"]
 

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from holdfast.engines.store.files import NotOwnError, opened_own, own_folder, remove_in
+from holdfast.store.blocks import NotOwnError, opened_own, own_folder, remove_in
 
 __all__ = ["folder_beside", "remove_leftovers"]
 
@@ -147,7 +147,7 @@ def _discard_unnoted(folder: Path, place: int) -> None:
 
 def _discard(folder: Path, place: int, engine: str | None, location: str | None) -> None:
     if engine is not None:
-        from holdfast.engines.dask.creation import give_up
+        from holdfast.engines.dask.sealing import give_up
 
         give_up(engine, folder, location)
     for _ in range(_TRIES):

@@ -20,15 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.engines.local.estimators import LocalEstimator
+from holdfast.engines.python.estimator import LocalEstimator
 from holdfast.engines.source import Engines, EngineSource, Limits
 from holdfast.engines.sql.estimator import SqlEstimator
-from holdfast.engines.store.columns import Schema
-from holdfast.engines.store.manifest import Shard, StoredFile
-from holdfast.engines.store.reader import BlockStore
 from holdfast.errors import Infeasible, InvalidInput, real_number
 from holdfast.mechanisms.hypothesis import Universe
 from holdfast.protocols.source import UNIT, Bounds
+from holdfast.store.blocks import BlockStore, Shard, StoredFile
+from holdfast.store.table import Schema
 from holdfast.theory.transcripts import multiset_count
 
 __all__ = [

@@ -1,10 +1,10 @@
 """The ledger: a durable, append-only, hash-chained record of what was promised and answered.
 
-    rows        a row, its digest, the chain
-    receipts    the head of a chain, to be kept elsewhere; the witness keeps the last one seen
-    interface   what every ledger does: check and append at one moment, across processes
+    ledger      rows, their chain, receipts; what every ledger does: check and append at one moment
+    table       what both ledgers have in common
     sqlite      the one in a file
     postgres    the one in a database, for several servers; loaded only when a URL asks for it
+    witness     the last receipt that this account has seen
     opening     which of the two a folder has
 
 It knows nothing of plans, prices or data. docs/explanation/ledger.md describes format and limits.
@@ -12,9 +12,16 @@ It knows nothing of plans, prices or data. docs/explanation/ledger.md describes 
 
 from __future__ import annotations
 
-from holdfast.ledger.interface import Hold, Ledger, Transaction
-from holdfast.ledger.receipts import Receipt, check_against
-from holdfast.ledger.rows import KINDS, Row, verify_chain
+from holdfast.ledger.ledger import (
+    KINDS,
+    Hold,
+    Ledger,
+    Receipt,
+    Row,
+    Transaction,
+    check_against,
+    verify_chain,
+)
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.ledger.witness import Witness
 

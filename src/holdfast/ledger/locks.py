@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from hashlib import sha256
 from pathlib import Path
 
-from holdfast import waiting
+from holdfast import concurrency
 from holdfast.errors import InvalidInput
 
 __all__ = ["Stripes", "exclusive"]
@@ -65,12 +65,12 @@ def _take(path: Path | str, timeout: float | None = None) -> object:
 
 
 def _take_whenever(descriptor: int) -> None:
-    if not waiting.is_shared():
+    if not concurrency.is_shared():
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         return
     pause = _LONGEST
     while not _try(descriptor):
-        waiting.sleep(pause)
+        concurrency.sleep(pause)
         pause = min(1.5 * pause, _RAREST)
 
 

@@ -10,20 +10,43 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import Damaged, HoldfastError, InvalidInput
-from holdfast.ledger.addresses import masked
-from holdfast.ledger.interface import Ledger
-from holdfast.ledger.receipts import holdout_id
+from holdfast.ledger.ledger import Ledger, holdout_id
 from holdfast.ledger.sqlite import SqliteLedger
 
 if TYPE_CHECKING:
-    from holdfast.ledger.postgres.ledger import PostgresLedger
+    from holdfast.ledger.postgres import PostgresLedger
 
-__all__ = ["ADDRESS", "LEDGER", "create_ledger", "has_ledger", "open_ledger", "prepare_ledger"]
+__all__ = [
+    "ADDRESS",
+    "LEDGER",
+    "create_ledger",
+    "has_ledger",
+    "masked",
+    "open_ledger",
+    "prepare_ledger",
+]
+
+
+# What may be shown of the address of a ledger that was not accepted.
+
+
+def masked(url: object) -> str:
+    """Its scheme at most: where a password begins and ends is not known in what is no URL.
+
+    >>> masked("mysql://me:sesame@host/db")
+    'mysql://…'
+    >>> masked("host=db password=sesame")
+    '…'
+    """
+    scheme = re.match(r"\s*([a-z][a-z0-9+.-]*://)", str(url), re.IGNORECASE)
+    return f"{scheme[1]}…" if scheme else "…"
+
 
 LEDGER = "ledger.sqlite"
 ADDRESS = "ledger.json"
@@ -83,7 +106,7 @@ def _postgres(url: str) -> type[PostgresLedger]:
         raise InvalidInput("ledger", masked(url), "a URL: postgresql://host/database", hint)
     if find_spec("psycopg") is None:
         raise HoldfastError("A ledger in Postgres needs psycopg: pip install 'psycopg[binary]'.")
-    from holdfast.ledger.postgres.ledger import PostgresLedger
+    from holdfast.ledger.postgres import PostgresLedger
 
     return PostgresLedger
 

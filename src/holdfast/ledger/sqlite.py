@@ -8,24 +8,307 @@ Behind the gate no two ever do.
 
 from __future__ import annotations
 
+import errno
+import itertools
 import os
-from collections.abc import Iterator, Mapping
+import sqlite3
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
+from urllib.parse import quote
 
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.ledger import statements as sql
-from holdfast.ledger.base import TableLedger
-from holdfast.ledger.interface import Hold
+from holdfast.ledger.ledger import Hold, Receipt, Row, genesis, holdout_id, verify_chain
 from holdfast.ledger.locks import Stripes, exclusive
-from holdfast.ledger.migrations import MIGRATIONS, Step, migrate
-from holdfast.ledger.receipts import Receipt, holdout_id
-from holdfast.ledger.rows import Row, genesis, verify_chain
-from holdfast.ledger.sessions import FULL, PATIENCE, Connect, Session, connect
-from holdfast.ledger.tables import STOP, TableTransaction
+from holdfast.ledger.table import STOP, Record, Table, TableLedger, TableTransaction
 
-__all__ = ["SqliteLedger"]
+__all__ = [
+    "APPLICATION_ID",
+    "FORMAT",
+    "FULL",
+    "INSERT_IDENTITY",
+    "MIGRATIONS",
+    "PATIENCE",
+    "SCHEMA",
+    "SELECT_AFTER",
+    "SELECT_HEAD",
+    "SELECT_ROW",
+    "SELECT_SOME",
+    "Connect",
+    "Connection",
+    "Session",
+    "SqliteLedger",
+    "Step",
+    "check_format",
+    "connect",
+    "insert",
+    "migrate",
+    "select_recorded",
+    "select_requested",
+]
+
+
+# The SQL of a ledger in SQLite: its tables, its triggers, and what is asked of them.
+
+
+APPLICATION_ID = 0x486F4C44  # "HoLD", in the header of the file
+FORMAT = 1  # user_version; migrations.py leads from one to the next
+
+COLUMNS = "number, version, kind, at, question, request, body, previous, digest"
+
+
+def _refuse(table: str, event: str, condition: str = "") -> str:
+    return (
+        f"CREATE TRIGGER {table}_{event.lower()} BEFORE {event} ON {table} {condition} "
+        f"BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
+    )
+
+
+# The triggers stop mistakes, not an attacker: that is what the chain and the receipts are for. That
+# of an insertion also stops INSERT OR REPLACE, which deletes without asking the other trigger.
+SCHEMA = (
+    "CREATE TABLE identity (one INTEGER PRIMARY KEY CHECK (one = 1), holdout TEXT NOT NULL) STRICT",
+    "CREATE TABLE ledger (number INTEGER PRIMARY KEY, version INTEGER NOT NULL, "
+    "kind TEXT NOT NULL, at TEXT NOT NULL, question TEXT, request TEXT, body TEXT NOT NULL, "
+    "previous TEXT NOT NULL, digest TEXT NOT NULL) STRICT",
+    "CREATE INDEX answers ON ledger (question, number) WHERE kind = 'recorded'",
+    "CREATE INDEX requests ON ledger (request, number) WHERE request IS NOT NULL",
+    _refuse("identity", "INSERT", "WHEN EXISTS (SELECT 1 FROM identity)"),
+    _refuse("identity", "UPDATE"),
+    _refuse("identity", "DELETE"),
+    _refuse(
+        "ledger",
+        "INSERT",
+        "WHEN NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM ledger)",
+    ),
+    _refuse("ledger", "UPDATE"),
+    _refuse("ledger", "DELETE"),
+)
+
+INSERT_IDENTITY = "INSERT INTO identity VALUES (1, ?)"
+SELECT_HEAD = "SELECT number, digest FROM ledger ORDER BY number DESC LIMIT 1"
+SELECT_ROW = f"SELECT {COLUMNS} FROM ledger WHERE number = ?"
+SELECT_AFTER = f"SELECT {COLUMNS} FROM ledger WHERE number >= ? ORDER BY number"
+SELECT_SOME = f"{SELECT_AFTER} LIMIT ?"
+
+
+@cache
+def insert(rows: int) -> str:
+    """The insertion of so many rows."""
+    row = f"({', '.join('?' * len(COLUMNS.split()))})"
+    return f"INSERT INTO ledger ({COLUMNS}) VALUES {', '.join([row] * rows)}"
+
+
+@cache
+def select_recorded(questions: int) -> str:
+    """The records of so many questions, in no order."""
+    among = ", ".join("?" * questions)
+    return f"SELECT {COLUMNS} FROM ledger WHERE kind = 'recorded' AND question IN ({among})"
+
+
+@cache
+def select_requested(requests: int) -> str:
+    """The rows of so many idempotency keys, in no order."""
+    return f"SELECT {COLUMNS} FROM ledger WHERE request IN ({', '.join('?' * requests)})"
+
+
+# A connection to SQLite, set up so that what it has committed stays, and with clear errors.
+
+
+FULL = 2  # PRAGMA synchronous: a commit returns when the disk has it
+PATIENCE = 60.0  # seconds to wait for another process
+_OLDEST = (3, 37, 0)  # STRICT tables
+_AT_ONCE = 100  # rows in one statement
+
+
+class Connection(Protocol):
+    """What a ledger needs of a connection: that of Python's sqlite3, or another."""
+
+    def execute(self, statement: str, values: Sequence[Any] = ..., /) -> Any:
+        """Run one statement; the cursor has `fetchall` and can be iterated."""
+        ...
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
+
+Connect = Callable[[Path], Connection]
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A standard connection to a file that exists, in which every statement stands for itself."""
+    if sqlite3.sqlite_version_info < _OLDEST:
+        oldest = ".".join(map(str, _OLDEST))
+        message = f"SQLite {sqlite3.sqlite_version} is too old for a ledger; it needs {oldest}."
+        raise OSError(errno.ENOSYS, message, str(path))
+    return sqlite3.connect(
+        f"file:{quote(str(path.absolute()))}?mode=rw",
+        uri=True,
+        timeout=PATIENCE,
+        isolation_level=None,
+        check_same_thread=False,  # a ledger lets in one thread at a time
+    )
+
+
+class Session(Table):
+    """One connection, durable, whose errors say what to do."""
+
+    def __init__(self, path: Path, connect: Connect, synchronous: int = FULL) -> None:
+        self._path = path
+        with _explained(path):
+            self._connection = connect(path)
+        try:
+            self._configure(synchronous)
+        except BaseException:
+            self.close()
+            raise
+
+    def all(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Every row that the statement gives."""
+        try:  # not `with _explained`: this is the path of every question, a dozen times
+            return list(self._connection.execute(statement, values).fetchall())
+        except (sqlite3.Error, UnicodeDecodeError):
+            with _explained(self._path):
+                raise
+
+    def each(self, statement: str, *values: Any) -> Generator[tuple[Any, ...]]:
+        """The rows that the statement gives, one at a time."""
+        with _explained(self._path):
+            yield from self._connection.execute(statement, values)
+
+    def one(self, statement: str, *values: Any) -> Any:
+        """The first value of the first row, or None if there is no row."""
+        rows = self.all(statement, *values)
+        return rows[0][0] if rows else None
+
+    def head(self) -> tuple[int, str] | None:
+        found = self.all(SELECT_HEAD)
+        return (found[0][0], found[0][1]) if found else None
+
+    def record(self, number: int) -> Record | None:
+        found = self.all(SELECT_ROW, number)
+        return found[0] if found else None
+
+    def records(self, first: int, limit: int | None = None) -> list[Record]:
+        if limit is None:
+            return self.all(SELECT_AFTER, first)
+        return self.all(SELECT_SOME, first, limit)
+
+    def recorded(self, questions: Collection[str]) -> list[Record]:
+        return self.all(select_recorded(len(questions)), *questions)
+
+    def requested(self, requests: Collection[str]) -> list[Record]:
+        return self.all(select_requested(len(requests)), *requests)
+
+    def insert(self, records: list[Record]) -> None:
+        for first in range(0, len(records), _AT_ONCE):
+            some = records[first : first + _AT_ONCE]
+            self.all(insert(len(some)), *itertools.chain.from_iterable(some))
+
+    def copy(self, path: Path) -> None:
+        """Write all that is committed into a new file, by SQLite's backup; on the disk for good."""
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        source: Any = self._connection  # Python's own, which alone can do this
+        with _explained(path), closing(connect(path)) as target:
+            source.backup(target)
+
+    def close(self) -> None:
+        """Close the connection; the last one of all processes moves the log into the file."""
+        with _explained(self._path):
+            self._connection.close()
+
+    def _configure(self, synchronous: int) -> None:
+        self.all(f"PRAGMA synchronous = {synchronous}")
+        self.all("PRAGMA fullfsync = ON")  # on macOS, a plain sync stops at the disk's own cache
+        self.all("PRAGMA checkpoint_fullfsync = ON")
+        self.all("PRAGMA cell_size_check = ON")
+        self.all("PRAGMA trusted_schema = OFF")
+        mode = self.one("PRAGMA journal_mode = WAL")
+        found = (mode, self.one("PRAGMA synchronous"))
+        if found != ("wal", synchronous):
+            message = (
+                f"SQLite cannot keep a write-ahead log here (journal {found[0]}, synchronous "
+                f"{found[1]}). Put the holdout on a local disk: network folders will not do."
+            )
+            raise OSError(errno.ENOTSUP, message, str(self._path))
+
+
+_ADVICE = {  # primary result codes of SQLite: https://sqlite.org/rescode.html
+    sqlite3.SQLITE_FULL: (errno.ENOSPC, "The disk is full. Make room and ask again"),
+    sqlite3.SQLITE_BUSY: (errno.EAGAIN, "Another program holds the ledger. End it and ask again"),
+    sqlite3.SQLITE_LOCKED: (errno.EAGAIN, "Another program holds the ledger. End it and ask again"),
+    sqlite3.SQLITE_READONLY: (errno.EACCES, "The ledger cannot be written. Check who owns it"),
+    sqlite3.SQLITE_PERM: (errno.EACCES, "The ledger cannot be written. Check who owns it"),
+    sqlite3.SQLITE_CANTOPEN: (errno.ENOENT, "The ledger cannot be opened. Check its folder"),
+    sqlite3.SQLITE_NOMEM: (errno.ENOMEM, "There is not enough memory. Make room and ask again"),
+    sqlite3.SQLITE_INTERRUPT: (errno.EINTR, "It was interrupted. Ask again"),
+    sqlite3.SQLITE_IOERR: (errno.EIO, "The disk reports an error. Check it and ask again"),
+}
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn an error of SQLite into one that says what it means for the ledger."""
+    try:
+        yield
+    except sqlite3.ProgrammingError:  # a mistake of the caller
+        raise
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the text of an error may be damaged too
+        # The statements are right: what else cannot be read or written is not as it was made.
+        number, advice = _ADVICE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, (0, ""))
+        if not advice:
+            remedy = (
+                "Ask nothing more of this holdout. Put back the newest copy of the whole folder "
+                "and check it against the last receipt."
+            )
+            raise Damaged(f"The ledger {path}", "a sound database", str(error), remedy) from error
+        message = f"{advice}: what was not acknowledged is not in it ({error})"
+        raise OSError(number, message, str(path)) from error
+
+
+# Formats of the file, and the steps from each to the next.
+#
+# A step changes how rows are stored, never what they say: their digests stay. All steps and the
+# new
+# version number are one transaction, so that a crash leaves the old format or the new one.
+
+
+Step = Callable[[Session], None]
+
+MIGRATIONS: Mapping[int, Step] = {}  # from this format to the next; format 1 is the first
+
+
+def check_format(session: Session, path: str, steps: Mapping[int, Step]) -> int:
+    """The format of the file, if it is a ledger that can be read or migrated."""
+    application = session.one("PRAGMA application_id")
+    version = session.one("PRAGMA user_version")
+    if application == 0 and session.one("SELECT count(*) FROM sqlite_schema") == 0:
+        remedy = (
+            "If its creation was interrupted, delete the folder and create the holdout again. If "
+            "not, ledger.sqlite-wal is missing: put it back."
+        )
+        raise Damaged(f"The ledger {path}", "a finished one", "an empty database", remedy)
+    if application != APPLICATION_ID:
+        raise InvalidInput("path", path, "a ledger", "This is a database of another program.")
+    if version > FORMAT:
+        hint = f"A newer Holdfast wrote it (format {version}). Install that one."
+        raise InvalidInput("path", path, f"a ledger of format {FORMAT} or older", hint)
+    missing = [old for old in range(version, FORMAT) if old not in steps]
+    if missing:
+        hint = f"Its format, {version}, is too old. Open it with an earlier Holdfast first."
+        raise InvalidInput("path", path, f"a ledger of format {FORMAT}", hint)
+    return int(version)
+
+
+def migrate(session: Session, path: str, steps: Mapping[int, Step]) -> None:
+    """Bring the file to the present format. The caller's transaction makes it all or nothing."""
+    for old in range(check_format(session, path, steps), FORMAT):
+        steps[old](session)
+        session.all(f"PRAGMA user_version = {old + 1}")
+
 
 _abandoned: list[Session | None] = []  # kept from being closed, which would touch the file
 
@@ -88,7 +371,7 @@ class SqliteLedger(TableLedger):
             with ledger._turn(), ledger._writing() as session:
                 migrate(session, str(path), steps)
                 ledger._holdout = session.one("SELECT holdout FROM identity") or ""
-                first = session.all(sql.SELECT_ROW, 1)
+                first = session.all(SELECT_ROW, 1)
                 verify_chain(ledger._holdout, map(Row.from_record, first), read=True)
                 ledger._known = ledger._head(session)
         except BaseException:
@@ -105,10 +388,10 @@ class SqliteLedger(TableLedger):
             if faults:
                 raise Damaged("The ledger", "a sound database", faults[0], STOP)
             written = {text for (text,) in session.all("SELECT sql FROM sqlite_schema") if text}
-            if written != set(sql.SCHEMA):
-                odd = sorted(written ^ set(sql.SCHEMA))[0]
+            if written != set(SCHEMA):
+                odd = sorted(written ^ set(SCHEMA))[0]
                 raise Damaged("The ledger", "its own tables and triggers", f"{odd!r}", STOP)
-            with closing(session.each(sql.SELECT_AFTER, 0)) as records:
+            with closing(session.each(SELECT_AFTER, 0)) as records:
                 return verify_chain(self._holdout, map(Row.from_record, records), read=True)
 
     def copy(self, path: Path) -> Receipt:
@@ -164,11 +447,11 @@ class SqliteLedger(TableLedger):
     def _fill(self, start: Receipt, body: dict[str, Any]) -> None:
         with self._turn():
             with self._writing() as session:
-                for statement in sql.SCHEMA:
+                for statement in SCHEMA:
                     session.all(statement)
-                session.all(f"PRAGMA application_id = {sql.APPLICATION_ID}")
-                session.all(f"PRAGMA user_version = {sql.FORMAT}")
-                session.all(sql.INSERT_IDENTITY, start.holdout)
+                session.all(f"PRAGMA application_id = {APPLICATION_ID}")
+                session.all(f"PRAGMA user_version = {FORMAT}")
+                session.all(INSERT_IDENTITY, start.holdout)
                 transaction = TableTransaction(session, start)
                 transaction.append("created", body)
                 transaction.write()

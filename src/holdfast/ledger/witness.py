@@ -14,11 +14,11 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
-from holdfast import waiting
-from holdfast.combining import Renewed
+from holdfast import concurrency
+from holdfast.concurrency import Renewed
 from holdfast.errors import Damaged, InvalidInput
+from holdfast.ledger.ledger import Receipt, holdout_id
 from holdfast.ledger.locks import exclusive
-from holdfast.ledger.receipts import Receipt, holdout_id
 
 __all__ = ["Witness"]
 
@@ -66,7 +66,7 @@ class Witness(Renewed):
     def see(self, receipt: Receipt) -> None:
         """Keep the receipt, unless a later one of the holdout was seen already."""
         if not self._later(receipt):
-            waiting.elsewhere(partial(self._see, receipt))
+            concurrency.elsewhere(partial(self._see, receipt))
 
     def _see(self, receipt: Receipt) -> None:
         holdout = receipt.holdout

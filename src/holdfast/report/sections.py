@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from holdfast.engines.local.metrics.labels import listed
+from holdfast.engines.python.metrics import listed
 from holdfast.holdout.charter import Charter
 from holdfast.planning.explain import ASSUMPTIONS
 from holdfast.planning.joint import JointPlan

@@ -17,8 +17,7 @@ from holdfast.holdout.charter import Charter
 from holdfast.holdout.records import Result, read_result
 from holdfast.holdout.sets import BlockSet
 from holdfast.holdout.status import SetStatus, Status, status_of
-from holdfast.ledger.receipts import Receipt
-from holdfast.ledger.rows import Row, verify_chain
+from holdfast.ledger.ledger import Receipt, Row, verify_chain
 from holdfast.planning.joint import JointPlan
 from holdfast.protocols.account import Charge
 

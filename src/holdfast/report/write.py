@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from holdfast.engines.store.state import state_folder
 from holdfast.errors import InvalidInput
 from holdfast.holdout.holdout import Holdout
-from holdfast.ledger.interface import Ledger
+from holdfast.ledger.ledger import Ledger, check_against
 from holdfast.ledger.opening import has_ledger, open_ledger
-from holdfast.ledger.receipts import check_against
 from holdfast.ledger.witness import Witness
 from holdfast.report.page import page_html
 from holdfast.report.story import Story, read_story
+from holdfast.store.user_state import state_folder
 
 __all__ = ["holdout_story", "report_html", "write_report", "write_text"]
 

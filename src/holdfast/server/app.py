@@ -16,7 +16,7 @@ from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.engines.sql.parse import parse
+from holdfast.engines.sql.parser import parse
 from holdfast.server.faults import add_handlers, document_errors
 from holdfast.server.lane import Lane
 from holdfast.server.logs import log_request

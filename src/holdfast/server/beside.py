@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from holdfast.waiting import Bell
+from holdfast.concurrency import Bell
 
 __all__ = ["Beside", "Errand"]
 

@@ -3,14 +3,14 @@
 A question waits most of its time: for a commit, for an engine, for the end of its slot. With a
 thread for each of them they would take the interpreter from each other at every step, which costs
 more than the steps themselves. So each is a greenlet of one thread. The door and everything behind
-it are the same; where they wait, they ask `holdfast.waiting` how.
+it are the same; where they wait, they ask `holdfast.concurrency` how.
 
     the loop's thread   submit ─┐                                         ┌─▶ answers, in one go
     the crowd's thread          └▶ question, question, …, question, … ────┤
     threads beside it                  └▶ one commit for all of them ─────┘
 
 What takes long is done beside it, and begins every few milliseconds: what questions want until then
-is done for all of them at once, see `holdfast.combining`.
+is done for all of them at once, see `holdfast.concurrency`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any, Generic, TypeVar
 
 from greenlet import getcurrent, greenlet
 
-from holdfast import waiting
+from holdfast import concurrency
 from holdfast.server.beside import Beside, Errand
 
 __all__ = ["Crowd"]
@@ -185,7 +185,7 @@ class Crowd:
     # The thread.
 
     def _run(self) -> None:
-        waiting.host(self)
+        concurrency.host(self)
         while self._inside or not self._closing:
             self._turn()
         self._idle.clear()  # here, in the thread that they are of

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.closing import Closing
+from holdfast.concurrency import Closing
 from holdfast.errors import InvalidInput
 from holdfast.holdout.holdout import Holdout
 from holdfast.ledger.sqlite import SqliteLedger

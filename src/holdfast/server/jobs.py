@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from holdfast.closing import Closing
+from holdfast.concurrency import Closing
 from holdfast.engines.source import Progress
 from holdfast.server.faults import Fault, fault_of, is_news, where_raised
 from holdfast.server.logs import log_event

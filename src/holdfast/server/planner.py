@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
-from holdfast.engines.processes import Worker, WorkerDied, WorkerTimeout
+from holdfast.engines.process import Worker, WorkerDied, WorkerTimeout
 from holdfast.server.faults import Fault
 from holdfast.server.methods import Study
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from holdfast.engines.store.files import NotOwnError, opened_own, own_folder, remove_in
+from holdfast.store.blocks import NotOwnError, opened_own, own_folder, remove_in
 
 __all__ = ["scratch_folder", "use"]
 

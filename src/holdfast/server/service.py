@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from fastapi import Request
 
-from holdfast.closing import Closing
+from holdfast.concurrency import Closing
 from holdfast.holdout.grants import Role
 from holdfast.holdout.scorers import Scorers, read_scorers
 from holdfast.server.counts import Counts

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from holdfast import waiting
+from holdfast import concurrency
 
 __all__ = ["Ending", "pace_of", "slot_end"]
 
@@ -43,8 +43,8 @@ class Ending:
 
     def wait(self, seconds: float) -> None:
         """Until it comes, but not longer. A crowd is told by itself that it has come."""
-        if waiting.is_shared():
-            waiting.sleep(seconds)
+        if concurrency.is_shared():
+            concurrency.sleep(seconds)
         elif self._held.acquire(timeout=seconds):
             self._held.release()  # for the next one
 

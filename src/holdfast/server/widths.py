@@ -35,7 +35,7 @@ def compare_widths(
 
 
 def start(_: object) -> Callable[[tuple[int, int, float, float, bool]], bytes]:
-    """What a process of its own does with a message; see `holdfast.engines.processes`."""
+    """What a process of its own does with a message; see `holdfast.engines.process`."""
 
     def handle(message: tuple[int, int, float, float, bool]) -> bytes:
         rows, queries, tail, confidence, curve = message

@@ -18,17 +18,17 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.engines.dask import engine
 from holdfast.engines.dask.connection import Connection
-from holdfast.engines.dask.engine import DaskEngines
-from holdfast.engines.dask.gathering import Gathering
-from holdfast.engines.dask.tasks import evaluate
-from holdfast.engines.local.estimators import local_estimator
+from holdfast.engines.dask.engine import DaskEngines, Gathering
+from holdfast.engines.dask.worker import evaluate
+from holdfast.engines.python.estimator import local_estimator
 from holdfast.engines.source import Limits
 from holdfast.engines.sql.estimator import sql_estimator
-from holdfast.engines.store.remote import RemoteStore
 from holdfast.errors import InvalidInput, Unavailable
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
+from holdfast.store.remote import RemoteStore
 from tests.engines.contract_stores import BAD, BLOCKS, Stored, stored
 from tests.engines.local.loading import FAILURES, IsGone, Loaded, holds_blocks
 from tests.engines.questions import PYTHON, QUESTIONS, SQL, Language
@@ -300,9 +300,8 @@ def test_no_scheduler_and_no_worker_are_said(given: Stored) -> None:
 def test_another_version_is_refused(
     cluster: Cluster, given: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from holdfast.engines.dask import gathering
 
-    monkeypatch.setattr(gathering, "versions", lambda _: (("duckdb", "duckdb 1.0"),))
+    monkeypatch.setattr(engine, "versions", lambda _: (("duckdb", "duckdb 1.0"),))
     engines = DaskEngines(given.store, Limits(), cluster.url)
     with pytest.raises(Unavailable, match=r"duckdb 1\.0 on every worker, as here, but one on"):
         engines.values(sql_estimator("sum(y)", given.store.schema), 0, BLOCKS)

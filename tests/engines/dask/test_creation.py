@@ -21,19 +21,17 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
-from holdfast.engines.dask import creation
-from holdfast.engines.dask.creation import open_on_cluster
-from holdfast.engines.dask.creation.depot import STAGING, Depot
-from holdfast.engines.opening import open_store
-from holdfast.engines.source import Engines
+from holdfast.engines.dask import sealing
+from holdfast.engines.dask.sealing import open_on_cluster
+from holdfast.engines.dask.shuffle import STAGING, Depot
+from holdfast.engines.source import Engines, open_store
 from holdfast.engines.sql.estimator import sql_estimator
-from holdfast.engines.store.manifest import Contents, Manifest
-from holdfast.engines.store.reader import BlockStore
-from holdfast.engines.store.shuffle import drawn_secret
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.grids import grid
 from holdfast.holdout.holdout import Holdout
 from holdfast.randomness import SeededEntropy
+from holdfast.store.blocks import BlockStore, Contents, Manifest
+from holdfast.store.sealing import drawn_secret
 from tests.engines.store.tables import mixed, written
 from tests.holdout import plans
 from tests.test_docs_examples import compare, run_python
@@ -75,7 +73,7 @@ def cluster(bucket: str) -> Iterator[Cluster]:
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few thousand rows make several pieces and parts."""
-    monkeypatch.setattr(creation, "_PART_BYTES", 80_000)
+    monkeypatch.setattr(sealing, "_PART_BYTES", 80_000)
 
 
 def saved(frame: pd.DataFrame, folder: Path, files: int = 3) -> str:
@@ -387,7 +385,7 @@ def test_a_worker_killed_in_the_shuffle_does_not_matter(tmp_path: Path) -> None:
 def test_no_workers_and_no_scheduler_are_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(creation, "_GIVE_UP_SECONDS", 0.5)
+    monkeypatch.setattr(sealing, "_GIVE_UP_SECONDS", 0.5)
     data = saved(numbers(500), tmp_path)
     with dask_cluster(0) as cluster:
         url = f"{cluster.url}?patience=4"

@@ -20,30 +20,38 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.engines.dask import creation
-from holdfast.engines.dask.creation.cuts import open_cut, shard_bounds, shard_cuts
-from holdfast.engines.dask.creation.depot import SHARDS, STAGING, Depot, check_location
-from holdfast.engines.dask.creation.pieces import (
+from holdfast.engines.dask import sealing
+from holdfast.engines.dask.shuffle import (
     SAMPLE,
+    SHARDS,
+    STAGING,
+    Abandoned,
+    Depot,
     Footer,
+    Job,
+    Secret,
+    abandon,
+    at_work,
+    attempt,
+    check_location,
+    check_wanted,
     cut_files,
     found_files,
+    open_cut,
     read_footer,
     row_bytes,
     sampled,
+    shard_bounds,
+    shard_cuts,
 )
-from holdfast.engines.dask.creation.placing import Secret
-from holdfast.engines.dask.creation.presence import Abandoned, abandon, at_work, check_wanted
-from holdfast.engines.dask.creation.tasks import Job, attempt
-from holdfast.engines.dask.questions import versions
-from holdfast.engines.store.columns import ROW
-from holdfast.engines.store.inputs import choose
-from holdfast.engines.store.session import Limits, Session
-from holdfast.engines.store.shuffle import place_key
-from holdfast.engines.store.write import split_units
+from holdfast.engines.dask.worker import versions
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.holdout import unfinished
 from holdfast.holdout.holdout import Holdout
+from holdfast.store.duckdb import Limits, Session
+from holdfast.store.inputs import choose
+from holdfast.store.sealing import place_key, split_units
+from holdfast.store.table import ROW
 from tests.holdout import plans
 
 
@@ -341,7 +349,7 @@ def test_the_size_of_rows_is_looked_at_in_several_places(tmp_path: Path) -> None
 
 
 def test_what_it_left_elsewhere_goes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(creation, "_GIVE_UP_SECONDS", 0.2)  # nobody is there
+    monkeypatch.setattr(sealing, "_GIVE_UP_SECONDS", 0.2)  # nobody is there
     name = "0123" * 4
     left, there = tmp_path / f".a.creating-{name}", tmp_path / "there"
     left.mkdir()

@@ -13,15 +13,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.engines.dask import tasks
-from holdfast.engines.dask.address import Address
-from holdfast.engines.dask.connection import Connection
-from holdfast.engines.dask.gathering import longest
-from holdfast.engines.dask.questions import check_versions, pack, question, versions
-from holdfast.engines.dask.replies import error_reply, numbers_of, numbers_reply
-from holdfast.engines.dask.trials import Outcome, make_trial, public_blocks, try_out
-from holdfast.engines.local.estimators import local_estimator
-from holdfast.engines.local.jobs import packages
+from holdfast.engines.dask import worker
+from holdfast.engines.dask.connection import Address, Connection
+from holdfast.engines.dask.engine import longest
+from holdfast.engines.dask.worker import (
+    Outcome,
+    check_versions,
+    error_reply,
+    make_trial,
+    numbers_of,
+    numbers_reply,
+    pack,
+    public_blocks,
+    question,
+    try_out,
+    versions,
+)
+from holdfast.engines.python.estimator import local_estimator, packages
 from holdfast.engines.source import Engines, Limits
 from holdfast.engines.sql.estimator import sql_estimator
 from holdfast.errors import Damaged, HoldfastError, InvalidInput, Unavailable
@@ -108,18 +116,18 @@ def test_tasks_evaluate_and_verify(given: Stored) -> None:
     parts = [text[:100], text[100:]]
     wanted = versions()
     for sent in (text, parts):
-        reply = tasks.evaluate(4, 5, versions=wanted, question=sent)
+        reply = worker.evaluate(4, 5, versions=wanted, question=sent)
         [value] = numbers_of(reply, 1, integers=False)
         assert value == pytest.approx(given.frames[4].y.sum())
-    assert asyncio.run(tasks.check(wanted, text))[0] == "numbers"
+    assert asyncio.run(worker.check(wanted, text))[0] == "numbers"
     file = given.store.folder / given.store.shards[1].name
     good = file.read_bytes()
     file.write_bytes(good[:-1] + b"x")
-    for task in (tasks.evaluate, tasks.verify):
+    for task in (worker.evaluate, worker.verify):
         with pytest.raises(Damaged, match="the bytes that were written"):
             numbers_of(task(4, 5, versions=wanted, question=text), 1, integers=False)
     file.write_bytes(good)
-    assert tasks.verify(4, 5, versions=wanted, question=text)[0] == "numbers"
+    assert worker.verify(4, 5, versions=wanted, question=text)[0] == "numbers"
 
 
 def test_other_versions_are_refused() -> None:
@@ -127,7 +135,7 @@ def test_other_versions_are_refused() -> None:
     for wanted in (("duckdb", "duckdb 1.0"), ("no_such_package", "no_such_package 2.0")):
         with pytest.raises(Unavailable, match="on every worker, as here"):
             check_versions((wanted,))
-        assert asyncio.run(tasks.check((wanted,), b""))[0] == "unavailable"
+        assert asyncio.run(worker.check((wanted,), b""))[0] == "unavailable"
 
 
 def test_packages_that_a_function_imports_when_it_is_called_are_compared() -> None:
@@ -156,12 +164,12 @@ def test_a_function_must_give_on_a_worker_what_it_gives_here(
     asked = question(pack(given.store), functions, Limits(), sums=sums, trials=trials)
 
     def told() -> Any:
-        tasks._fit.clear()  # as in another process
-        reply = tasks.evaluate(0, 1, versions=versions(), question=pack(asked))
+        worker._fit.clear()  # as in another process
+        reply = worker.evaluate(0, 1, versions=versions(), question=pack(asked))
         return numbers_of(reply, 1, integers=sums)
 
     [value] = told()
-    assert trial.key in tasks._fit
+    assert trial.key in worker._fit
     assert value > 0
     file.write_text("0.25")
     with pytest.raises(Unavailable, match=r"gave other values \(on public blocks\)"):
@@ -185,7 +193,7 @@ def test_a_worker_keeps_as_many_engines_as_it_uses_at_once(given: Stored, tmp_pa
         pack(question(pack(each), (None,), Limits(), sums=False))
         for each in (given.store, other.store)
     ]
-    shelf = tasks._Shelf()
+    shelf = worker._Shelf()
     with shelf.borrowed(texts[0]) as first:
         pass
     with shelf.borrowed(texts[0]) as again:
@@ -220,7 +228,7 @@ def test_flights_know_of_each_other() -> None:
 def test_without_dask_it_is_said_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "distributed.py").write_text("raise ImportError('no')")
     code = (
-        "from holdfast.engines.dask.address import Address\n"
+        "from holdfast.engines.dask.connection import Address\n"
         "from holdfast.engines.dask.connection import Connection\n"
         "Connection(Address('tcp://127.0.0.1:1')).threads()"
     )

@@ -10,14 +10,10 @@ import numpy as np
 import pytest
 from distributed import KilledWorker
 
-from holdfast.engines.dask import rounds
-from holdfast.engines.dask.address import Address
-from holdfast.engines.dask.connection import Connection
-from holdfast.engines.dask.gathering import Gathering, Piece
-from holdfast.engines.dask.questions import question
-from holdfast.engines.dask.replies import Numbers
-from holdfast.engines.dask.rounds import Round
-from holdfast.engines.dask.tasks import control, evaluate
+from holdfast.engines.dask import engine
+from holdfast.engines.dask.connection import Address, Connection
+from holdfast.engines.dask.engine import Gathering, Piece, Round
+from holdfast.engines.dask.worker import Numbers, control, evaluate, question
 from holdfast.engines.source import Limits
 from holdfast.errors import Unavailable
 
@@ -62,8 +58,8 @@ class Line(Connection):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "TICK", 0.001)
-    monkeypatch.setattr(rounds, "_LOOK", 0.0)
+    monkeypatch.setattr(engine, "TICK", 0.001)
+    monkeypatch.setattr(engine, "_LOOK", 0.0)
 
 
 def replies(line: Line, *futures: Future, seconds: float = 60.0) -> dict[int, Any]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.engines.local.engine import LocalEngine
-from holdfast.engines.store.reader import BlockStore
+from holdfast.engines.python.engine import LocalEngine
+from holdfast.store.blocks import BlockStore
 from tests.engines.local.stores import BLOCKS, UNITS, make_store, mixed_rows
 
 

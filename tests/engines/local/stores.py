@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from holdfast.engines.store.inputs import open_input
-from holdfast.engines.store.reader import BlockStore
-from holdfast.engines.store.write import write_store
 from holdfast.randomness import SeededEntropy
+from holdfast.store.blocks import BlockStore
+from holdfast.store.inputs import open_input
+from holdfast.store.sealing import write_store
 
 __all__ = ["BLOCKS", "UNITS", "grouped_rows", "make_store", "mixed_rows"]
 

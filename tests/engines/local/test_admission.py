@@ -13,12 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from holdfast.engines.local.admission import ASSUMPTION, ASSUMPTION_SHARED
-from holdfast.engines.local.engine import LocalEngine
-from holdfast.engines.local.estimators import local_estimator
-from holdfast.engines.local.trials import drawn_blocks, trial_blocks
-from holdfast.engines.store.reader import BlockStore
+from holdfast.engines.python.engine import (
+    ASSUMPTION,
+    ASSUMPTION_SHARED,
+    LocalEngine,
+    drawn_blocks,
+    trial_blocks,
+)
+from holdfast.engines.python.estimator import local_estimator
 from holdfast.errors import InvalidInput
+from holdfast.store.blocks import BlockStore
 from tests.engines.local.stores import BLOCKS, UNITS, grouped_rows, make_store, mixed_rows
 
 

@@ -17,12 +17,12 @@ import pandas as pd
 import pyarrow.compute as pc
 import pytest
 
-from holdfast.engines.local import seats
-from holdfast.engines.local.engine import LocalEngine
-from holdfast.engines.local.estimators import LocalEstimator, local_estimator, make_estimator
-from holdfast.engines.store.reader import BlockStore
+from holdfast.engines.python import pool
+from holdfast.engines.python.engine import LocalEngine
+from holdfast.engines.python.estimator import LocalEstimator, local_estimator, make_estimator
 from holdfast.errors import Damaged, InvalidInput, Unavailable
 from holdfast.protocols.source import WEIGHT_SCALE
+from holdfast.store.blocks import BlockStore
 from tests.engines.local.stores import grouped_rows, make_store, mixed_rows
 
 BLOCKS, UNITS = 24, 40
@@ -475,6 +475,6 @@ def test_blocks_that_cannot_be_read_are_no_failures(tmp_path: Path) -> None:
 def test_a_worker_that_cannot_start_is_no_failure(
     store: BlockStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seats, "_WORKER", "tests.engines.local.no_such_module")
+    monkeypatch.setattr(pool, "_WORKER", "tests.engines.local.no_such_module")
     with LocalEngine(store, workers=1) as engine, pytest.raises(Unavailable, match="starts"):
         engine.values(local_estimator(len))

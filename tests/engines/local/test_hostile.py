@@ -31,10 +31,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.engines.local import confinement, seats
-from holdfast.engines.local.engine import LocalEngine
-from holdfast.engines.local.estimators import local_estimator
-from holdfast.engines.store.reader import BlockStore
+from holdfast.engines.python import pool, sandbox
+from holdfast.engines.python.engine import LocalEngine
+from holdfast.engines.python.estimator import local_estimator
+from holdfast.store.blocks import BlockStore
 from tests.engines.local.stores import make_store
 from tests.engines.unscoped import UNSCOPED
 
@@ -401,7 +401,7 @@ def test_a_block_that_takes_too_long_has_failed(
     np.testing.assert_array_equal(values, wanted)
 
 
-@pytest.mark.parametrize("worker", [seats._WORKER, UNSCOPED])
+@pytest.mark.parametrize("worker", [pool._WORKER, UNSCOPED])
 @pytest.mark.parametrize("action", [kill_the_worker, kill_the_group])
 def test_a_function_that_kills_its_worker_has_failed_on_its_block_only(
     action: Callable[[Any], Any],
@@ -411,7 +411,7 @@ def test_a_function_that_kills_its_worker_has_failed_on_its_block_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whether it can or, where the kernel has signal scopes, may not."""
-    monkeypatch.setattr(seats, "_WORKER", worker)
+    monkeypatch.setattr(pool, "_WORKER", worker)
     with LocalEngine(store, workers=1) as engine:
         values = engine.values(local_estimator(on_bad_blocks(action, marked(store, [1]))))
         wanted = plain.copy()
@@ -614,7 +614,7 @@ WAYS = [
 
 
 def test_no_row_leaves_by_a_socket_of_any_kind(store: BlockStore, tmp_path: Path) -> None:
-    calls = confinement._CALLS.get(os.uname().machine)
+    calls = sandbox._CALLS.get(os.uname().machine)
     if calls is None:
         pytest.skip("this machine's calls are not listed")
     names = ("socket", "bind", "connect", "io_uring_setup", "pidfd_getfd", "shmget", "semget")
@@ -690,8 +690,8 @@ def filtered(program: bytes, machine: int, number: int, *arguments: int) -> bool
 @pytest.mark.parametrize("name", ["x86_64", "aarch64"])
 def test_the_filter_refuses_these_calls_and_no_others(name: str) -> None:
     """Also that of a machine that is not at hand; the numbers are those of <asm/unistd.h>."""
-    calls = confinement._CALLS[name]
-    program = confinement._program(calls)
+    calls = sandbox._CALLS[name]
+    program = sandbox._program(calls)
     refused = {n for n in range(1024) if not filtered(program, calls.machine, n, 1, 1)}
     assert refused == set(calls.refused)
     assert len(refused) == 12

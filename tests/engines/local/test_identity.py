@@ -29,7 +29,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from holdfast.engines.local.identity.encoder import identify
+from holdfast.engines.python.identity import identify
 
 LIMIT = 3
 TABLE = {"a": 1.0, "b": [1, 2]}
@@ -467,7 +467,7 @@ import functools, math, sys
 import numpy as np, pandas as pd
 from dataclasses import dataclass
 from enum import Enum
-from holdfast.engines.local.identity import identify
+from holdfast.engines.python.identity import identify
 NAMES = {"alpha", "beta", "gamma", "delta"}
 TABLE = {"alpha": {"x", "y", "z"}, "beta": frozenset({"u", "v"})}
 class Kind(Enum):

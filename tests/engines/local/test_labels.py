@@ -9,10 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.engines.local.engine import LocalEngine
-from holdfast.engines.local.metrics.labels import Labels, listed, missing_labels, plain
-from holdfast.engines.local.metrics.rowwise import mean_estimator, term_estimator
-from holdfast.engines.local.metrics.table import find_metric
+from holdfast.engines.python.engine import LocalEngine
+from holdfast.engines.python.metrics import (
+    Labels,
+    find_metric,
+    listed,
+    mean_estimator,
+    missing_labels,
+    plain,
+    term_estimator,
+)
 from holdfast.planning.shapes import BoundedMean, shape_from_dict
 from holdfast.protocols.source import WEIGHT_SCALE
 from tests.engines.local.stores import make_store

@@ -14,17 +14,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.engines.local import engine as engine_module
-from holdfast.engines.local import runner, seats, supervisor
-from holdfast.engines.local.board import Board, Status
-from holdfast.engines.local.engine import LocalEngine
-from holdfast.engines.local.estimators import local_estimator
-from holdfast.engines.local.jobs import Job, Limits
-from holdfast.engines.local.seats import Seat
-from holdfast.engines.local.worker import Control, Question, Reading
-from holdfast.engines.processes import WorkerDied, WorkerTimeout
-from holdfast.engines.store.reader import BlockStore
+from holdfast.engines.process import WorkerDied, WorkerTimeout
+from holdfast.engines.python import engine as engine_module
+from holdfast.engines.python import pool, worker
+from holdfast.engines.python.engine import LocalEngine
+from holdfast.engines.python.estimator import Job, Limits, local_estimator
+from holdfast.engines.python.pool import Seat
+from holdfast.engines.python.worker import Board, Control, Question, Reading, Status
 from holdfast.errors import InvalidInput, Unavailable
+from holdfast.store.blocks import BlockStore
 from tests.engines.local.loading import FAILURES, Holds, IsGone, Loaded, holds_blocks, never
 from tests.engines.local.stores import make_store
 from tests.engines.unscoped import UNSCOPED
@@ -244,7 +242,7 @@ def test_a_block_that_really_ends_its_worker_has_failed(
     controls: list[Control],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(seats, "_WORKER", UNSCOPED)
+    monkeypatch.setattr(pool, "_WORKER", UNSCOPED)
     ended = count_ended(monkeypatch)
     kill = KillsItsWorker(first_numbers(store, *bad))
     values = engine.values(local_estimator(Loaded(never, "raises", kill)))
@@ -259,7 +257,7 @@ def test_a_worker_that_ends_where_nothing_can_be_loaded_is_an_error(
     engine: LocalEngine, store: BlockStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The machine may have ended it: no value of such a machine is taken for a block's."""
-    monkeypatch.setattr(seats, "_WORKER", UNSCOPED)
+    monkeypatch.setattr(pool, "_WORKER", UNSCOPED)
     gone = IsGone(tmp_path / "model")
     kill = KillsItsWorker(first_numbers(store, 3))
     control = Seat._control
@@ -328,9 +326,9 @@ def test_processes_that_end_now_and_then_before_the_function_is_loaded(
             board.values[start:stop] = 1.0
         return board
 
-    monkeypatch.setattr(supervisor, "_process", process)
-    items = supervisor.single_items(4)
-    result = supervisor.evaluate(cast(Any, None), {}, items, 4, isolated=True)
+    monkeypatch.setattr(worker, "_process", process)
+    items = worker.single_items(4)
+    result = worker.evaluate(cast(Any, None), {}, items, 4, isolated=True)
     assert result.loaded
     assert result.values.tolist() == [1.0] * 4
     assert len(begun) == 8
@@ -398,13 +396,13 @@ def test_a_function_that_cannot_be_loaded_anew_is_no_failure_of_the_block(
     calls: tuple[int, ...], values: list[float] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Loading is one, and one before each block; what fails is tried in a process of its own."""
-    monkeypatch.setattr(runner, "_load", Fails(*calls))
-    monkeypatch.setattr(runner, "confine", lambda memory: None)
-    monkeypatch.setattr(runner.Runner, "_values", lambda self, item: np.ones(1))
+    monkeypatch.setattr(worker, "_load", Fails(*calls))
+    monkeypatch.setattr(worker, "confine", lambda memory: None)
+    monkeypatch.setattr(worker.Runner, "_values", lambda self, item: np.ones(1))
     limits = Limits(block_seconds=20, batch_seconds=20, load_seconds=20, memory=2**30)
     path, folder = (*sys.path,), str(Path.cwd())
     job = Job((b"",), (None,), False, 1, False, limits, path, folder, packages=())
-    result = supervisor.evaluate(job, {}, supervisor.single_items(4), 4)
+    result = worker.evaluate(job, {}, worker.single_items(4), 4)
     assert result.loaded == (values is not None)
     if values is not None:
         assert result.values.tolist() == values
@@ -416,6 +414,6 @@ def test_no_room_for_a_process_is_an_error(
     def full(*_: Any, **__: Any) -> NoReturn:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(seats, "Worker", full)
+    monkeypatch.setattr(pool, "Worker", full)
     with pytest.raises(Unavailable, match=r"3 of them did not.*stays charged"):
         engine.values(local_estimator(Loaded(never, "raises")))

@@ -20,20 +20,20 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClas
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from holdfast.engines.local.admission import ASSUMPTION, ASSUMPTION_ROWS
-from holdfast.engines.local.engine import LocalEngine
-from holdfast.engines.local.estimators import ASSUMPTION_PREDICTIONS
-from holdfast.engines.local.metrics import blockwise
-from holdfast.engines.local.metrics.rowwise import (
+from holdfast.engines.python import metrics
+from holdfast.engines.python.engine import ASSUMPTION, ASSUMPTION_ROWS, LocalEngine
+from holdfast.engines.python.estimator import ASSUMPTION_PREDICTIONS
+from holdfast.engines.python.metrics import (
+    NAMES,
+    find_metric,
     has_term,
     is_exact,
     mean_estimator,
+    score_estimator,
     term_estimator,
 )
-from holdfast.engines.local.metrics.score import score_estimator
-from holdfast.engines.local.metrics.table import NAMES, find_metric
-from holdfast.engines.store.reader import BlockStore
 from holdfast.errors import InvalidInput
+from holdfast.store.blocks import BlockStore
 from tests.engines.local.stores import make_store
 
 BLOCKS, UNITS = 8, 50
@@ -95,20 +95,20 @@ def on_each(function: Callable[..., Any], target: Any, predicted: Any) -> list[f
 
 
 LABELS = {
-    "accuracy": (blockwise.accuracy, sk.accuracy_score),
-    "error_rate": (blockwise.error_rate, sk.zero_one_loss),
-    "balanced_accuracy": (blockwise.balanced_accuracy, sk.balanced_accuracy_score),
+    "accuracy": (metrics.accuracy, sk.accuracy_score),
+    "error_rate": (metrics.error_rate, sk.zero_one_loss),
+    "balanced_accuracy": (metrics.balanced_accuracy, sk.balanced_accuracy_score),
 }
 NUMBERS = {
-    "mse": (blockwise.squared_error, sk.mean_squared_error),
-    "rmse": (blockwise.root_squared_error, sk.root_mean_squared_error),
-    "mae": (blockwise.absolute_error, sk.mean_absolute_error),
-    "r2": (blockwise.r_squared, sk.r2_score),
+    "mse": (metrics.squared_error, sk.mean_squared_error),
+    "rmse": (metrics.root_squared_error, sk.root_mean_squared_error),
+    "mae": (metrics.absolute_error, sk.mean_absolute_error),
+    "r2": (metrics.r_squared, sk.r2_score),
 }
 PROBABILITIES = {
-    "brier": (blockwise.brier, sk.brier_score_loss),
-    "log_loss": (blockwise.log_loss, lambda y, p: sk.log_loss(y, p, labels=[0, 1])),
-    "roc_auc": (blockwise.area_under_curve, sk.roc_auc_score),
+    "brier": (metrics.brier, sk.brier_score_loss),
+    "log_loss": (metrics.log_loss, lambda y, p: sk.log_loss(y, p, labels=[0, 1])),
+    "roc_auc": (metrics.area_under_curve, sk.roc_auc_score),
 }
 shapes = st.tuples(st.integers(1, 5), st.integers(2, 9), st.integers(0, 2**32 - 1))
 

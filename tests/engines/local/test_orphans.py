@@ -15,7 +15,8 @@ ORPHAN = """
 import os, sys, time
 from pathlib import Path
 from tests.engines.local.stores import make_store, mixed_rows
-from holdfast.engines.local import LocalEngine, local_estimator
+from holdfast.engines.python.engine import LocalEngine
+from holdfast.engines.python.estimator import local_estimator
 
 def slow(frame):
     import time

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.engines.local.admission import (
+from holdfast.engines.python.engine import (
     ASSUMPTION,
     ASSUMPTION_ORDER,
     ASSUMPTION_ROWS,
     ASSUMPTION_SHARED,
+    LocalEngine,
 )
-from holdfast.engines.local.engine import LocalEngine
-from holdfast.engines.local.estimators import local_estimator
-from holdfast.engines.open_blocks import open_blocks
-from holdfast.engines.store.reader import BlockStore
+from holdfast.engines.python.estimator import local_estimator
+from holdfast.engines.source import open_blocks
 from holdfast.errors import InvalidInput
+from holdfast.store.blocks import BlockStore
 from tests.engines.local.stores import BLOCKS, UNITS, grouped_rows, make_store, mixed_rows
 
 

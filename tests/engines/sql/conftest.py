@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.engines.sql.engine import SqlEngine
-from holdfast.engines.store.reader import BlockStore
+from holdfast.store.blocks import BlockStore
 from tests.engines.sql.tables import hostile_store, plain_store
 
 

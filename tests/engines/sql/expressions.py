@@ -8,11 +8,24 @@ from typing import TypeVar
 
 import numpy as np
 
-from holdfast.engines.sql.aggregates import AGGREGATES, AggregateFunction
-from holdfast.engines.sql.calls import aggregate_of, call_of, case_of, contains_aggregate
-from holdfast.engines.sql.functions import FUNCTIONS, TIME_PARTS, Function
-from holdfast.engines.sql.tree import Aggregate, Constant, Kind, Node, Reference, Value
-from holdfast.engines.store.columns import Schema
+from holdfast.engines.sql.language import (
+    AGGREGATES,
+    FUNCTIONS,
+    TIME_PARTS,
+    Aggregate,
+    AggregateFunction,
+    Constant,
+    Function,
+    Kind,
+    Node,
+    Reference,
+    Value,
+    aggregate_of,
+    call_of,
+    case_of,
+    contains_aggregate,
+)
+from holdfast.store.table import Schema
 
 __all__ = ["Questions"]
 

@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from holdfast.engines.store.columns import Column, Schema
-from holdfast.engines.store.manifest import Contents
-from holdfast.engines.store.reader import BlockStore
+from holdfast.store.blocks import BlockStore, Contents
+from holdfast.store.table import Column, Schema
 
 __all__ = ["HOSTILE_SCHEMA", "SCHEMA", "hostile_store", "plain_store", "write"]
 

@@ -11,15 +11,13 @@ import pandas as pd
 import pytest
 
 from holdfast.engines.sql.engine import SqlEngine
-from holdfast.engines.sql.estimator import sql_estimator
-from holdfast.engines.sql.generate import to_text
-from holdfast.engines.sql.queries import Number, statement, value_of
+from holdfast.engines.sql.estimator import Number, sql_estimator, statement, to_text, value_of
 from holdfast.engines.sql.worker import Query, Setup, _portions, start
-from holdfast.engines.store.columns import Column, Schema
-from holdfast.engines.store.inputs import open_input
-from holdfast.engines.store.reader import BlockStore
-from holdfast.engines.store.write import write_store
 from holdfast.randomness import SeededEntropy
+from holdfast.store.blocks import BlockStore
+from holdfast.store.inputs import open_input
+from holdfast.store.sealing import write_store
+from holdfast.store.table import Column, Schema
 from tests.engines.sql.expressions import Questions
 from tests.engines.sql.tables import SCHEMA, write
 from tests.engines.sql.values import by_pandas, same

@@ -15,14 +15,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.engines.processes import Worker
+from holdfast.engines.process import Worker
 from holdfast.engines.sql.engine import SqlEngine, _divided, _Failed
-from holdfast.engines.sql.estimator import SqlEstimator, sql_estimator
-from holdfast.engines.sql.queries import Number, value_of
+from holdfast.engines.sql.estimator import Number, SqlEstimator, sql_estimator, value_of
 from holdfast.engines.sql.worker import LENGTH, UNREADABLE, Query
-from holdfast.engines.store.columns import Column, Schema
-from holdfast.engines.store.reader import BlockStore
 from holdfast.errors import Damaged, InvalidInput, Unavailable
+from holdfast.store.blocks import BlockStore
+from holdfast.store.table import Column, Schema
 from tests.engines.sql.tables import SCHEMA, write
 from tests.engines.sql.values import by_pandas, same
 from tools.shards import sharded
@@ -248,7 +247,7 @@ def test_no_room_for_a_process_is_an_error(
     def full(*_: object, **__: object) -> NoReturn:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr("holdfast.engines.processes.Worker", full)
+    monkeypatch.setattr("holdfast.engines.sql.engine.Worker", full)
     with pytest.raises(Unavailable, match=r"3 have failed.*stays charged"):
         SqlEngine(plain, threads=1).values(sql_estimator("avg(x)", SCHEMA))
 

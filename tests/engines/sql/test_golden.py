@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engines.sql import parse as parsing
-from holdfast.engines.sql.aggregates import AGGREGATE_ALIASES, AGGREGATES, REFUSED
-from holdfast.engines.sql.calls import CALLABLE
+from holdfast.engines.sql import parser as parsing
 from holdfast.engines.sql.estimator import sql_condition, sql_estimator, sql_term
-from holdfast.engines.sql.functions import ALIASES
+from holdfast.engines.sql.language import AGGREGATE_ALIASES, AGGREGATES, ALIASES, CALLABLE, REFUSED
 from holdfast.errors import Infeasible, InvalidInput
 from tests.engines.sql.tables import SCHEMA
 

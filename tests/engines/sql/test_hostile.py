@@ -13,8 +13,8 @@ import pytest
 
 from holdfast.engines.sql.engine import SqlEngine
 from holdfast.engines.sql.estimator import sql_estimator
-from holdfast.engines.store.reader import BlockStore
 from holdfast.errors import InvalidInput
+from holdfast.store.blocks import BlockStore
 from tests.engines.sql.tables import HOSTILE_SCHEMA, SCHEMA
 
 REFUSED = {

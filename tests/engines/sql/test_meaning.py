@@ -10,8 +10,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from holdfast.engines.sql.estimator import sql_estimator
-from holdfast.engines.sql.generate import to_text
+from holdfast.engines.sql.estimator import sql_estimator, to_text
 from holdfast.errors import InvalidInput
 from tests.engines.sql.expressions import Questions
 from tests.engines.sql.tables import HOSTILE_SCHEMA, SCHEMA

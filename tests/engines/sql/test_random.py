@@ -8,12 +8,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from holdfast.engines.sql.aggregates import AGGREGATES, AggregateFunction
 from holdfast.engines.sql.engine import SqlEngine
-from holdfast.engines.sql.estimator import sql_estimator, sql_term
-from holdfast.engines.sql.functions import FUNCTIONS, Function
-from holdfast.engines.sql.generate import to_text
-from holdfast.engines.sql.tree import Aggregate, Call, walk
+from holdfast.engines.sql.estimator import sql_estimator, sql_term, to_text
+from holdfast.engines.sql.language import (
+    AGGREGATES,
+    FUNCTIONS,
+    Aggregate,
+    AggregateFunction,
+    Call,
+    Function,
+    walk,
+)
 from tests.engines.sql.expressions import Questions
 from tests.engines.sql.tables import HOSTILE_SCHEMA
 

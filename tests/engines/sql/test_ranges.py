@@ -12,11 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.engines.sql.aggregates import AGGREGATES
-from holdfast.engines.sql.engine import SqlEngine
-from holdfast.engines.sql.estimator import sql_estimator
-from holdfast.engines.sql.generate import to_text
-from holdfast.engines.sql.intervals import (
+from holdfast.engines.sql.bounds import (
     Bound,
     Interval,
     absolute,
@@ -29,9 +25,11 @@ from holdfast.engines.sql.intervals import (
     power,
     subtract,
 )
-from holdfast.engines.sql.tree import Aggregate
-from holdfast.engines.store.columns import Schema
-from holdfast.engines.store.reader import BlockStore
+from holdfast.engines.sql.engine import SqlEngine
+from holdfast.engines.sql.estimator import sql_estimator, to_text
+from holdfast.engines.sql.language import AGGREGATES, Aggregate
+from holdfast.store.blocks import BlockStore
+from holdfast.store.table import Schema
 from tests.engines.sql.expressions import Questions
 from tests.engines.sql.tables import SCHEMA, write
 

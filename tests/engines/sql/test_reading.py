@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.engines.sql.estimator import sql_estimator
-from holdfast.engines.sql.reading import can_lack_value, comparisons
+from holdfast.engines.sql.estimator import can_lack_value, comparisons, sql_estimator
 from tests.engines.sql.tables import SCHEMA
 
 

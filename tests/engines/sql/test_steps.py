@@ -12,11 +12,11 @@ import pytest
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.parser import Parser
 
-from holdfast.engines.sql import parse as parsing
+from holdfast.engines.sql import parser as parsing
 from holdfast.engines.sql.estimator import sql_estimator
-from holdfast.engines.sql.refusals import Refusal
-from holdfast.engines.store.columns import Column, Schema
+from holdfast.engines.sql.language import Refusal
 from holdfast.errors import InvalidInput
+from holdfast.store.table import Column, Schema
 from tests.engines.sql.tables import SCHEMA
 from tests.engines.sql.test_golden import entries
 

@@ -11,9 +11,9 @@ import pytest
 
 from holdfast.engines.sql.engine import SqlEngine
 from holdfast.engines.sql.estimator import sql_condition, sql_term
-from holdfast.engines.store.columns import Column, Schema
-from holdfast.engines.store.reader import BlockStore
 from holdfast.errors import InvalidInput
+from holdfast.store.blocks import BlockStore
+from holdfast.store.table import Column, Schema
 from tests.engines.sql.tables import SCHEMA, write
 from tests.engines.sql.values import by_pandas
 

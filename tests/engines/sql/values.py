@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from holdfast.engines.store.reader import BlockStore
+from holdfast.store.blocks import BlockStore
 
 __all__ = ["by_pandas", "same"]
 

@@ -13,12 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast.engines.store.inputs import open_input
-from holdfast.engines.store.manifest import Contents
-from holdfast.engines.store.reader import BlockStore
-from holdfast.engines.store.write import write_store
 from holdfast.errors import InvalidInput
 from holdfast.randomness import Entropy, SeededEntropy
+from holdfast.store.blocks import BlockStore, Contents
+from holdfast.store.inputs import open_input
+from holdfast.store.sealing import write_store
 
 Rows = list[tuple[object, ...]]
 

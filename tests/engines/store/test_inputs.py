@@ -12,8 +12,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from holdfast.engines.store.inputs import open_input
 from holdfast.errors import InvalidInput
+from holdfast.store.inputs import open_input
 from tests.engines.store.tables import (
     fingerprint,
     mixed,

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.engines.store.manifest import Contents
-from holdfast.engines.store.reader import BlockStore, check_files
 from holdfast.errors import Damaged, InvalidInput
+from holdfast.store.blocks import BlockStore, Contents, check_files
 from tests.engines.store.tables import mixed, to_parquet, written
 
 ROWS, BLOCKS = 450_000, 90

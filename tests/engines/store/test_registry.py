@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engines.store.columns import Column, Schema
-from holdfast.engines.store.manifest import Contents, StoredFile
-from holdfast.engines.store.registry import first_seen, forget, known, recognise, remember
-from holdfast.engines.store.state import state_folder
 from holdfast.errors import Damaged, InvalidInput
+from holdfast.store.blocks import Contents, StoredFile
+from holdfast.store.table import Column, Schema
+from holdfast.store.user_state import first_seen, forget, known, recognise, remember, state_folder
 
 CONTENTS = Contents(
     units=4,
@@ -158,7 +157,7 @@ def test_a_broken_list_says_what_to_do(state: Path) -> None:
 @pytest.mark.usefixtures("state")
 def test_several_processes_at_once() -> None:
     code = (
-        "import sys; from pathlib import Path; from holdfast.engines.store import remember\n"
+        "import sys; from pathlib import Path; from holdfast.store import remember\n"
         "from tests.engines.store.test_registry import CONTENTS\n"
         "for i in range(10): remember(f'{sys.argv[1]} {i}', Path('p'), CONTENTS, 'f')"
     )

@@ -15,13 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holdfast.engines.opening import store_of
-from holdfast.engines.source import Engines, EngineSource
+from holdfast.engines.source import Engines, EngineSource, store_of
 from holdfast.engines.sql.estimator import sql_estimator
-from holdfast.engines.store.manifest import Contents, Shard
-from holdfast.engines.store.reader import BlockStore
-from holdfast.engines.store.remote import SHARDS, SHARDS_BYTES, RemoteStore
 from holdfast.errors import Damaged, InvalidInput
+from holdfast.store.blocks import BlockStore, Contents, Shard
+from holdfast.store.remote import SHARDS, SHARDS_BYTES, RemoteStore
 from tests.engines.store.tables import written
 from tools.shards import sharded
 

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.engines.store import cut as cutting
-from holdfast.engines.store import write as writing
-from holdfast.engines.store.inputs import open_input
-from holdfast.engines.store.manifest import Contents
-from holdfast.engines.store.write import split_units, write_store
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.randomness import SeededEntropy, SystemEntropy
+from holdfast.store import sealing as cutting
+from holdfast.store import sealing as writing
+from holdfast.store.blocks import Contents
+from holdfast.store.inputs import open_input
+from holdfast.store.sealing import split_units, write_store
 from tests.engines.store.tables import mixed, to_csv, written
 
 

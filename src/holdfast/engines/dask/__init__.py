@@ -1,15 +1,10 @@
 """Evaluation on a Dask cluster: the engines of one machine, on the shards of many.
 
-    address      dask://host:port as the user writes it
-    engine       DaskEngines: what the rest of the program calls
-    connection   the process's one line to a scheduler
-    gathering    one question, asked of all pieces of a store
-    rounds       tasks in flight: who waits for them, and for how long
-    questions    a question as it travels, and the versions that it needs
-    trials       what a function must give on every worker: what it gives here
-    tasks        what runs on a Dask worker
-    replies      what comes back: numbers, or an error as data
-    creation     from Parquet files to shards: pieces are read, rows shuffled and staged, shards cut
+    engine       DaskEngines: what the rest of the program calls; tasks in flight, and their replies
+    connection   the address, and the process's one line to a scheduler
+    worker       what runs on a Dask worker: a question as it travels, trials, replies
+    sealing      from Parquet files to a sealed store, on a cluster
+    shuffle      its steps: pieces are read, rows shuffled and staged, shards cut
 
 The driver sends a question and ranges of blocks, and gets one number for each block. Rows stay
 where they are. Estimators run in processes that a Dask worker starts, never in the worker itself.

@@ -3,38 +3,270 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import queue
+import time
+import uuid
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import CancelledError
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.engines.dask.address import Address
-from holdfast.engines.dask.connection import Connection, connect
-from holdfast.engines.dask.gathering import Gathering, Piece, longest
-from holdfast.engines.dask.questions import Question, pack, question, versions
-from holdfast.engines.dask.replies import numbers_of
-from holdfast.engines.dask.tasks import check, evaluate, verify
-from holdfast.engines.dask.trials import (
+from holdfast.engines.dask.connection import Address, Connection, Task, broken, connect
+from holdfast.engines.dask.worker import (
     TRIAL_BLOCKS,
+    Numbers,
     Outcome,
+    Question,
     Trial,
+    check,
+    control,
+    evaluate,
     make_trial,
+    numbers_of,
+    pack,
     public_blocks,
+    question,
     try_out,
+    verify,
+    versions,
 )
-from holdfast.engines.local.estimators import LocalEstimator
-from holdfast.engines.local.terms import failed_sum
-from holdfast.engines.local.worker import batch_blocks
+from holdfast.engines.python.estimator import LocalEstimator, failed_sum
+from holdfast.engines.python.worker import batch_blocks
 from holdfast.engines.source import Engines, Limits, Progress
 from holdfast.errors import Unavailable, whole_number
 from holdfast.protocols.source import UNIT, Bounds
 
 if TYPE_CHECKING:
-    from holdfast.engines.store.reader import BlockStore
+    from holdfast.store.blocks import BlockStore
 
-__all__ = ["DaskEngines"]
+__all__ = [
+    "TICK",
+    "DaskEngines",
+    "Gathering",
+    "Piece",
+    "Round",
+    "Submit",
+    "Tick",
+    "longest",
+]
+
+
+# A round: some tasks, from the first that is submitted until each has ended in some way.
+
+
+Submit = Callable[[int], Any]
+Tick = Callable[[], None]
+
+TICK = 0.2  # seconds between two looks at whether anybody still wants to wait
+_LOOK = 2.0  # … at the workers
+_AHEAD = 2  # tasks for each thread of the cluster: those on a worker that dies are all suspect
+_RESULT_SECONDS = 5.0  # for a reply that is there to come here
+_LATER = object()
+
+
+class Round:
+    """Waits for tasks; `seconds` is what each may run: an engine ends what takes longer."""
+
+    def __init__(self, connection: Connection, seconds: float, tick: Tick) -> None:
+        self._connection, self._seconds, self._tick = connection, seconds, tick
+        self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._waiting: dict[Any, tuple[int, Any]] = {}  # number and future, by key
+        self._began = self._looked = time.monotonic()
+        self._threads = 0
+        self._deserted: float | None = None
+        self._seen: dict[Any, float] = {}  # since when a task was seen to run
+        self.shared = False
+        """Whether other tasks of this process were on their way at the same time."""
+
+    def replies(self, submit: Submit, count: int) -> Generator[tuple[int, Any]]:
+        """Each of the numbers 0, …, count − 1 with its reply; None if it ended its workers."""
+        begun = 0
+        try:
+            with self._connection.flight() as flight:
+                self._look()
+                while begun < count or self._waiting:
+                    while begun < count and len(self._waiting) < self._window:
+                        self._wait_for(begun, submit(begun))
+                        begun += 1
+                    self._watch()
+                    for key, reply in self._some():
+                        number, _ = self._waiting.pop(key)
+                        self.shared = flight.shared
+                        yield number, reply
+        finally:
+            self._connection.cancel([future for _, future in self._waiting.values()])
+
+    @property
+    def _window(self) -> int:
+        return _AHEAD * max(1, self._threads)
+
+    def _wait_for(self, number: int, future: Any) -> None:
+        self._waiting[future.key] = number, future
+        future.add_done_callback(self._done.put)
+
+    def _some(self) -> list[tuple[Any, Any]]:
+        """Those that have ended by now."""
+        try:
+            future = self._done.get(timeout=TICK)
+        except queue.Empty:
+            self._tick()
+            return []
+        if future.key not in self._waiting:
+            return []
+        reply = self._reply(future)
+        if reply is _LATER:
+            future.add_done_callback(self._done.put)
+            return []
+        return [(future.key, reply)]
+
+    def _reply(self, future: Any) -> Any:
+        from distributed import KilledWorker
+
+        if future.status in ("pending", "lost"):  # its worker has died with the reply
+            return _LATER
+        try:
+            return future.result(timeout=_RESULT_SECONDS)
+        except KilledWorker:
+            return None
+        except TimeoutError:
+            return _LATER
+        except (CancelledError, OSError):
+            raise self._connection.lost() from None
+        except Exception as error:
+            raise broken(error) from None
+
+    def _watch(self) -> None:
+        """Look at the cluster, now and then; raise if a task has run for too long."""
+        now = time.monotonic()
+        if now < self._looked + _LOOK:
+            return
+        self._look()
+        if now < self._began + self._seconds:
+            return
+        running = self._connection.running([future for _, future in self._waiting.values()])
+        self._seen = {key: self._seen.get(key, now) for key in running & set(self._waiting)}
+        if any(now > since + self._seconds for since in self._seen.values()):
+            raise self._connection.stuck(self._seconds)  # the engine would have ended it
+
+    def _look(self) -> None:
+        """See which workers there are: not for long without any."""
+        self._threads = self._connection.threads()
+        self._looked = now = time.monotonic()
+        if self._threads:
+            self._deserted = None
+            return
+        self._deserted = now if self._deserted is None else self._deserted
+        if now - self._deserted > self._connection.address.patience:
+            raise self._connection.deserted()
+
+
+# One question on a cluster: what becomes of its tasks when workers die, or are not there.
+#
+# a worker dies             Dask runs its tasks elsewhere: the values are the same
+# workers die of a task     its blocks are asked one at a time; one that still ends workers has
+# failed
+# workers die without one   an error: no block has failed if a control that does nothing ends too
+# a task does not end       an error: the engine on the worker would have ended it
+# no worker, no scheduler   an error, after as many seconds as the user has patience
+
+
+_TRIES = 3  # of one block, while other tasks of this process may have ended its worker
+_SLACK = 1200.0  # for the starts of processes, and a file that comes from afar
+
+
+class Piece(NamedTuple):
+    """The blocks start, …, stop − 1, all of one shard."""
+
+    start: int
+    stop: int
+
+
+def longest(limits: Limits, blocks: int) -> float:
+    """The seconds that a task can take if its engine keeps to its limits."""
+    alone = 4 * blocks * (limits.block_seconds + 120.0)
+    return limits.seconds * (1 + blocks // 1024) + alone + _SLACK
+
+
+class Gathering:
+    """One question, asked of pieces of a store on a cluster."""
+
+    def __init__(self, connection: Connection, question: Question, task: Task) -> None:
+        self._connection, self._question, self._task = connection, question, task
+        self._versions = versions(question.packages)
+        self._limits = question.own_limits()
+
+    def answers(
+        self, pieces: Sequence[Piece], tick: Tick
+    ) -> Generator[tuple[Piece, Numbers | None]]:
+        """Every piece with its numbers, as they come; None for blocks that end their workers."""
+        suspects = []
+        with closing(self._run(self._round(pieces, tick), pieces)) as found:
+            for piece, numbers in found:
+                if numbers is None:
+                    suspects.append(piece)
+                else:
+                    yield piece, numbers
+        for suspect in suspects:
+            for block in range(suspect.start, suspect.stop):
+                alone = Piece(block, block + 1)
+                yield alone, self._alone(alone, tick)
+
+    def _alone(self, piece: Piece, tick: Tick) -> Numbers | None:
+        """One block, while no other suspect is asked from here."""
+        lock = self._connection.isolation
+        while not lock.acquire(timeout=TICK):
+            tick()
+        try:
+            for _ in range(_TRIES):
+                tried, began = self._round([piece], tick), time.monotonic()
+                [(_, numbers)] = self._run(tried, [piece])
+                if numbers is not None:
+                    return numbers
+                if not tried.shared:
+                    self._control(time.monotonic() - began, tick)
+                    return None
+        finally:
+            lock.release()
+        raise self._connection.unstable()
+
+    def _control(self, seconds: float, tick: Tick) -> None:
+        """Raise if workers die as well while one of them does nothing for so long.
+
+        Then they are killed by others, and a block that ended with them has not failed. What
+        becomes of a control does not depend on the data.
+        """
+        line, token = self._connection, uuid.uuid4().hex
+        seconds = min(seconds, longest(self._limits, 1))
+        tries = Round(line, seconds + _SLACK, tick)
+        told = {"seconds": seconds, "token": token}
+        [(_, reply)] = tries.replies(lambda _: line.submit(control, 0, 1, **told), 1)
+        if reply is None or line.starts(token) > 1:
+            raise line.unstable()
+
+    def _round(self, pieces: Sequence[Piece], tick: Tick) -> Round:
+        most = max(piece.stop - piece.start for piece in pieces)
+        return Round(self._connection, longest(self._limits, most + TRIAL_BLOCKS), tick)
+
+    def _run(
+        self, tries: Round, pieces: Sequence[Piece]
+    ) -> Generator[tuple[Piece, Numbers | None]]:
+        line, text = self._connection, self._connection.send(self._question)
+
+        def submit(number: int) -> Any:
+            told = {"versions": self._versions, "question": text}
+            return line.submit(self._task, *pieces[number], **told)
+
+        with closing(tries.replies(submit, len(pieces))) as replies:
+            for number, reply in replies:
+                piece, numbers = pieces[number], None
+                if reply is not None:
+                    blocks = piece.stop - piece.start
+                    numbers = numbers_of(reply, blocks, integers=self._question.sums)
+                yield piece, numbers
+
 
 _FEWEST_BLOCKS = 8  # of a task with a Python function, if all threads have one: two are asked twice
 _SHARES = 4  # of the blocks, for each thread of the cluster: so progress shows
@@ -229,7 +461,7 @@ def _batch(asked: Question, units: int) -> int:
 
 
 def _verify_here(store: BlockStore, files: tuple[Any, ...], holdout: str) -> None:
-    from holdfast.engines.store.verified import verify_once
+    from holdfast.store.user_state import verify_once
 
     if files:
         verify_once(store.folder, files, f"{holdout}-open")

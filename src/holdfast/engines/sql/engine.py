@@ -22,17 +22,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast import waiting
-from holdfast.combining import Combiner, Job
-from holdfast.engines.processes import Worker, WorkerDied, WorkerTimeout
-from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm
-from holdfast.engines.sql.queries import Number, sum_of, value_of
+from holdfast import concurrency
+from holdfast.concurrency import Combiner, Job
+from holdfast.engines.process import Worker, WorkerDied, WorkerTimeout
+from holdfast.engines.sql.estimator import Number, SqlEstimator, SqlTerm, sum_of, value_of
 from holdfast.engines.sql.worker import LENGTH, UNREADABLE, Query, Setup
 from holdfast.errors import Damaged, InvalidInput, Unavailable, real_number, whole_number
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 
 if TYPE_CHECKING:
-    from holdfast.engines.store.reader import BlockStore
+    from holdfast.store.blocks import BlockStore
 
 __all__ = ["SqlEngine"]
 
@@ -184,7 +183,7 @@ class SqlEngine:
             return found
         with self._counting:
             self.fallbacks += 1
-        return waiting.elsewhere(lambda: np.concatenate(list(self._one_by_one(query, tick))))
+        return concurrency.elsewhere(lambda: np.concatenate(list(self._one_by_one(query, tick))))
 
     def _one_by_one(self, query: Query, tick: Tick | None) -> Iterator[NDArray[np.generic]]:
         failure: NDArray[np.generic] = np.full(1, 0 if query.number.integer else np.nan)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.engines.sql.queries import COMPANY, Number, statement, view
+from holdfast.engines.sql.estimator import COMPANY, Number, statement, view
 
 __all__ = ["LENGTH", "UNREADABLE", "Query", "Setup", "start"]
 

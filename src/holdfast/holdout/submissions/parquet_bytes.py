@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.engines.processes import Worker, WorkerDied, WorkerTimeout
+from holdfast.engines.process import Worker, WorkerDied, WorkerTimeout
 from holdfast.holdout.submissions.pairs import PREDICTION, Pairs, check_columns, refused
 from holdfast.holdout.submissions.parquet_worker import Asked
 

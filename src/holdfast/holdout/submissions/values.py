@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.engines.local.metrics.table import NEEDS_LABEL, NEEDS_PROBABILITY, Metric
+from holdfast.engines.python.metrics import NEEDS_LABEL, NEEDS_PROBABILITY, Metric
 from holdfast.errors import InvalidInput
 from holdfast.holdout.submissions.frames import pairs_of
 from holdfast.holdout.submissions.pairs import Pairs, refused, some

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.closing import Closing
+from holdfast.concurrency import Closing
 from holdfast.lab.experiments.base import Cell, Row
 from holdfast.lab.runner.cells import identity_of, key_of
 

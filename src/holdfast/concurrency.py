@@ -1,0 +1,404 @@
+"""Concurrency: how a question waits, many writes done together, what survives a fork, and closing.
+
+Waiting is for another thread, for work that takes long, or for a moment to come.
+
+A thread that has one question just waits. One that has many at once, as the server keeps one, must
+not: it leaves the question where it is, goes on with the others and comes back. Such a thread says
+so here, and whatever has to wait in the midst of a question asks here how.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from types import TracebackType
+from typing import Generic, Protocol, Self, TypeVar
+from weakref import WeakSet
+
+from holdfast.errors import InvalidInput
+
+__all__ = [
+    "Bell",
+    "Closing",
+    "Combiner",
+    "Host",
+    "Job",
+    "Renewed",
+    "Turns",
+    "bell",
+    "elsewhere",
+    "host",
+    "is_shared",
+    "sleep",
+]
+
+T = TypeVar("T")
+
+
+class Bell(Protocol):
+    """What one waits for and another rings, once."""
+
+    def wait(self) -> None:
+        """Until it rings; at once if it has rung."""
+        ...
+
+    def ring(self) -> None:
+        """From any thread. The second time nothing happens."""
+        ...
+
+
+class Host(Protocol):
+    """A thread that has many questions at once; each of these is called by one of them."""
+
+    def bell(self) -> Bell:
+        """One for which this question can wait."""
+        ...
+
+    def elsewhere(self, work: Callable[[], T], *, now: bool) -> T:
+        """What the work returns, or raises, in another thread: `now`, or soon with others."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Go on with others for so long."""
+        ...
+
+
+class _Here(threading.local):
+    host: Host | None = None
+
+
+_here = _Here()
+
+
+class _Lock:
+    """The bell of a thread that has one question."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def wait(self) -> None:
+        self._lock.acquire()
+
+    def ring(self) -> None:
+        try:
+            self._lock.release()
+        except RuntimeError:
+            return
+
+
+def host(this: Host) -> None:
+    """Say that this thread has many questions, from now until it ends."""
+    _here.host = this
+
+
+def is_shared() -> bool:
+    """Whether this thread has many questions."""
+    return _here.host is not None
+
+
+def bell() -> Bell:
+    """A new bell, for which the question that asks for it can wait."""
+    return _Lock() if _here.host is None else _here.host.bell()
+
+
+def elsewhere(work: Callable[[], T], *, now: bool = False) -> T:
+    """What the work returns. It may take long: no other question waits for it.
+
+    It begins when others may want the same, for which one time is enough; or `now`.
+
+    >>> elsewhere(lambda: 6 * 7)
+    42
+    """
+    return work() if _here.host is None else _here.host.elsewhere(work, now=now)
+
+
+def sleep(seconds: float) -> None:
+    """Wait for so long."""
+    if _here.host is None:
+        time.sleep(seconds)
+    else:
+        _here.host.sleep(seconds)
+
+
+# Combining: what several threads, or questions in one, want at once, one of them does for all.
+#
+#     thread 1   do(a) ── leads: run([a]) ──────────────▶ a's result
+#     thread 2   do(b) ── waits ── leads: run([b, c]) ──▶ b's result
+#     thread 3   do(c) ── waits ────────────────────────▶ c's result
+#
+# While one batch runs the next one gathers, so that batches are as large as the crowd: a durable
+# commit, or a message to another process, then costs the same for one as for many. Nobody is told
+# a
+# result before `run` has returned.
+
+
+R = TypeVar("R")
+
+_renewed: WeakSet[Renewed] = WeakSet()
+
+
+class Renewed(ABC):
+    """Something with locks that other threads may hold when the process forks.
+
+    In the child those threads are gone, and would hold them for ever: there it gets new ones.
+    """
+
+    def __init__(self) -> None:
+        self._renew()
+        _renewed.add(self)
+
+    @abstractmethod
+    def _renew(self) -> None:
+        """Make the locks, and forget whoever waits for them."""
+
+
+def _renew_all() -> None:
+    for each in list(_renewed):
+        each._renew()
+
+
+os.register_at_fork(after_in_child=_renew_all)
+
+
+class Job(Generic[T, R]):
+    """One thread's task, and what became of it."""
+
+    __slots__ = ("_bell", "_error", "_result", "batch", "gone", "leads", "settled", "task")
+
+    def __init__(self, task: T) -> None:
+        self.task = task
+        self.settled = False
+        self.leads = False
+        self.gone = False  # its thread waits for it no more
+        self.batch: list[Job[T, R]] = []  # that it leads
+        self._bell = bell()
+        self._error: BaseException | None = None
+        self._result: R | None = None
+
+    def succeed(self, result: R) -> None:
+        """The task is done."""
+        self._result, self.settled = result, True
+
+    def fail(self, error: BaseException) -> None:
+        """The task is not done, and will not be."""
+        self._error, self.settled = error, True
+
+    def reopen(self) -> None:
+        """What was said of it does not count: it will be tried again."""
+        self._error, self._result, self.settled = None, None, False
+
+    def outcome(self) -> R:
+        """The result, or else the error."""
+        assert self.settled
+        if self._error is not None:
+            raise self._error
+        return self._result  # type: ignore[return-value]  # it is settled, and has no error
+
+    @property
+    def result(self) -> R | None:
+        """The result, if there is one by now."""
+        return self._result
+
+    def wait(self) -> None:
+        """Until it is settled, or leads."""
+        self._bell.wait()
+
+    def wake(self) -> None:
+        """Its thread goes on; the second time nothing happens."""
+        self._bell.ring()
+
+
+class Combiner(Renewed, Generic[T, R]):
+    """Gathers tasks; the leader's `run` settles every job of a batch.
+
+    It is given with each task, not kept: whoever owns a combiner is freed as if it had none. If it
+    raises, the jobs that it did not settle are tried again in a later batch, all but the leader's
+    own, to which the exception belongs: so an interruption of one thread is its own.
+
+    >>> def run(jobs: list[Job[int, int]]) -> None:
+    ...     for job in jobs:
+    ...         job.succeed(job.task**2)
+    >>> Combiner().do(run, 7)
+    49
+    """
+
+    def __init__(self, most: int = 64) -> None:
+        self._most = most
+        super().__init__()
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: list[Job[T, R]] = []  # the first of them leads next
+        self._led = False
+
+    def do(self, run: Callable[[list[Job[T, R]]], None], task: T) -> R:
+        """What becomes of the task, alone or with those of other threads."""
+        job = self._job(task)
+        try:
+            with self._lock:
+                self._waiting.append(job)
+                job.leads, self._led = not self._led, True
+            waits = not job.leads
+            if waits:
+                job.wait()
+            if job.leads:  # at once if others have gathered already, behind another batch
+                elsewhere(partial(self._lead, run, job), now=waits)
+        except BaseException:  # an interruption of this thread, wherever it was
+            self._leave(job)
+            raise
+        return job.outcome()
+
+    def _job(self, task: T) -> Job[T, R]:
+        return Job(task)
+
+    def _lead(self, run: Callable[[list[Job[T, R]]], None], own: Job[T, R]) -> None:
+        """Run one batch, which begins with the leader's own job; then another thread leads."""
+        with self._lock:
+            own.batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
+        try:
+            run(own.batch)
+        except BaseException as error:
+            own.fail(error)
+        self._leave(own)
+
+    def _leave(self, own: Job[T, R]) -> None:
+        """Wake whoever is served, and let another lead. Done twice it does no more than once."""
+        with self._lock:
+            own.gone = True  # whatever becomes of another's batch that it is in
+            if own in self._waiting:  # what has not begun shall not begin
+                self._waiting.remove(own)
+            if own.leads:
+                again = [job for job in own.batch if not job.settled and not job.gone]
+                own.leads, own.batch = False, [job for job in own.batch if job.settled]
+                self._waiting[:0] = again
+                self._led = bool(self._waiting)
+                if self._waiting:
+                    self._waiting[0].leads = True
+                    self._waiting[0].wake()
+        for job in own.batch:
+            if job.settled:
+                job.wake()
+
+
+# What can be closed, and is closed by `with`.
+
+
+class Closing(ABC):
+    """Holds something that has to be given back."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back what it holds."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+# Turns: one thread at a time, and no open connection when the process forks.
+#
+# A child that inherits an open connection to SQLite inherits its idea of the locks, but not the
+# locks: what it opens itself is then not protected, and the parent may delete the log that it
+# writes
+# to (https://sqlite.org/howtocorrupt.html, section 2.6). So such a connection is closed before a
+# fork
+# and opened again when it is needed, on either side. One to a server may stay with the parent.
+
+
+_all: WeakSet[Turns] = WeakSet()
+_waiting: list[Turns] = []  # whose turn a fork has taken
+
+
+class Turns(ABC):
+    """Something with a connection, which one thread uses at a time."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._owner: int | None = None
+        self._lost = False
+        _all.add(self)
+
+    @abstractmethod
+    def _disconnect(self) -> None:
+        """Close the connection, if there is one."""
+
+    @abstractmethod
+    def _abandon(self) -> None:
+        """Forget the connection without closing it."""
+
+    @property
+    def _mine(self) -> bool:
+        """Whether it is this thread's turn."""
+        return self._owner == threading.get_ident()
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        self._not_mine()
+        with self._mutex:
+            self._not_lost()
+            self._owner = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._owner = None
+
+    def _not_mine(self) -> None:
+        """Refuse what would wait for its own thread."""
+        if self._mine:
+            hint = "End the one that is running first; what it must read, it can read itself."
+            raise InvalidInput("ledger", "a use inside its own transaction", "used in turn", hint)
+
+    def _not_lost(self) -> None:
+        """Refuse to go on in a child that was forked in the middle of a turn."""
+        if self._lost:
+            hint = "Fork outside of transactions, or open the ledger in a process started anew."
+            raise InvalidInput("ledger", "one forked inside a transaction", "a whole one", hint)
+
+    def _part(self) -> None:
+        """Make ready to be copied. A connection that the copy can abandon may stay open."""
+        self._disconnect()
+
+    def _before_fork(self) -> None:
+        if not self._mine:  # then wait for the thread whose turn it is
+            self._mutex.acquire()
+            _waiting.append(self)
+            self._part()
+
+    def _after_fork_in_child(self) -> None:
+        if self._mine:
+            self._abandon()
+            self._lost, self._owner, self._mutex = True, None, threading.Lock()
+
+
+def _before() -> None:
+    for each in sorted(_all, key=id):  # one order: two threads may fork at once
+        each._before_fork()
+
+
+def _after() -> None:
+    while _waiting:
+        _waiting.pop()._mutex.release()
+
+
+def _after_in_child() -> None:
+    _after()
+    for each in list(_all):
+        each._after_fork_in_child()
+
+
+os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after_in_child)

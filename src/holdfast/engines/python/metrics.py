@@ -1,0 +1,1241 @@
+"""Scores of models and of predictions, as estimators.
+
+    blockwise   the common metrics in numpy, for many blocks at once
+    table       metrics by name: what they need, their range, and scikit-learn's for the rest
+    score       a model or predictions with a metric, as a function of blocks
+    rowwise     the term of a row, where a metric is the mean of one between 0 and 1
+
+scikit-learn is loaded only where a metric that is not in the table asks for it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.engines.python.estimator import (
+    LocalEstimator,
+    checked_columns,
+    make_estimator,
+    refuse_hidden,
+)
+from holdfast.errors import InvalidInput
+from holdfast.grids import floats_up
+from holdfast.protocols.readings import RULE
+
+__all__ = [
+    "NAMES",
+    "NEEDS_LABEL",
+    "NEEDS_NUMBER",
+    "NEEDS_PROBABILITY",
+    "NEEDS_SCORE",
+    "ROW",
+    "UNIT",
+    "Labels",
+    "Metric",
+    "ModelScore",
+    "PredictionScore",
+    "Score",
+    "WrongLabels",
+    "absolute_error",
+    "accuracy",
+    "aligned",
+    "area_under_curve",
+    "balanced_accuracy",
+    "brier",
+    "checked_function",
+    "checked_predictions",
+    "checked_target",
+    "error_rate",
+    "f1",
+    "find_metric",
+    "has_term",
+    "indicator",
+    "is_exact",
+    "is_probability",
+    "is_scorer",
+    "listed",
+    "log_loss",
+    "mean_estimator",
+    "missing_labels",
+    "model_score",
+    "needs_of",
+    "plain",
+    "r_squared",
+    "response_method",
+    "root_squared_error",
+    "score_estimator",
+    "score_examples",
+    "score_notes",
+    "scored",
+    "squared_error",
+    "term_estimator",
+    "tried_model",
+    "unwrapped",
+]
+
+
+# The common metrics for many blocks at once: from (blocks, t) arrays to one value per block.
+#
+# Each is scikit-learn's metric of the same name on every block. Where that is undefined, or
+# raises,
+# the value is NaN: the block has failed.
+
+
+Array = NDArray[Any]
+Values = NDArray[np.float64]
+
+
+def _missing(array: Array) -> NDArray[np.bool_]:
+    """Where a value is missing: NaN, NaT, None."""
+    if array.dtype.kind in "biu":
+        return np.zeros(array.shape, np.bool_)
+    if array.dtype.kind in "fM":
+        return np.asarray(array != array)
+    return np.array([x is None or x != x for x in array.ravel()], np.bool_).reshape(array.shape)
+
+
+def _undefined(values: Values, *arrays: Array) -> Values:
+    """NaN where any of a block's rows lacks a target or a prediction."""
+    broken = np.zeros(len(values), np.bool_)
+    for array in arrays:
+        broken |= _missing(array).reshape(len(values), -1).any(axis=1)
+    return np.where(broken, np.nan, values)
+
+
+def _finite(values: Values, *arrays: Array) -> Values:
+    """NaN where any of a block's numbers is missing or infinite; looked for only where it shows."""
+    odd = np.flatnonzero(~np.isfinite(values))
+    broken = [not all(np.isfinite(array[block]).all() for array in arrays) for block in odd]
+    values = values.astype(np.float64)
+    values[odd[np.array(broken, np.bool_)]] = np.nan
+    return values
+
+
+def accuracy(target: Array, predicted: Array) -> Values:
+    """The share of rows whose prediction is the target.
+
+    >>> accuracy(np.array([[0, 1], [1, 1]]), np.array([[0, 1], [0, 1]]))
+    array([1. , 0.5])
+    """
+    return _undefined(np.mean(target == predicted, axis=1), target, predicted)
+
+
+def error_rate(target: Array, predicted: Array) -> Values:
+    """The share of rows whose prediction is not the target."""
+    return _undefined(np.mean(target != predicted, axis=1), target, predicted)
+
+
+def balanced_accuracy(target: Array, predicted: Array) -> Values:
+    """The mean, over the labels that a block's targets have, of the share predicted right."""
+    shares, labels = np.zeros(len(target)), np.zeros(len(target))
+    known = target[~_missing(target)]
+    for label in np.unique(known.astype(str) if known.dtype.hasobject else known):
+        here = target == label
+        count = np.count_nonzero(here, axis=1)
+        right = np.count_nonzero(here & (predicted == label), axis=1)
+        shares += np.where(count > 0, right / np.maximum(count, 1), 0.0)
+        labels += count > 0
+    return _undefined(shares / np.maximum(labels, 1), target, predicted)
+
+
+def f1(target: Array, predicted: Array) -> Values:
+    """2·TP / (2·TP + FP + FN) for targets and predictions 0 and 1; 0 where there is no 1 at all.
+
+    >>> f1(np.array([[0, 1, 1], [0, 0, 0]]), np.array([[1, 1, 0], [0, 0, 0]]))
+    array([0.5, 0. ])
+    """
+    true, said = target == 1, predicted == 1
+    right = np.count_nonzero(true & said, axis=1)
+    both = np.count_nonzero(true, axis=1) + np.count_nonzero(said, axis=1)
+    values = 2 * right / np.maximum(both, 1)
+    return np.where(_binary(target) & _binary(predicted), values, np.nan)
+
+
+def squared_error(target: Array, predicted: Array) -> Values:
+    """The mean of (target − prediction)²."""
+    return _finite(np.mean(np.square(target - predicted), axis=1), target, predicted)
+
+
+def root_squared_error(target: Array, predicted: Array) -> Values:
+    """The root of the mean of (target − prediction)²."""
+    return np.sqrt(squared_error(target, predicted))
+
+
+def absolute_error(target: Array, predicted: Array) -> Values:
+    """The mean of |target − prediction|."""
+    return _finite(np.mean(np.abs(target - predicted), axis=1), target, predicted)
+
+
+def r_squared(target: Array, predicted: Array) -> Values:
+    """1 − Σ(target − prediction)² / Σ(target − mean)²; a constant target gives 1 or 0."""
+    if target.shape[1] < 2:
+        return np.full(len(target), np.nan)
+    residual = np.sum(np.square(target - predicted), axis=1)
+    total = np.sum(np.square(target - target.mean(axis=1, keepdims=True)), axis=1)
+    constant = np.where(residual == 0, 1.0, 0.0)
+    values = np.where(total == 0, constant, 1 - residual / np.where(total == 0, 1.0, total))
+    values = np.where(np.isfinite(residual), values, np.nan)
+    return _finite(values, target, predicted)
+
+
+def brier(target: Array, probability: Array) -> Values:
+    """The mean of (target − probability)² for targets 0 and 1 and probabilities in [0, 1]."""
+    values = squared_error(target, probability)
+    return np.where(_binary(target) & _within(probability), values, np.nan)
+
+
+def log_loss(target: Array, probability: Array) -> Values:
+    """−mean ln P[target] for targets 0 and 1; probabilities are kept off 0 and 1 by one rounding.
+
+    As scikit-learn's with labels=[0, 1]: a block with targets of one kind has a value too.
+    """
+    if probability.dtype.kind != "f":
+        probability = probability.astype(np.float64)
+    tiny = np.finfo(probability.dtype).eps
+    kept = np.clip(probability, tiny, 1 - tiny)
+    values = -np.mean(np.where(target == 1, np.log(kept), np.log1p(-kept)), axis=1)
+    return np.where(_binary(target) & _within(probability), values, np.nan)
+
+
+def area_under_curve(target: Array, score: Array) -> Values:
+    """P[score of a 1 > score of a 0] + P[they are equal]/2 over all pairs in a block; by ranks.
+
+    >>> area_under_curve(np.array([[0.0, 1, 0, 1]]), np.array([[0.1, 0.4, 0.4, 0.8]]))
+    array([0.875])
+    """
+    ones = np.count_nonzero(target == 1, axis=1)
+    pairs = ones * (target.shape[1] - ones)
+    ranks = np.where(target == 1, _ranks(score), 0.0).sum(axis=1)
+    values = (ranks - ones * (ones + 1) / 2) / np.maximum(pairs, 1)
+    defined = (pairs > 0) & _binary(target) & np.isfinite(score).all(axis=1)
+    return np.where(defined, values, np.nan)
+
+
+def _ranks(score: Array) -> Values:
+    """The ranks 1, 2, … within each block; equal scores share the mean of theirs."""
+    order = np.argsort(score, axis=1, kind="stable")
+    ordered = np.take_along_axis(score, order, axis=1)
+    place = np.broadcast_to(np.arange(score.shape[1], dtype=np.float64), score.shape)
+    new = np.ones(score.shape, np.bool_)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    end = np.ones(score.shape, np.bool_)
+    end[:, :-1] = new[:, 1:]
+    first = np.maximum.accumulate(np.where(new, place, 0.0), axis=1)
+    last = np.where(end, place, np.inf)[:, ::-1]
+    last = np.minimum.accumulate(last, axis=1)[:, ::-1]
+    ranks = np.empty(score.shape)
+    np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=1)
+    return ranks
+
+
+def _binary(target: Array) -> NDArray[np.bool_]:
+    return np.asarray(((target == 0) | (target == 1)).all(axis=1))
+
+
+def _within(probability: Array) -> NDArray[np.bool_]:
+    return np.asarray(((probability >= 0) & (probability <= 1)).all(axis=1))
+
+
+# Labels: what is public of a target's values, and where predictions contradict it.
+#
+# A prediction that is no label counts as wrong, and so would a whole column of probabilities, of
+# labels in capitals or of numbers for text: a score of 0, certified and charged. What can be told
+# apart by what is public is refused first: by the labels that were declared; else by the target's
+# kind and by the labels of the open part, which are some of them.
+
+
+_NAMED = 3
+_LONGEST = 40
+_ENOUGH = 20  # open rows from which their labels are taken for a sample of all
+_FRACTIONS = 20  # more different ones are no labels
+
+Contradiction = tuple[str, str]
+"""What was found, and what is allowed."""
+
+
+class WrongLabels(ValueError):
+    """A model predicts on public rows what can be no label."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What is public of a target's values.
+
+    >>> Labels("text", ("ham", "spam")).contradiction(np.array(["ham", "Spam"]))
+    ("1 prediction that is no label ('Spam')", "one of the labels 'ham', 'spam'")
+    >>> Labels("number", seen=(0.0, 1.0), rows=50).contradiction(np.array([0.25, 1.0]))
+    ('1 fraction (0.25)', 'whole numbers, as all labels of the open part are')
+    """
+
+    kind: str
+    """The target's kind: boolean, number or text."""
+    declared: tuple[object, ...] | None = None
+    """All labels there are, if the custodian has said so."""
+    seen: tuple[object, ...] = ()
+    """Those of the open part."""
+    rows: int = 0
+    """How many open rows have one."""
+
+    @cached_property
+    def known(self) -> tuple[object, ...]:
+        """Labels that are public, all or some."""
+        return self.seen if self.declared is None else self.declared
+
+    @cached_property
+    def _all(self) -> frozenset[object]:
+        return frozenset(plain(each) for each in self.known)
+
+    def contradiction(
+        self, predicted: NDArray[Any], own: Sequence[object] = (), *, model: bool = False
+    ) -> Contradiction | None:
+        """What says that predictions are no labels; None if nothing public does.
+
+        `own` are the classes that a model names. Of a `model` a few rows are seen, not all.
+        """
+        missing = missing_labels(predicted)
+        if missing.any() and not model:
+            return f"{_count(missing, 'missing prediction')}", "a label for every row"
+        values, counts = _distinct(predicted[~missing])
+        text = [type(each) is str for each in values]
+        if self.kind == "text" and not all(text):
+            return f"numbers ({listed(values)})", "text, as the target is"
+        if self.kind != "text" and any(text):
+            named = [each for each in values if type(each) is str]
+            return f"text ({listed(named)})", "numbers, as the target is"
+        other = np.array([each not in self._all for each in values], np.bool_)
+        if self.declared is not None:
+            if not other.any():
+                return None
+            found = (
+                f"{_count(counts[other], 'prediction that is', 'predictions that are')} no label"
+            )
+            allowed = f"one of the labels {listed(self.declared, 10)}"
+            return f"{found} ({listed(_picked(values, other))})", allowed
+        return self._unlike(values, counts, other, own, model)
+
+    def _unlike(
+        self,
+        values: list[object],
+        counts: NDArray[np.int64],
+        other: NDArray[np.bool_],
+        own: Sequence[object],
+        model: bool,
+    ) -> Contradiction | None:
+        """What the open part's labels say against predictions, or what no label can be."""
+        spelled = {str(each).strip().casefold(): each for each in self.seen if type(each) is str}
+        for each in _picked(values, other):
+            near = spelled.get(str(each).strip().casefold()) if type(each) is str else None
+            if near is not None:
+                return listed([each]), f"spelled as the open part spells it: {listed([near])}"
+        theirs = {plain(each) for each in own}
+        fractional = other & np.array([_is_fraction(each) for each in values], np.bool_)
+        named = listed(_picked(values, fractional))
+        if fractional.any() and self._enough and not any(map(_is_fraction, self._all)):
+            found = f"{_count(counts[fractional], 'fraction')} ({named})"
+            return found, "whole numbers, as all labels of the open part are"
+        foreign = fractional & np.array([each not in theirs for each in values], np.bool_)
+        share = counts[foreign].sum() / max(1, counts.sum())
+        if share > 0.5 if model else np.count_nonzero(foreign) > _FRACTIONS:
+            found = f"{_count(foreign, 'different fraction')} ({named})"
+            return found, "labels: for probabilities there are brier, log_loss and roc_auc"
+        if self._enough and other.all() and len(values) and not (model and len(values) < 2):
+            found = f"predictions that are no label of the open part ({listed(values)})"
+            return found, f"labels such as the open part has: {listed(self.seen, 10)}"
+        return None
+
+    @property
+    def _enough(self) -> bool:
+        return self.rows >= _ENOUGH
+
+    def unknown(self, predicted: NDArray[Any]) -> tuple[str, ...]:
+        """What has to be taken for granted of predictions that nothing public contradicts."""
+        if self.declared is not None:
+            return ()
+        values, _ = _distinct(predicted[~missing_labels(predicted)])
+        other = [each for each in values if each not in self._all]
+        if not other:
+            return ()
+        fractions = [each for each in other if _is_fraction(each)]
+        shown = listed(fractions or other)
+        if self.rows:
+            return (f"{shown}, which no row of the open part has, can be labels",)
+        return (f"predictions such as {shown} are spelled as the labels are: none are public",)
+
+    def beside(self, allowed: Iterable[object]) -> list[object]:
+        """Public labels that are none of these."""
+        among = {plain(each) for each in allowed}
+        return [each for each in self.known if plain(each) not in among]
+
+
+def plain(value: object) -> object:
+    """One spelling of a label: text, or a float; true and false are 1 and 0.
+
+    >>> plain(True), plain(np.int64(3)), plain(np.str_("a"))
+    (1.0, 3.0, 'a')
+    """
+    if isinstance(value, str):
+        return str(value)
+    return float(value)  # type: ignore[arg-type]
+
+
+def listed(values: Sequence[object], most: int = _NAMED) -> str:
+    """At most so many values, short, and without what a terminal would obey.
+
+    >>> listed([0.0, 1.0, 2.5, 3.0]), listed(["a"])
+    ('0, 1, 2.5, …', "'a'")
+    """
+    shown = [_short(each) for each in values[:most]]
+    return ", ".join(shown) + (", …" if len(values) > most else "")
+
+
+def _short(value: object) -> str:
+    if not isinstance(value, str):
+        return f"{float(value):.12g}"  # type: ignore[arg-type]
+    text = value if len(value) <= _LONGEST else value[: _LONGEST - 1] + "…"
+    return f"'{text}'" if text.isprintable() else ascii(text)
+
+
+def missing_labels(predicted: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a prediction is none: missing, infinite, or no value at all."""
+    if predicted.dtype.kind in "biuU":
+        return np.zeros(predicted.shape, np.bool_)
+    if predicted.dtype.kind == "f":
+        return np.asarray(~np.isfinite(predicted))
+    return np.array([not _is_label(each) for each in predicted], np.bool_)
+
+
+def _is_label(value: object) -> bool:
+    if isinstance(value, str):
+        return True
+    try:
+        return bool(np.isfinite(float(value)))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _distinct(predicted: NDArray[Any]) -> tuple[list[object], NDArray[np.int64]]:
+    """The different predictions, in one spelling, and how many there are of each."""
+    if predicted.dtype.kind in "biuf":
+        values, counts = np.unique(predicted.astype(np.float64), return_counts=True)
+        return values.tolist(), counts
+    found: dict[object, int] = {}
+    for each in predicted.tolist():
+        label = plain(each)
+        found[label] = found.get(label, 0) + 1
+    return [*found], np.array([*found.values()], np.int64)
+
+
+def _is_fraction(value: object) -> bool:
+    return isinstance(value, float) and not value.is_integer()
+
+
+def _picked(values: list[object], mask: NDArray[np.bool_]) -> list[object]:
+    return [each for each, chosen in zip(values, mask, strict=True) if chosen]
+
+
+def _count(counted: NDArray[Any], one: str, several: str | None = None) -> str:
+    count = int(counted.sum())
+    return f"{count:,} {one if count == 1 else several or one + 's'}"
+
+
+# scikit-learn's scorers as metrics: functions of targets and predictions, not of a model.
+#
+# A scorer is called with a model, its features and the targets. Here predictions are given, so
+# what
+# it wraps is called in its place, with its options and its sign.
+
+
+_FIELDS = ("_score_func", "_sign", "_kwargs")
+
+
+@dataclass(frozen=True)
+class Unwrapped:
+    """What a scorer says of predictions that were made before."""
+
+    scorer: Any
+
+    @property
+    def __name__(self) -> str:
+        """The function's name; as scikit-learn has it, a loss with the other sign is `neg_…`."""
+        name = getattr(self.scorer._score_func, "__name__", "scorer")
+        return str(name) if self.scorer._sign > 0 else f"neg_{name}"
+
+    def __call__(self, target: Any, predicted: Any) -> object:
+        return scored(self.scorer, target, predicted)
+
+
+def unwrapped(what: str, scorer: Any) -> Unwrapped:
+    """A scorer as a function of targets and predictions.
+
+    Probabilities and scores are of the second class here. A scorer with a `pos_label` would choose
+    another column of a model's, of which nothing is left in predictions.
+    """
+    if response_method(scorer) != "predict" and "pos_label" in scorer._kwargs:
+        hint = "Probabilities and scores are those of the second class: leave pos_label out."
+        raise InvalidInput(what, f"pos_label={scorer._kwargs['pos_label']!r}", "left out", hint)
+    return Unwrapped(scorer)
+
+
+def is_scorer(given: object) -> bool:
+    """Whether it is one of scikit-learn's, as `make_scorer` and `get_scorer` give them."""
+    return all(hasattr(given, name) for name in _FIELDS)
+
+
+def scored(scorer: Any, target: Any, predicted: Any) -> Any:
+    """The scorer's value: a loss comes with the sign that makes greater better."""
+    return scorer._sign * scorer._score_func(target, predicted, **scorer._kwargs)
+
+
+def response_method(scorer: object) -> str:
+    """What of a model it wants, the first choice: predict, predict_proba or decision_function."""
+    method = getattr(scorer, "_response_method", "predict")
+    return str(method if isinstance(method, str) else method[0])
+
+
+def checked_function(what: str, given: object) -> Any:
+    """A function that can be called with targets and predictions."""
+    allowed = "a function of targets and predictions, or a scorer of scikit-learn's"
+    if not callable(given):
+        raise InvalidInput(what, given, allowed)
+    try:
+        signature = inspect.signature(given)
+    except (TypeError, ValueError):  # some of what is compiled tells nothing of itself
+        return given
+    try:
+        signature.bind(None, None)
+    except TypeError:
+        raise InvalidInput(what, f"{signature}", allowed, "It is called with these two.") from None
+    return given
+
+
+# Metrics by name: which prediction they need, the range of their values, how they are computed.
+
+
+Range = tuple[float, float]
+
+UNIT: Range = (0.0, 1.0)
+NEEDS_LABEL = "label"  # what `predict` gives
+NEEDS_NUMBER = "number"  # likewise, as numbers
+NEEDS_PROBABILITY = "probability"  # of the second class
+NEEDS_SCORE = "score"  # larger where the second class is more likely
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric."""
+
+    name: str
+    needs: str
+    batched: Callable[[NDArray[Any], NDArray[Any]], NDArray[np.float64]] | None = None
+    """For many blocks at once; None for what scikit-learn computes."""
+    sign: float = 1.0
+    range: Range | None = None
+    bounded_mean: bool = False
+    """Whether it is the mean over rows of a term within the range."""
+    function: Callable[..., object] | None = None
+    """A metric of the user: function(target, predicted)."""
+    greater_is_better: bool = True
+    span: Range | None = None
+    """Where its values usually lie, if it has no range: where a grid may end without being told."""
+    binary: bool = False
+    """Whether targets must be 0 and 1."""
+    response: str = ""
+    """Which prediction scikit-learn's metric takes: a label or a score."""
+
+    @property
+    def labels(self) -> bool:
+        """Whether it compares predictions with targets as labels."""
+        if self.function is not None:
+            return False
+        return self.needs == NEEDS_LABEL or self.name.startswith(_OF_LABELS)
+
+    @property
+    def predicted(self) -> str:
+        """What one prediction is: a label, a number, a probability or a score."""
+        return self.response or self.needs
+
+    def negative(self, name: str) -> Metric:
+        """The same with the other sign, as scikit-learn's searches want it."""
+        turned = None if self.range is None else (0.0 - self.range[1], 0.0 - self.range[0])
+        span = None if self.span is None else (0.0 - self.span[1], 0.0 - self.span[0])
+        better = not self.greater_is_better
+        return replace(
+            self, name=name, sign=-1.0, range=turned, span=span, greater_is_better=better
+        )
+
+
+_LOSS: dict[str, Any] = {"greater_is_better": False}
+_ACCURACY = Metric("accuracy", NEEDS_LABEL, accuracy, 1.0, UNIT, True)
+_ERROR = Metric("error_rate", NEEDS_LABEL, error_rate, 1.0, UNIT, True, **_LOSS)
+_BALANCED = Metric("balanced_accuracy", NEEDS_LABEL, balanced_accuracy, 1.0, UNIT)
+_F1 = Metric("f1", NEEDS_LABEL, f1, 1.0, UNIT, binary=True)
+_SQUARED = Metric("mse", NEEDS_NUMBER, squared_error, **_LOSS)
+_ROOT = Metric("rmse", NEEDS_NUMBER, root_squared_error, **_LOSS)
+_ABSOLUTE = Metric("mae", NEEDS_NUMBER, absolute_error, **_LOSS)
+_R_SQUARED = Metric("r2", NEEDS_NUMBER, r_squared)
+_BRIER = Metric("brier", NEEDS_PROBABILITY, brier, 1.0, UNIT, True, binary=True, **_LOSS)
+# A coin's log loss is 0.69; what lies beyond 2 is told as 2, the end of its grid.
+_LOG_LOSS = Metric("log_loss", NEEDS_PROBABILITY, log_loss, span=(0.0, 2.0), binary=True, **_LOSS)
+_AREA = Metric("roc_auc", NEEDS_SCORE, area_under_curve, 1.0, UNIT, binary=True)
+
+_TABLE: dict[str, Metric] = {
+    "accuracy": _ACCURACY,
+    "balanced_accuracy": _BALANCED,
+    "brier": _BRIER,
+    "brier_score_loss": _BRIER,
+    "error_rate": _ERROR,
+    "f1": _F1,
+    "log_loss": _LOG_LOSS,
+    "mae": _ABSOLUTE,
+    "mean_absolute_error": _ABSOLUTE,
+    "mean_squared_error": _SQUARED,
+    "mse": _SQUARED,
+    "neg_brier_score": _BRIER.negative("neg_brier_score"),
+    "neg_log_loss": _LOG_LOSS.negative("neg_log_loss"),
+    "neg_mean_absolute_error": _ABSOLUTE.negative("neg_mean_absolute_error"),
+    "neg_mean_squared_error": _SQUARED.negative("neg_mean_squared_error"),
+    "neg_root_mean_squared_error": _ROOT.negative("neg_root_mean_squared_error"),
+    "r2": _R_SQUARED,
+    "rmse": _ROOT,
+    "roc_auc": _AREA,
+    "root_mean_squared_error": _ROOT,
+    "zero_one_loss": _ERROR,
+}
+NAMES = tuple(_TABLE)
+_RANGES: dict[str, Range] = {
+    "adjusted_mutual_info_score": (-1.0, 1.0),
+    "adjusted_rand_score": (-0.5, 1.0),
+    "average_precision": UNIT,
+    "completeness_score": UNIT,
+    "d2_brier_score": (-np.inf, 1.0),
+    "fowlkes_mallows_score": UNIT,
+    "homogeneity_score": UNIT,
+    "matthews_corrcoef": (-1.0, 1.0),
+    "mutual_info_score": (0.0, np.inf),
+    "normalized_mutual_info_score": UNIT,
+    "rand_score": UNIT,
+    "top_k_accuracy": UNIT,
+    "v_measure_score": UNIT,
+}
+_OF_LABELS = ("f1", "jaccard", "matthews", "precision", "recall")  # of scikit-learn's
+_UNIT_FAMILIES = ("f1", "jaccard", "precision", "recall", "roc_auc")
+
+
+def find_metric(metric: object) -> Metric:
+    """A metric by its name, or as one a function(target, predicted) or a scorer of scikit-learn's.
+
+    >>> find_metric("accuracy").range, find_metric("neg_brier_score").range
+    ((0.0, 1.0), (-1.0, 0.0))
+    """
+    if isinstance(metric, str):
+        found = _TABLE.get(metric)
+        return _from_scikit_learn(metric) if found is None else found
+    if is_scorer(metric):
+        function = unwrapped("metric", metric)
+        return Metric(function.__name__, needs_of(metric), function=function)
+    if callable(metric):
+        name = str(getattr(metric, "__name__", type(metric).__name__))
+        return Metric(name, NEEDS_LABEL, function=checked_function("metric", metric))
+    raise InvalidInput("metric", metric, "a name, or a function of targets and predictions")
+
+
+def needs_of(scorer: object) -> str:
+    """Which predictions a scorer of scikit-learn's takes."""
+    kinds = {"predict": NEEDS_LABEL, "predict_proba": NEEDS_PROBABILITY}
+    return kinds.get(response_method(scorer), NEEDS_SCORE)
+
+
+def _from_scikit_learn(name: str) -> Metric:
+    try:
+        from sklearn.metrics import get_scorer_names
+    except ImportError:
+        hint = "Others are scikit-learn's: pip install scikit-learn."
+        raise InvalidInput("metric", name, f"one of {', '.join(_TABLE)}", hint) from None
+    if name not in get_scorer_names():
+        near = _nearest(name, [*_TABLE, *get_scorer_names()])
+        hint = f"Did you mean {near}?" if near else "See sklearn.metrics.get_scorer_names()."
+        allowed = f"a metric that scikit-learn names, or one of {', '.join(_TABLE)}"
+        raise InvalidInput("metric", name, allowed, hint)
+    family = name.removesuffix("_ovr").partition("_")[0]
+    known = UNIT if name.startswith(_UNIT_FAMILIES) or family in _UNIT_FAMILIES else None
+    limits = _RANGES.get(name, known)
+    bounded = limits if limits is None or np.isfinite(limits).all() else None
+    return Metric(name, "scorer", range=bounded, response=_response(name))
+
+
+def _response(name: str) -> str:
+    from sklearn.metrics import get_scorer
+
+    return NEEDS_LABEL if response_method(get_scorer(name)) == "predict" else NEEDS_SCORE
+
+
+def _nearest(name: str, names: list[str]) -> str:
+    import difflib
+
+    return next(iter(difflib.get_close_matches(name, names, 1)), "")
+
+
+# A score: a model, or predictions made before, with a metric, as a function of blocks.
+#
+# A model predicts the rows of many blocks in one call, which is what makes it fast; that it treats
+# every row by itself is an assumption, checked like that of every vectorised estimator.
+# Predictions
+# are given for all rows of the data that the holdout was created from, in their order.
+
+
+ROW = "__row"
+_EXAMPLES = 1000  # predictions that made-up targets are taken from
+
+
+def score_estimator(
+    model: object,
+    metric: object,
+    *,
+    target: str,
+    features: Sequence[str] | None = None,
+    checked: bool = False,
+    labels: Labels | None = None,
+) -> LocalEstimator:
+    """The score of a model, or of predictions for all rows of the original data, as an estimator.
+
+    A model has `predict` and, where the metric needs it, `predict_proba` or `decision_function`.
+    Its features are those that it was fitted on, if it knows their names; else `features`; else
+    all columns but the target. `checked`: predictions are known to be what metric and target take.
+    `labels` are what is public of the target's.
+
+    >>> scored = score_estimator(np.array([0, 1, 1]), "accuracy", target="y")
+    >>> scored.range, scored.bounded_mean, scored.columns
+    ((0.0, 1.0), True, ('y', '__row'))
+    """
+    chosen = metric if isinstance(metric, Metric) else find_metric(metric)
+    score: Score
+    rows, tried = None, None
+    columns: tuple[str, ...] | None
+    if callable(getattr(model, "predict", None)):
+        score, columns, name = model_score(model, chosen, target, features)
+        tried = tried_model(score, columns, name, labels)
+    else:
+        predictions = checked_predictions(model)
+        score = PredictionScore(predictions, chosen, checked_target(target))
+        columns, rows = (target, ROW), len(predictions)
+        name = f"{chosen.name} of predictions for {target}"
+    failure = _failure(chosen)
+    return make_estimator(
+        score,
+        None if chosen.needs == "scorer" else score.batch,
+        columns,
+        "pandas",
+        name,
+        range=chosen.range,
+        bounded_mean=chosen.bounded_mean,
+        failure=failure,
+        rows=rows,
+        built_in=checked and chosen.function is None and not chosen.bounded_mean,
+        failing="highest" if failure == math.inf else None,
+        reading=RULE,
+        notes=score_notes(score, labels),
+        examples=score_examples(score, labels),
+        tried=tried,
+    )
+
+
+def score_examples(score: Score, labels: Labels | None) -> dict[str, Sequence[object]]:
+    """Targets for made-up rows: without them a metric of labels would be undefined there."""
+    metric, own = score.metric, score.own_labels()
+    compared = metric.labels or metric.binary  # else targets lie where predictions do
+    declared = None if labels is None or not compared else labels.declared
+    two = (0.0, 1.0) if metric.predicted in {NEEDS_PROBABILITY, NEEDS_SCORE} else ()
+    values = declared or own or two
+    return {score.target: values} if values else {}
+
+
+def score_notes(score: Score, labels: Labels | None) -> tuple[str, ...]:
+    """What is taken for granted of labels and targets, where nothing public decides."""
+    metric, notes = score.metric, []
+    if metric.function is not None and metric.needs == NEEDS_LABEL:
+        notes.append(f"{metric.name} takes labels, as predict gives them")
+    if labels is not None and metric.labels:
+        named = score.predictions if isinstance(score, PredictionScore) else score.own_labels()
+        notes += labels.unknown(np.asarray(named, object)) if len(named) else ()
+    if labels is not None and metric.binary and not labels.known:
+        notes.append("every target is 0 or 1, or one of the model's two classes")
+    return tuple(notes)
+
+
+def tried_model(
+    score: ModelScore, columns: tuple[str, ...] | None, name: str, labels: Labels | None
+) -> Callable[[], LocalEstimator] | None:
+    """A model's predictions, to be tried on public blocks before its score is asked."""
+    if score.metric.needs == "scorer" and score.metric.predicted != NEEDS_LABEL:
+        return None  # scikit-learn chooses what it asks of a model: the score itself is tried
+    tried = ModelTrial(score, labels if score.metric.labels else None)
+    return partial(make_estimator, tried, tried.batch, columns, "pandas", name)
+
+
+def _failure(metric: Metric) -> float:
+    """A loss that fails is the worst one, or it would be the best."""
+    return math.nan if metric.greater_is_better else math.inf
+
+
+def model_score(
+    model: object, metric: Metric, target: str, features: Sequence[str] | None
+) -> tuple[ModelScore, tuple[str, ...] | None, str]:
+    """A model's score, the columns that it takes, and what it is called."""
+    checked_target(target)
+    names = _feature_names(model, checked_columns(features))
+    if names is not None and target in names:
+        raise InvalidInput("features", target, "columns other than the target")
+    columns = None if names is None else (*names, target)
+    called = f"{metric.name} of {type(model).__name__} for {target}"
+    return ModelScore(model, metric, target, names), columns, called
+
+
+def checked_target(target: object) -> str:
+    """The name of a column of the data."""
+    if not isinstance(target, str):
+        raise InvalidInput("target", target, "the name of a column")
+    refuse_hidden("target", target)
+    return target
+
+
+class Score:
+    """Values of a metric, for one block as a frame or for many as arrays."""
+
+    def __init__(self, metric: Metric, target: str) -> None:
+        self.metric, self.target = metric, target
+
+    def __call__(self, frame: Any) -> float:
+        if self.metric.needs == "scorer":
+            return self._scored(frame)
+        arrays = {name: _values(frame[name])[np.newaxis] for name in frame.columns}
+        return float(self.batch(arrays)[0])
+
+    def batch(self, arrays: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
+        """The metric of every block."""
+        target = arrays[self.target]
+        predicted, classes = self.predict(arrays, target.shape)
+        if self.metric.function is not None:
+            return self._own(target, predicted)
+        assert self.metric.batched is not None
+        if self.metric.needs in {NEEDS_PROBABILITY, NEEDS_SCORE}:
+            target = indicator(target, classes)
+        elif self.metric.needs == NEEDS_NUMBER:
+            target, predicted = target.astype(np.float64), predicted.astype(np.float64)
+        return self.metric.sign * self.metric.batched(target, predicted)
+
+    def _own(self, target: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.float64]:
+        """A metric of the user, block by block; the rest of a batch does not fail with one."""
+        from holdfast.engines.python.estimator import block_value
+
+        function, values = self.metric.function, np.full(len(target), np.nan)
+        assert function is not None
+        wrong: Exception | None = None
+        for block in range(len(target)):
+            try:
+                values[block] = block_value(function(*aligned(target[block], predicted[block])))
+            except Exception as raised:
+                wrong = wrong or raised
+        if wrong is not None and np.isnan(values).all():
+            raise wrong  # on public blocks it is told
+        return values
+
+    def predict(
+        self, arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]
+    ) -> tuple[NDArray[Any], Any]:
+        """Predictions for every row, and the classes that a model knows."""
+        raise NotImplementedError
+
+    def own_labels(self) -> Sequence[object]:
+        """Labels, or numbers, that a model or predictions name by themselves; some of them."""
+        raise NotImplementedError
+
+    def _scored(self, frame: Any) -> float:
+        """One block's score by scikit-learn."""
+        raise NotImplementedError
+
+
+class ModelScore(Score):
+    """The score of a model that predicts each row from its features."""
+
+    def __init__(
+        self, model: Any, metric: Metric, target: str, features: tuple[str, ...] | None
+    ) -> None:
+        super().__init__(metric, target)
+        self.model, self.features = model, features
+
+    def predict(
+        self, arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]
+    ) -> tuple[NDArray[Any], Any]:
+        return self._response(self.rows(arrays)).reshape(shape), self.classes
+
+    @property
+    def classes(self) -> Any:
+        """The classes that the model knows, if it says so."""
+        return getattr(self.model, "classes_", None)
+
+    def own_labels(self) -> Sequence[object]:
+        classes = np.asarray([] if self.classes is None else self.classes)
+        return tuple(classes.tolist()) if classes.ndim == 1 else ()
+
+    def rows(self, arrays: dict[str, NDArray[Any]]) -> Any:
+        """The features of all rows, as the model takes them."""
+        names = [name for name in arrays if name != self.target]
+        names = names if self.features is None else list(self.features)
+        return self._rows({name: arrays[name].ravel() for name in names})
+
+    def by_rows(self, rows: Any) -> Iterator[tuple[slice, NDArray[Any] | BaseException]]:
+        """Predictions for all rows at once; where that fails, for as many at once as it does not.
+
+        So a row on which the model fails takes no other along.
+        """
+        waiting = [slice(0, len(rows))]
+        while waiting:
+            part = waiting.pop()
+            size = part.stop - part.start
+            try:
+                some = rows.iloc[part] if hasattr(rows, "iloc") else rows[part]
+                found = self._response(some)
+                if found.shape != (size,):
+                    raise TypeError(f"it gives {found.shape} predictions for {size:,} rows")
+                yield part, found
+            except BaseException as error:
+                if size == 1:
+                    yield part, error
+                    continue
+                middle = part.start + size // 2
+                waiting += [slice(middle, part.stop), slice(part.start, middle)]
+
+    def _rows(self, columns: dict[str, NDArray[Any]]) -> Any:
+        """The features as the model was given them when it was fitted: with names or without."""
+        import pandas as pd
+
+        expected = getattr(self.model, "n_features_in_", len(columns))
+        if expected != len(columns):
+            raise TypeError(f"the model takes {expected} features, and gets {len(columns)}")
+        text = {name for name, array in columns.items() if array.dtype.kind == "O"}
+        frame = pd.DataFrame(
+            {
+                name: pd.Series(array, dtype="str" if name in text else array.dtype)
+                for name, array in columns.items()
+            }
+        )
+        unnamed = hasattr(self.model, "n_features_in_") and not hasattr(
+            self.model, "feature_names_in_"
+        )
+        return frame.to_numpy() if unnamed and not text else frame
+
+    def _response(self, rows: Any) -> NDArray[Any]:
+        if self.metric.predicted in {NEEDS_LABEL, NEEDS_NUMBER}:
+            return np.asarray(self.model.predict(rows))
+        if self.metric.needs == NEEDS_SCORE and hasattr(self.model, "decision_function"):
+            return np.asarray(self.model.decision_function(rows))
+        probability = np.asarray(self.model.predict_proba(rows))
+        if probability.ndim != 2 or probability.shape[1] != 2:
+            raise TypeError(f"{self.metric.name} needs a model with two classes")
+        return probability[:, 1]
+
+    def _scored(self, frame: Any) -> float:
+        from sklearn.metrics import get_scorer
+
+        columns = {name: _values(frame[name]) for name in frame.columns}
+        target = columns.pop(self.target)
+        names = list(columns) if self.features is None else list(self.features)
+        rows = self._rows({name: columns[name] for name in names})
+        classes = np.asarray(getattr(self.model, "classes_", target[:1]))
+        return float(get_scorer(self.metric.name)(self.model, rows, aligned(target, classes)[0]))
+
+
+class ModelTrial:
+    """What a model predicts on public rows: it must be something, and labels where they are asked.
+
+    Where it fails, or predicts nothing, on most rows it raises what was raised there.
+    """
+
+    def __init__(self, score: ModelScore, labels: Labels | None) -> None:
+        self.score, self.labels = score, labels
+
+    def __call__(self, frame: Any) -> float:
+        arrays = {name: _values(frame[name])[np.newaxis] for name in frame.columns}
+        return float(self.batch(arrays)[0])
+
+    def batch(self, arrays: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
+        """0 for every block."""
+        rows = self.score.rows(arrays)
+        found = [each for _, each in self.score.by_rows(rows)]
+        errors = [each for each in found if isinstance(each, BaseException)]
+        given = [each for each in found if not isinstance(each, BaseException)]
+        if 2 * len(errors) > len(rows):
+            raise errors[0]
+        if self.score.metric.predicted == NEEDS_PROBABILITY:
+            outside = sum(np.count_nonzero(~is_probability(each)) for each in given)
+            if 2 * outside > len(rows):
+                raise ValueError("it gives no probability between 0 and 1 on most rows")
+        if self.labels is not None:
+            predicted = np.concatenate([np.asarray(each, object) for each in given])
+            self._check(self.labels, predicted)
+        return np.zeros(len(arrays[self.score.target]))
+
+    def _check(self, labels: Labels, predicted: NDArray[Any]) -> None:
+        if 2 * np.count_nonzero(missing_labels(predicted)) > len(predicted):
+            raise ValueError("it predicts nothing (None or NaN) on most rows")
+        found = labels.contradiction(predicted, self.score.own_labels(), model=True)
+        if found is not None:
+            raise WrongLabels(f"It predicts {found[0]}; allowed are {found[1]}.")
+
+
+class PredictionScore(Score):
+    """The score of predictions for all rows of the original data, in their order."""
+
+    def __init__(self, predictions: NDArray[Any], metric: Metric, target: str) -> None:
+        super().__init__(metric, target)
+        self.predictions = predictions
+        self.scorer: Any = None
+        if metric.needs == "scorer":  # named here, it is loaded once a worker, not once a fork
+            from sklearn.metrics import get_scorer
+
+            self.scorer = get_scorer(metric.name)
+
+    def predict(
+        self, arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]
+    ) -> tuple[NDArray[Any], Any]:
+        return self.predictions[arrays[ROW].astype(np.int64)].reshape(shape), None
+
+    def own_labels(self) -> Sequence[object]:
+        alike = self.metric.predicted in {NEEDS_LABEL, NEEDS_NUMBER}
+        return tuple(self.predictions[:_EXAMPLES].tolist()) if alike else ()
+
+    def _scored(self, frame: Any) -> float:
+        predicted = self.predictions[_values(frame[ROW]).astype(np.int64)]
+        target, predicted = aligned(_values(frame[self.target]), predicted)
+        return float(scored(self.scorer, target, predicted))
+
+
+def _values(column: Any) -> NDArray[Any]:
+    """A pandas column as the array that a vectorised function gets."""
+    if column.dtype == "boolean":
+        return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
+    array = np.asarray(column.to_numpy())
+    if array.dtype.kind in "fM":
+        return array
+    text = array.astype(object)
+    text[column.isna().to_numpy()] = None
+    return text
+
+
+def aligned(target: NDArray[Any], predicted: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The target in the predictions' type, where that loses nothing: whole numbers, booleans."""
+    if target.dtype.kind == "f" and predicted.dtype.kind in "biu":
+        whole = target.astype(predicted.dtype)
+        return (whole if np.array_equal(whole, target) else target), predicted
+    return target, predicted
+
+
+def is_probability(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a prediction is a number between 0 and 1."""
+    numbers = floats_up(values)
+    return np.asarray((numbers >= 0) & (numbers <= 1))
+
+
+def indicator(target: NDArray[Any], classes: Any) -> NDArray[np.float64]:
+    """1 for the second class, 0 for the first, NaN for anything else."""
+    if classes is None:
+        if target.dtype.kind not in "biuf":
+            raise TypeError("predictions of a probability need a target of 0 and 1")
+        return target.astype(np.float64)
+    first, second = classes
+    return np.where(target == second, 1.0, np.where(target == first, 0.0, np.nan))
+
+
+def _feature_names(model: object, features: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    fitted = getattr(model, "feature_names_in_", None)
+    if features is not None or fitted is None:
+        return features
+    names = tuple(str(name) for name in fitted)
+    for name in names:
+        refuse_hidden("features", name)
+    return names
+
+
+def checked_predictions(values: object) -> NDArray[Any]:
+    """One prediction for every row, as an array."""
+    allowed = "a fitted model with predict, or one prediction for every row of the data"
+    hint = "Give one column: labels, numbers, or the probability of the second class."
+    if np.ma.is_masked(values):
+        raise InvalidInput("model", "masked values", allowed, "A masked prediction is none.")
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "UT":  # as text: NumPy's own drops what it ends in
+            array = np.asarray(values, object)
+    except Exception:
+        raise InvalidInput("model", type(values).__name__, allowed) from None
+    if array.ndim != 1 or not len(array):
+        given = f"{type(values).__name__} of shape {array.shape}"
+        raise InvalidInput("model", given, allowed, hint)
+    if array.dtype.kind not in "biufO":
+        raise InvalidInput("model", f"predictions of type {array.dtype}", allowed, hint)
+    return array
+
+
+# Scores that are a mean over rows of a term between 0 and 1, as that term.
+#
+# Where every unit is a row, such a score has a much narrower error bar as a mean than as an
+# estimator
+# of any kind. A row that has no target, or on which a model fails, counts as the worst: 0 for
+# accuracy, 1 for a loss. So a score of these never fails on a block, but for the end of its
+# process.
+#
+#     accuracy     1 where the prediction is the target
+#     error_rate   1 where it is not
+#     brier        (target − probability)², for targets 0 and 1 and a probability between them; for
+#                  any other it is 1
+
+
+Terms = NDArray[np.float64]
+
+
+def _right(target: Array, predicted: Array) -> Terms:
+    if predicted.dtype.kind == "O":  # something that is no label, such as pandas' NA, is wrong
+        missing = missing_labels(predicted.ravel()).reshape(predicted.shape)
+        plain = predicted.copy()
+        plain[missing] = None
+        return np.where(missing, 0.0, np.asarray(target == plain, np.float64))
+    return np.asarray(target == predicted, np.float64)  # a missing target is no prediction
+
+
+def _wrong(target: Array, predicted: Array) -> Terms:
+    return 1.0 - _right(target, predicted)
+
+
+def _squared(target: Array, probability: Array) -> Terms:
+    probability = floats_up(probability)
+    inside = ((target == 0) | (target == 1)) & is_probability(probability)
+    chosen = np.where(inside, probability, 0.0)
+    return np.where(inside, np.square(np.where(inside, target, 0.0) - chosen), 1.0)
+
+
+_TERMS: dict[str, Callable[[Array, Array], Terms]] = {
+    "accuracy": _right,
+    "brier": _squared,
+    "error_rate": _wrong,
+}
+
+
+def has_term(metric: Metric) -> bool:
+    """Whether the metric is the mean over rows of a term between 0 and 1."""
+    return metric.name in _TERMS and metric.function is None
+
+
+def is_exact(metric: Metric) -> bool:
+    """Whether that term is 0 or 1."""
+    return has_term(metric) and metric.needs == NEEDS_LABEL
+
+
+def _worst(metric: Metric) -> float:
+    return 0.0 if metric.greater_is_better else 1.0
+
+
+class PredictionTerms:
+    """The terms of predictions for all rows of the original data, in their order."""
+
+    def __init__(self, predictions: Array, metric: str, target: str) -> None:
+        self.predictions, self.metric, self.target = predictions, metric, target
+
+    def terms(self, arrays: dict[str, Array]) -> Terms:
+        """The term of every row: a (blocks, t) array."""
+        target = arrays[self.target]
+        predicted = self.predictions[arrays[ROW].astype(np.int64)].reshape(target.shape)
+        return _TERMS[self.metric](target, predicted)
+
+    def mean(self, arrays: dict[str, Array]) -> Terms:
+        """The mean of every block."""
+        return np.asarray(self.terms(arrays).mean(axis=1))
+
+
+class ModelTerms:
+    """The terms of a model; a row that it fails on is the worst, and takes no other along."""
+
+    def __init__(self, score: ModelScore) -> None:
+        self.score = score
+
+    def terms(self, arrays: dict[str, Array]) -> Terms:
+        """The term of every row: a (blocks, t) array."""
+        score, target = self.score, arrays[self.score.target]
+        if score.metric.needs != NEEDS_LABEL:
+            target = indicator(target, score.classes)
+        flat, found = target.ravel(), np.full(target.size, _worst(score.metric))
+        for part, predicted in score.by_rows(score.rows(arrays)):
+            if not isinstance(predicted, BaseException):
+                found[part] = _TERMS[score.metric.name](flat[part], predicted)
+        return found.reshape(target.shape)
+
+    def mean(self, arrays: dict[str, Array]) -> Terms:
+        """The mean of every block."""
+        return np.asarray(self.terms(arrays).mean(axis=1))
+
+
+def term_estimator(
+    model: object,
+    metric: Metric,
+    target: str,
+    features: Any = None,
+    labels: Labels | None = None,
+) -> LocalEstimator:
+    """The term of a model or of predictions, to be asked for its mean.
+
+    >>> from holdfast.engines.python.metrics import find_metric
+    >>> term = term_estimator([0, 1, 1], find_metric("accuracy"), "y")
+    >>> term.describe().partition(" (")[0], term.rows, term.built_in
+    ('accuracy of predictions for y of y, __row', 3, True)
+    """
+    return _made(model, metric, target, features, labels, mean=False)
+
+
+def mean_estimator(
+    model: object,
+    metric: Metric,
+    target: str,
+    features: Any = None,
+    labels: Labels | None = None,
+) -> LocalEstimator:
+    """The mean of the same term over a block, to be asked for, or guessed, as any estimator."""
+    return _made(model, metric, target, features, labels, mean=True)
+
+
+def _made(
+    model: object, metric: Metric, target: str, features: Any, labels: Labels | None, *, mean: bool
+) -> LocalEstimator:
+    score: Score
+    terms: ModelTerms | PredictionTerms
+    if callable(getattr(model, "predict", None)):
+        found, columns, name = model_score(model, metric, target, features)
+        score, terms = found, ModelTerms(found)
+        more: dict[str, Any] = {"tried": tried_model(found, columns, name, labels)}
+    else:
+        predictions = checked_predictions(model)
+        score = PredictionScore(predictions, metric, checked_target(target))
+        terms = PredictionTerms(predictions, metric.name, target)
+        columns, name = (target, ROW), f"{metric.name} of predictions for {target}"
+        more = {"rows": len(predictions), "built_in": True}
+    return make_estimator(
+        None,
+        terms.mean if mean else terms.terms,
+        columns,
+        "numpy",
+        name,
+        range=UNIT,
+        bounded_mean=True,
+        failure=_worst(metric),
+        failing="wrong" if metric.needs == NEEDS_LABEL else "one",
+        reading=RULE,
+        notes=score_notes(score, labels),
+        examples=score_examples(score, labels),
+        **more,
+    )
