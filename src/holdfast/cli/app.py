@@ -12,16 +12,22 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-import holdfast.cli.ask
-import holdfast.cli.create
-import holdfast.cli.demo
-import holdfast.cli.gate
-import holdfast.cli.lab
-import holdfast.cli.plan
-import holdfast.cli.report
-import holdfast.cli.serve
-import holdfast.cli.status
-import holdfast.cli.token
+from holdfast.cli.ask import (
+    ask_command,
+    correct_command,
+    interval_command,
+    mean_command,
+    verify_command,
+)
+from holdfast.cli.create import create_command
+from holdfast.cli.demo import demo_command
+from holdfast.cli.gate import gate_command
+from holdfast.cli.lab import lab_app
+from holdfast.cli.plan import plan_command
+from holdfast.cli.report import report_command
+from holdfast.cli.serve import serve_command
+from holdfast.cli.status import backup_command, check_command, status_command
+from holdfast.cli.token import token_app
 from holdfast.errors import Damaged, Doubtful, Exhausted, HoldfastError, Infeasible, InvalidInput
 
 __all__ = ["app", "run"]
@@ -33,22 +39,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("plan")(holdfast.cli.plan.plan_command)
-app.command("create")(holdfast.cli.create.create_command)
-app.command("ask")(holdfast.cli.ask.ask_command)
-app.command("mean")(holdfast.cli.ask.mean_command)
-app.command("interval")(holdfast.cli.ask.interval_command)
-app.command("verify")(holdfast.cli.ask.verify_command)
-app.command("correct")(holdfast.cli.ask.correct_command)
-app.command("gate")(holdfast.cli.gate.gate_command)
-app.command("status")(holdfast.cli.status.status_command)
-app.command("check")(holdfast.cli.status.check_command)
-app.command("backup")(holdfast.cli.status.backup_command)
-app.command("report")(holdfast.cli.report.report_command)
-app.command("demo")(holdfast.cli.demo.demo_command)
-app.command("serve")(holdfast.cli.serve.serve_command)
-app.add_typer(holdfast.cli.token.token_app)
-app.add_typer(holdfast.cli.lab.lab_app)
+app.command("plan")(plan_command)
+app.command("create")(create_command)
+app.command("ask")(ask_command)
+app.command("mean")(mean_command)
+app.command("interval")(interval_command)
+app.command("verify")(verify_command)
+app.command("correct")(correct_command)
+app.command("gate")(gate_command)
+app.command("status")(status_command)
+app.command("check")(check_command)
+app.command("backup")(backup_command)
+app.command("report")(report_command)
+app.command("demo")(demo_command)
+app.command("serve")(serve_command)
+app.add_typer(token_app)
+app.add_typer(lab_app)
 
 
 def _version(wanted: bool) -> None:
