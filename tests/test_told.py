@@ -28,7 +28,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-import holdfast.cli.token
+import holdfast.cli.custody
 from holdfast import randomness
 from holdfast.cli.app import run
 from holdfast.errors import HoldfastError
@@ -37,8 +37,8 @@ from holdfast.holdout import access, grants
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.ledger import table
-from holdfast.report.write import report_html
-from holdfast.server import identity, reception
+from holdfast.report.page import report_html
+from holdfast.server import auth, middleware
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings
 from holdfast.store import user_state
@@ -100,8 +100,8 @@ def world(folder: Path) -> Iterator[None]:
         patch.setenv("HOLDFAST_STATE", str(folder / "state"))
         patch.setenv("COLUMNS", "100")
         patch.setattr(randomness, "_from_system", words.random_raw)
-        patch.setattr(reception, "uuid4", lambda: UUID(int=1 << 64))
-        for module in (table, user_state, access, grants, identity, holdfast.cli.token):
+        patch.setattr(middleware, "uuid4", lambda: UUID(int=1 << 64))
+        for module in (table, user_state, access, grants, auth, holdfast.cli.custody):
             patch.setattr(module, "datetime", Fixed, raising=False)
         _no_words_left()
         yield

@@ -45,10 +45,10 @@ from schemathesis.specs.openapi import checks
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.grants import hashed
 from holdfast.holdout.holdout import Holdout
+from holdfast.server import routes
 from holdfast.server.app import create_app
-from holdfast.server.faults import STATUS
-from holdfast.server.rates import Rates
-from holdfast.server.routes import operations
+from holdfast.server.errors import STATUS
+from holdfast.server.service import Rates
 from holdfast.server.settings import Settings
 from tests.holdout import plans
 
@@ -184,7 +184,7 @@ def world(number: int) -> Iterator[World]:
     with tempfile.TemporaryDirectory(prefix="fuzz-") as place:
         folder = Path(place)
         state = {"HOLDFAST_STATE": str(folder / "state")}
-        with patch.dict(os.environ, state), patch.object(operations, "comparison", _no_planner):
+        with patch.dict(os.environ, state), patch.object(routes, "comparison", _no_planner):
             made = {
                 name: _sealed(folder, name, 10 * number + k) for k, name in enumerate(World.plans)
             }

@@ -65,11 +65,17 @@ def schema() -> dict[str, Any]:
     """The OpenAPI of all routes; no holdout is opened for it."""
     from fastapi import FastAPI
 
-    from holdfast.server.routes import asking, custodian, leaderboard, looking, operations
+    from holdfast.server import routes
 
     app = FastAPI(title="Holdfast")
-    for each in (operations, asking, looking, leaderboard, custodian):
-        app.include_router(each.router)
+    for each in (
+        routes.operations_router,
+        routes.asking_router,
+        routes.looking_router,
+        routes.leaderboard_router,
+        routes.custodian_router,
+    ):
+        app.include_router(each)
     return app.openapi()
 
 

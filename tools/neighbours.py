@@ -38,7 +38,7 @@ from fastapi.testclient import TestClient
 
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.server import slots
+from holdfast.server import scheduler
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings
 from tests.holdout import plans
@@ -227,7 +227,7 @@ def compare(questions: int, plan: Any, compared: Compared) -> None:
     """Ask a new pair so many questions."""
     start = time.monotonic()
     log: list[dict[str, Any]] = []
-    with patch("holdfast.server.logs.log_request", log.append), pair(plan) as sides:
+    with patch("holdfast.server.monitoring.log_request", log.append), pair(plan) as sides:
         for verb, body, job in itertools.islice(_questions(), questions):
             told = [side.see(verb, body, job=job) for side in sides]
             compared.questions += 1
@@ -265,13 +265,13 @@ def timed(questions: int, slot: float) -> list[tuple[int, int]]:
         wait = real(slot, closing)
 
         def pace(start: float) -> None:
-            ends.append(round(math.log2(slots.slot_end(time.monotonic() - start, slot) / slot)))
+            ends.append(round(math.log2(scheduler.slot_end(time.monotonic() - start, slot) / slot)))
             wait(start)
 
         return pace
 
-    found, real = [], slots.pace_of
-    with patch("holdfast.server.slots.pace_of", pace_of), pair(plans.crowd(), slot) as sides:
+    found, real = [], scheduler.pace_of
+    with patch("holdfast.server.scheduler.pace_of", pace_of), pair(plans.crowd(), slot) as sides:
         for k in range(-2, questions):  # the first ones start the engines
             body = {"estimator": ESTIMATORS[k % len(ESTIMATORS)].format(k=k), "grid": "-1:1:2"}
             where = CONDITIONS[(k // 3) % len(CONDITIONS)]

@@ -17,8 +17,7 @@ from holdfast.errors import (
 from holdfast.grids import Grid, grid
 
 if TYPE_CHECKING:
-    from holdfast.client.asynchronous import AsyncClient
-    from holdfast.client.sync import Client
+    from holdfast.client.client import AsyncClient, Client
     from holdfast.engines.python.estimator import local_estimator
     from holdfast.engines.source import Limits
     from holdfast.holdout.holdout import Holdout

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from holdfast.cli.app import run
-from holdfast.cli.protocol_plan import PROTOCOLS
+from holdfast.cli.plan import PROTOCOLS
 from holdfast.holdout.holdout import Holdout
 
 ROWS = 3_000

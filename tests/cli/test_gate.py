@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.app import run
-from holdfast.client.sync import Client
+from holdfast.client.client import Client
 from holdfast.holdout.holdout import Holdout
 from tests.client.conftest import Served
 from tests.holdout.plans import direct, gates
@@ -142,7 +142,7 @@ def test_a_gate_on_a_server(
     with Holdout.open(folder) as holdout:
         _, token = holdout.access.grant("analyst")
     transport = Served(folder)
-    monkeypatch.setattr("holdfast.client.sync.Client", partial(Client, transport=transport))
+    monkeypatch.setattr("holdfast.client.client.Client", partial(Client, transport=transport))
     try:
         url = "http://127.0.0.1:8000"
         words = ("--holdout", "gated", "--token", token)

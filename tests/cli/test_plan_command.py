@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.app import run
-from holdfast.cli.values import whole
+from holdfast.cli.common import whole
 
 ASK = ["plan", "--queries", "100", "--grid", "32", "--tail", "0.25", "--confidence", "0.95"]
 

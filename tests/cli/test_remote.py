@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.cli.app import run
-from holdfast.client.sync import Client
+from holdfast.client.client import Client
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.questions import SLOTS
 from tests.client.conftest import Served
@@ -52,7 +52,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[P
         sealed(path, plans.mixed(), seed=3, name="a").close()
     with sources():
         transport = Served(paths[0])
-        monkeypatch.setattr("holdfast.client.sync.Client", partial(Client, transport=transport))
+        monkeypatch.setattr("holdfast.client.client.Client", partial(Client, transport=transport))
         yield paths
         transport.end()
 

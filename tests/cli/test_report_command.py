@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holdfast.cli.report import report_command
+from holdfast.cli.custody import report_command
 from holdfast.errors import InvalidInput
 from holdfast.holdout.holdout import Holdout
 from holdfast.planning.solve import plan

@@ -9,9 +9,8 @@ from collections.abc import Callable
 import httpx2
 import pytest
 
-from holdfast.client.address import address_of, token_for
-from holdfast.client.errors import NotAllowed
-from holdfast.client.sync import Client
+from holdfast.client.client import Client
+from holdfast.client.http import NotAllowed, address_of, token_for
 from holdfast.errors import HoldfastError, InvalidInput
 
 TOKEN = "hf_abcdefgh_" + "s3cr3t-_" * 5 + "xyz"

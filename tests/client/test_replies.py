@@ -11,14 +11,19 @@ from typing import Any
 import pytest
 
 import holdfast as hf
-from holdfast.client import questions
-from holdfast.client.address import address_of
-from holdfast.client.errors import Cancelled, NotAllowed, ServerFailed
-from holdfast.client.replies import data_of
-from holdfast.client.results import read_result
-from holdfast.client.retries import Patience
-from holdfast.client.steps import Call, Pause, Reply
-from holdfast.client.talk import Talk
+from holdfast.client import wire
+from holdfast.client.client import Talk
+from holdfast.client.http import (
+    Call,
+    Cancelled,
+    NotAllowed,
+    Patience,
+    Pause,
+    Reply,
+    ServerFailed,
+    address_of,
+)
+from holdfast.client.wire import data_of, read_result
 from holdfast.errors import Damaged, Exhausted, HoldfastError, Infeasible, InvalidInput, Unavailable
 from holdfast.holdout.doubts import Doubt
 from holdfast.protocols.answers import Answer, Verdict
@@ -153,7 +158,7 @@ def job(state: str, identity: str = "1", **more: Any) -> dict[str, Any]:
 
 
 def test_a_job_that_a_new_server_does_not_know_is_submitted_again_with_its_key() -> None:
-    asked = questions.ask("avg(x)")
+    asked = wire.ask("avg(x)")
     shares: list[float] = []
     done = {"type": "answer", **ANSWER.to_dict()}
     replies = [
@@ -181,7 +186,7 @@ def test_a_job_that_a_new_server_does_not_know_is_submitted_again_with_its_key()
 )
 def test_a_job_without_an_answer(state: dict[str, Any], expected: type[HoldfastError]) -> None:
     with pytest.raises(expected):
-        carried(talk().wait("1", questions.ask("avg(x)"), None), [state])
+        carried(talk().wait("1", wire.ask("avg(x)"), None), [state])
 
 
 @pytest.mark.parametrize(
@@ -191,7 +196,7 @@ def test_a_job_without_an_answer(state: dict[str, Any], expected: type[HoldfastE
 )
 def test_a_server_that_speaks_another_language(said: Any) -> None:
     with pytest.raises(ServerFailed, match=r"127\.0\.0\.1"):
-        carried(talk().answer(questions.ask("avg(x)")), [said])
+        carried(talk().answer(wire.ask("avg(x)")), [said])
 
 
 def test_without_a_name_the_server_is_asked_once() -> None:
@@ -200,7 +205,7 @@ def test_without_a_name_the_server_is_asked_once() -> None:
     price |= {"budget": 2.0, "budget_left": None, "affordable": True, "cached": False}
     price |= {"reason": None, "grid": {"low": 0.0, "high": 1.0, "points": 2}, "assumes": ["so"]}
     price |= {"doubts": [{"parameter": "grid", "message": "It is.", "refused": True}]}
-    found, calls = carried(conversations.price(questions.ask("avg(x)")), [[{"name": "a b"}], price])
+    found, calls = carried(conversations.price(wire.ask("avg(x)")), [[{"name": "a b"}], price])
     assert [call.path for call in calls] == ["/api/holdouts", "/api/holdouts/a%20b/price"]
     assert (found.grid, found.assumes, found.budget_left) == ((0.0, 1.0, 2), ("so",), math.inf)
     assert found.doubts == (Doubt("grid", "It is."),)
@@ -233,18 +238,18 @@ def test_what_does_not_travel(
     verb: str, words: tuple[Any, ...], more: dict[str, Any], parameter: str, hint: str
 ) -> None:
     with pytest.raises(InvalidInput, match=hint) as wrong:
-        questions.question(verb, *words, **more)
+        wire.question(verb, *words, **more)
     assert wrong.value.parameter == parameter
 
 
 def test_what_travels() -> None:
     import numpy as np
 
-    asked = questions.verify("avg(x)", np.float64(7), tolerance=1, where="y > 0", by="a")
+    asked = wire.verify("avg(x)", np.float64(7), tolerance=1, where="y > 0", by="a")
     common = {"where": "y > 0", "by": "a"}
     assert asked.body == {"estimator": "avg(x)", "guess": 7.0, "tolerance": 1.0, **common}
-    assert questions.verify("avg(x)", 1, claim="at least").body["claim"] == "at least"
+    assert wire.verify("avg(x)", 1, claim="at least").body["claim"] == "at least"
     points = hf.grid(0, 1, step=0.25)
-    assert hf.Grid.from_json(questions.ask("avg(x)", grid=points).body["grid"]) == points
-    assert questions.ask("avg(x)", request="mine").key == "mine"
-    assert questions.ask("avg(x)").key != questions.ask("avg(x)").key
+    assert hf.Grid.from_json(wire.ask("avg(x)", grid=points).body["grid"]) == points
+    assert wire.ask("avg(x)", request="mine").key == "mine"
+    assert wire.ask("avg(x)").key != wire.ask("avg(x)").key

@@ -6,9 +6,17 @@ from collections.abc import Iterable
 
 import pytest
 
-from holdfast.client.errors import Unreachable
-from holdfast.client.retries import Patience, new_key, persistent
-from holdfast.client.steps import Call, Lost, Outcome, Pause, Reply
+from holdfast.client.http import (
+    Call,
+    Lost,
+    Outcome,
+    Patience,
+    Pause,
+    Reply,
+    Unreachable,
+    new_key,
+    persistent,
+)
 from holdfast.errors import InvalidInput
 
 ASKED = Call("POST", "/ask", body={"estimator": "avg(x)"}, key="k")

@@ -15,10 +15,8 @@ import pyarrow as pa
 import pytest
 
 import holdfast as hf
-from holdfast.client.asynchronous import AsyncClient
-from holdfast.client.predictions import content_of
-from holdfast.client.scores import enter, gate, score
-from holdfast.client.sync import Client
+from holdfast.client.client import AsyncClient, Client
+from holdfast.client.wire import content_of, enter, gate, score
 from holdfast.errors import InvalidInput
 from holdfast.holdout.grants import Asker
 from holdfast.holdout.holdout import Holdout

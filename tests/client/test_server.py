@@ -13,9 +13,8 @@ import httpx2
 import pytest
 
 import holdfast as hf
-from holdfast.client.asynchronous import AsyncClient
-from holdfast.client.errors import NotAllowed, Unreachable
-from holdfast.client.sync import Client
+from holdfast.client.client import AsyncClient, Client
+from holdfast.client.http import NotAllowed, Unreachable
 from holdfast.errors import Exhausted, HoldfastError, InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.grants import Asker
@@ -247,7 +246,7 @@ def test_tokens(made: Callable[..., Path], serve: Callable[..., Served]) -> None
 def test_the_transcript_is_read_page_by_page(
     made: Callable[..., Path], serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.client.talk._PAGE", 2)
+    monkeypatch.setattr("holdfast.client.client._PAGE", 2)
     with Client(URL, transport=serve(made("a"))) as client:
         assert client.transcript() == []
         for number in range(5):

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.client.asynchronous import AsyncClient
-from holdfast.client.sync import Client
+from holdfast.client.client import AsyncClient, Client
 from holdfast.errors import HoldfastError
 from holdfast.holdout.holdout import Holdout
 
@@ -67,6 +66,6 @@ def test_importing_the_package_loads_no_client() -> None:
 def test_without_httpx_the_error_says_what_to_install(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.client.library.find_spec", lambda name: None)
+    monkeypatch.setattr("holdfast.client.wire.find_spec", lambda name: None)
     with pytest.raises(HoldfastError, match=r"pip install httpx2"):
         getattr(holdfast, kind)("http://127.0.0.1")

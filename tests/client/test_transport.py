@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.asynchronous import AsyncClient
-from holdfast.client.errors import ServerFailed, Unreachable
-from holdfast.client.sync import Client
+from holdfast.client.client import AsyncClient, Client
+from holdfast.client.http import ServerFailed, Unreachable
 from holdfast.errors import InvalidInput
 from tests.client.test_replies import ANSWER
 

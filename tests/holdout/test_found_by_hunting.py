@@ -25,7 +25,7 @@ from holdfast.planning.requests.means import DirectMeans
 from holdfast.planning.requests.searches import Estimates, MedianMeans
 from holdfast.planning.shapes import BoundedMean, KnownSd
 from holdfast.protocols.estimate import Estimate
-from holdfast.report.write import report_html
+from holdfast.report.page import report_html
 from tests.holdout import plans, registry
 
 LIMITS = Limits(workers=1)

@@ -19,7 +19,7 @@ from holdfast.holdout.charter import Charter
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.left import can_be_asked
-from holdfast.report.write import report_html
+from holdfast.report.page import report_html
 from tests.holdout.plans import direct, simple
 from tests.holdout.tables import table
 

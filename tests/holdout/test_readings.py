@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 
 from holdfast.cli.app import run
-from holdfast.client.results import read_gate, read_result, read_standings, read_submission
+from holdfast.client.wire import read_gate, read_result, read_standings, read_submission
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.gates import Gate
 from holdfast.holdout.holdout import Holdout
@@ -28,7 +28,7 @@ from holdfast.holdout.rules import Wrong
 from holdfast.holdout.said import check_said
 from holdfast.protocols.promises import rounded_down
 from holdfast.protocols.readings import READINGS, RULE, reading_words
-from holdfast.report.write import report_html
+from holdfast.report.page import report_html
 from tests.holdout.plans import board
 from tests.holdout.tables import table
 

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 import holdfast as hf
-from holdfast.client.sync import Client
+from holdfast.client.client import Client
 from holdfast.engines.source import Limits
 from holdfast.errors import InvalidInput
 from holdfast.holdout.check import check_holdout
@@ -352,7 +352,7 @@ def test_the_same_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_the_report_draws_a_mean_on_its_range(tmp_path: Path) -> None:
-    from holdfast.report.write import report_html
+    from holdfast.report.page import report_html
 
     with made(tmp_path / "a", "direct") as holdout:
         for number in range(3):

@@ -24,7 +24,7 @@ from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.ledger import table as ledger_table
 from holdfast.ledger import witness
-from holdfast.report.write import report_html
+from holdfast.report.page import report_html
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings
 from tests.holdout.plans import direct, mixed

@@ -15,7 +15,7 @@ import pytest
 import holdfast as hf
 from holdfast.holdout.check import check_holdout
 from holdfast.ledger.postgres import PostgresLedger
-from holdfast.report.write import report_html
+from holdfast.report.page import report_html
 from tests.ledger.postgres_tests import cut, together
 
 pytestmark = pytest.mark.cluster

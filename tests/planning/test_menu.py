@@ -171,7 +171,7 @@ def test_shares_add_up_to_what_was_asked_for(confidence: float, sets: int) -> No
 
 
 def test_the_menu_is_what_the_help_says() -> None:
-    from holdfast.cli.create import create_command
+    from holdfast.cli.custody import create_command
 
     text = str(create_command.__annotations__["protocols"])
     for name in [*MENU, "correct"]:

@@ -21,10 +21,9 @@ from holdfast.holdout.holdout import Holdout
 from holdfast.planning.exact import exact_verdicts
 from holdfast.planning.solve import plan
 from holdfast.planning.splits import split_plan
-from holdfast.report.page import page_html
+from holdfast.report.html import percent
+from holdfast.report.page import page_html, report_html, write_report
 from holdfast.report.story import read_story
-from holdfast.report.text import percent
-from holdfast.report.write import report_html, write_report
 from tests.report.ledgers import IDENTITY, Writer, charter, joint, simple
 from tests.report.pages import Page
 

@@ -13,7 +13,7 @@ from holdfast.planning.requests.means import DirectMeans
 from holdfast.planning.requests.searches import MedianMeans
 from holdfast.planning.requests.weights import WeightedEstimates
 from holdfast.report.page import page_html
-from holdfast.report.privacy import delta_for, set_privacy
+from holdfast.report.sections import delta_for, set_privacy
 from holdfast.report.story import read_story
 from holdfast.theory.privacy import ORDERS, look_divergence, private_epsilon
 from tests.report.ledgers import IDENTITY, Writer, charter, joint, simple

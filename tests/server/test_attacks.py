@@ -21,13 +21,13 @@ from holdfast.errors import Infeasible, InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.server.app import create_app
-from holdfast.server.faults import Fault
-from holdfast.server.heads import BoundedHeads
+from holdfast.server.errors import Fault
 from holdfast.server.jobs import Job, Jobs
-from holdfast.server.rates import Rates
+from holdfast.server.middleware import BoundedHeads
 from holdfast.server.run import _checked
+from holdfast.server.scheduler import Ending
+from holdfast.server.service import Rates
 from holdfast.server.settings import Settings
-from holdfast.server.slots import Ending
 from tests.server.conftest import FAST, auth, made, tokens_of
 
 BASE = "/api/holdouts/study"
@@ -413,7 +413,7 @@ def test_openapi_names_no_holdout(client: TestClient) -> None:
 def test_a_head_that_does_not_come_ends_the_connection(
     begun: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.server.heads._SECONDS", 0.05)
+    monkeypatch.setattr("holdfast.server.middleware._SECONDS", 0.05)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         raise AssertionError("there is no request")

@@ -19,11 +19,10 @@ from fastapi.testclient import TestClient
 from holdfast import concurrency
 from holdfast.concurrency import Combiner, Job
 from holdfast.ledger.locks import Stripes
-from holdfast.server import crowd as crowds
-from holdfast.server.crowd import Crowd
-from holdfast.server.identity import Doorman
-from holdfast.server.questions import AskWords
-from holdfast.server.slots import Ending, pace_of
+from holdfast.server import scheduler as crowds
+from holdfast.server.auth import Doorman
+from holdfast.server.scheduler import Crowd, Ending, pace_of
+from holdfast.server.schemas import AskWords
 from tests.holdout.plans import verdicts
 from tests.server.conftest import auth, made
 
@@ -377,7 +376,7 @@ def test_without_threads_a_question_fails_and_later_ones_do_not(
 
     with crowd() as here:
         with monkeypatch.context() as patch:
-            patch.setattr("holdfast.server.beside._Hand", none)
+            patch.setattr("holdfast.server.scheduler._Hand", none)
             found = ask(here, wants, wants)
         assert all(isinstance(each, RuntimeError) for each in found)
         assert ask(here, wants, wants) == [7, 7]

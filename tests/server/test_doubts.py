@@ -12,8 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 import holdfast as hf
-from holdfast.client.asynchronous import AsyncClient
-from holdfast.client.sync import Client
+from holdfast.client.client import AsyncClient, Client
 from holdfast.errors import Doubtful
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from holdfast.server.faults import STATUS
-from holdfast.server.routes import operations
+from holdfast.server import routes
+from holdfast.server.errors import STATUS
 from holdfast.server.widths import compare_widths
 from tests.server.conftest import auth
 from tests.server.test_matrix import TABLE
@@ -47,7 +47,7 @@ def test_keys_that_openapi_does_not_tell_are_there(
     async def compared(*study: Any) -> dict[str, Any]:
         return compare_widths(*study[:-1], curve=study[-1])
 
-    monkeypatch.setattr(operations, "comparison", compared)
+    monkeypatch.setattr(routes, "comparison", compared)
     places = {
         "plan": "/api/plan?rows=1000&queries=2",
         **{word: f"/api/holdouts/study/{word}" for word in ("columns", "left", "audit", "check")},

@@ -14,10 +14,10 @@ from fastapi.testclient import TestClient
 from holdfast.engines.source import Engines
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.server.faults import Fault
+from holdfast.server.errors import Fault
 from holdfast.server.jobs import Jobs
+from holdfast.server.scheduler import Ending
 from holdfast.server.settings import Settings
-from holdfast.server.slots import Ending
 from tests.server.conftest import auth
 
 BODY = {"verb": "ask", "estimator": "avg(x)", "grid": "0:7:1"}

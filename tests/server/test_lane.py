@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from holdfast.server.lane import Lane
-from holdfast.server.rates import Rates
-from holdfast.server.routes import asking
+from holdfast.server import routes
+from holdfast.server.middleware import Lane
+from holdfast.server.service import Rates
 from tests.server.conftest import auth
 
 BASE = "/api/holdouts/study"
@@ -83,7 +83,7 @@ def test_all_is_said_in_the_same_words(
     for sent in every.values():  # what can be answered is then known, and free
         told(client, sent, token)
     with_it = {name: told(client, sent, token) for name, sent in every.items()}
-    monkeypatch.setattr("holdfast.server.lane._ADDRESS", re.compile("(?!)"))
+    monkeypatch.setattr("holdfast.server.middleware._ADDRESS", re.compile("(?!)"))
     assert {name: told(client, sent, token) for name, sent in every.items()} == with_it
     statuses = {status for status, *_ in with_it.values()}
     assert (200 in statuses) == (role == "analyst")
@@ -117,7 +117,7 @@ async def _takes_the_lane(sent: Sent, pieces: int, monkeypatch: pytest.MonkeyPat
     async def answer(request: Any, verb: str, words: Any, key: str | None) -> dict[str, Any]:
         return {"said": words.model_dump(exclude_none=True), "key": key}
 
-    monkeypatch.setattr(asking, "answer", answer)
+    monkeypatch.setattr(routes, "answer", answer)
     scope = {
         "type": "http",
         "method": "POST",

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from holdfast.engines.python.estimator import even_sums, row_terms
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.server.routes.shapes import GateShape, StandingsShape, SubmissionShape
+from holdfast.server.schemas import GateShape, StandingsShape, SubmissionShape
 from tests.holdout.plans import board, scores
 from tests.holdout.tables import Still, sources, table
 from tests.server.conftest import auth, tokens_of

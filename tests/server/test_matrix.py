@@ -18,8 +18,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from holdfast.holdout.holdout import Holdout
+from holdfast.server import routes
 from holdfast.server.app import create_app
-from holdfast.server.routes import operations
 from holdfast.server.settings import Settings
 from tests.server.conftest import FAST, ROLES, auth, made, tokens_of
 
@@ -138,7 +138,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         return {"methods": []}
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(operations, "comparison", quickly)
+        patch.setattr(routes, "comparison", quickly)
         patch.setattr("holdfast.server.service._FAILURES", 10**6)
         app = create_app(Settings(folders=tuple(folders.values()), **rates))  # type: ignore[arg-type]
         with TestClient(app, base_url="http://127.0.0.1") as client:

@@ -18,7 +18,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from holdfast.holdout.holdout import Holdout
-from holdfast.report.text import number, outwards, percent
+from holdfast.report.html import number, outwards, percent
 from tests.holdout.plans import board, estimates
 from tests.holdout.registry import made as registry_made
 from tests.holdout.tables import table

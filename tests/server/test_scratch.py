@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.server.scratch import scratch_folder, use
+from holdfast.server.settings import scratch_folder, use
 from tests.holdout.plans import crowd
 from tests.holdout.tables import sealed
 from tests.server.processes import serving

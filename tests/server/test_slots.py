@@ -21,12 +21,12 @@ from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.server.app import create_app
 from holdfast.server.jobs import Job
+from holdfast.server.scheduler import Ending, pace_of, slot_end
 from holdfast.server.settings import Settings
-from holdfast.server.slots import Ending, pace_of, slot_end
 from tests.server.conftest import FAST, auth, made, tokens_of
 
 SLOT = 0.0625  # a power of two: sums of it are exact
-CLOCKED = ("holdfast.server.slots", "holdfast.server.reception", "holdfast.server.jobs")
+CLOCKED = ("holdfast.server.scheduler", "holdfast.server.middleware", "holdfast.server.jobs")
 
 
 class Clock:

@@ -16,7 +16,7 @@ from holdfast.engines.process import Worker
 from holdfast.errors import InvalidInput
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.requests.means import DirectMeans
-from holdfast.server import methods, planner, widths
+from holdfast.server import methods, routes, widths
 from holdfast.server.methods import Study
 from holdfast.server.widths import compare_widths
 from holdfast.theory.means import scaled_direct
@@ -150,13 +150,13 @@ def test_the_server_plans_in_a_process_of_its_own_and_starts_it_again(
 ) -> None:
     dead = Worker("holdfast.server.widths")
     dead.kill()
-    monkeypatch.setattr(planner, "_workers", [dead])
+    monkeypatch.setattr(routes, "_workers", [dead])
     header = auth(tokens["viewer"])
     asked: dict[str, int | str] = {"rows": 1_000, "queries": 3, "curve": "false"}
     told = client.get("/api/plan", params=asked, headers=header).json()
     assert [each["name"] for each in told["methods"]] == NAMES
     assert told["curve"] == []
-    monkeypatch.setattr(planner, "_compare", _never)
+    monkeypatch.setattr(routes, "_compare", _never)
     assert client.get("/api/plan", params=asked, headers=header).json() == told  # remembered
     wrongs: list[dict[str, float | str]] = [
         {"rows": 1},
@@ -174,7 +174,7 @@ def test_the_server_plans_in_a_process_of_its_own_and_starts_it_again(
 def test_too_many_at_once_are_told_to_wait(
     client: TestClient, tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planner._waiting, "acquire", lambda blocking: False)
+    monkeypatch.setattr(routes._waiting, "acquire", lambda blocking: False)
     busy = client.get("/api/plan", params={"rows": 1_001}, headers=auth(tokens["viewer"]))
     assert busy.status_code == 503
     assert busy.headers["Retry-After"]

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import httpx2
 
-from holdfast.client.retries import Patience
-from holdfast.client.sync import Client
+from holdfast.client.client import Client
+from holdfast.client.http import Patience
 from holdfast.errors import Exhausted
 from holdfast.grids import grid
 from holdfast.randomness import system_entropy, uniform_index

@@ -15,19 +15,23 @@ from typer.exceptions import TyperException
 from holdfast.cli.ask import (
     ask_command,
     correct_command,
+    gate_command,
     interval_command,
     mean_command,
     verify_command,
 )
-from holdfast.cli.create import create_command
+from holdfast.cli.custody import (
+    backup_command,
+    check_command,
+    create_command,
+    report_command,
+    serve_command,
+    status_command,
+    token_app,
+)
 from holdfast.cli.demo import demo_command
-from holdfast.cli.gate import gate_command
 from holdfast.cli.lab import lab_app
 from holdfast.cli.plan import plan_command
-from holdfast.cli.report import report_command
-from holdfast.cli.serve import serve_command
-from holdfast.cli.status import backup_command, check_command, status_command
-from holdfast.cli.token import token_app
 from holdfast.errors import Damaged, Doubtful, Exhausted, HoldfastError, Infeasible, InvalidInput
 
 __all__ = ["app", "run"]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.cli.show import show_json
-from holdfast.cli.values import Json, whole_option
+from holdfast.cli.common import Json, show_json, whole_option
 from holdfast.errors import InvalidInput, whole_number
 
 if TYPE_CHECKING:

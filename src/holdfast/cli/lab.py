@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from holdfast.cli.common import Json, whole_option
 from holdfast.cli.lab_audit import audit_command
 from holdfast.cli.lab_report import report_command
 from holdfast.cli.lab_run import draw_command, list_command, run_command
-from holdfast.cli.values import Json, whole_option
 from holdfast.errors import InvalidInput, whole_number
 
 __all__ = ["lab_app"]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.values import Json, whole_option
+from holdfast.cli.common import Json, whole_option
 from holdfast.errors import whole_number
 
 __all__ = ["audit_command"]

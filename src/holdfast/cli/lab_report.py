@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
+from holdfast.cli.common import Json, show_json
 from holdfast.cli.lab_run import RESULTS
-from holdfast.cli.show import show_json
-from holdfast.cli.values import Json
 from holdfast.errors import InvalidInput
 
 __all__ = ["report_command"]
@@ -28,9 +27,9 @@ def report_command(
 ) -> None:
     """Write one HTML file with every experiment's figures, findings, sources and commands."""
     from holdfast.lab.runner.catalogue import find_experiments, known_experiments
+    from holdfast.report.html import count
     from holdfast.report.lab_page.chapters import read_chapters
     from holdfast.report.lab_page.page import write_lab_page
-    from holdfast.report.text import count
 
     if not results.is_dir():
         hint = "Make some first: holdfast lab run --all --quick"

@@ -185,7 +185,7 @@ def _ask_more(screen: Screen, sealed: Sealed, result: DemoResult) -> None:
 
 
 def _report(screen: Screen, holdout: Holdout, output: Path) -> Path:
-    from holdfast.report.write import write_report
+    from holdfast.report.page import write_report
 
     path = output / "report.html"
     with screen.bar("writing the report"):

@@ -17,14 +17,12 @@ from fastapi.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.engines.sql.parser import parse
-from holdfast.server.faults import add_handlers, document_errors
-from holdfast.server.lane import Lane
-from holdfast.server.logs import log_request
-from holdfast.server.reception import Reception
-from holdfast.server.routes import asking, custodian, leaderboard, looking, operations
-from holdfast.server.scratch import use
+from holdfast.server import routes
+from holdfast.server.errors import add_handlers, document_errors
+from holdfast.server.middleware import Lane, Reception
+from holdfast.server.monitoring import log_request
 from holdfast.server.service import Service
-from holdfast.server.settings import Settings
+from holdfast.server.settings import Settings, use
 
 __all__ = ["SETTINGS_VARIABLE", "create_app", "from_environment"]
 
@@ -65,8 +63,14 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.service = service
     add_handlers(app)
-    for each in (operations, asking, looking, leaderboard, custodian):
-        app.include_router(each.router)
+    for each in (
+        routes.operations_router,
+        routes.asking_router,
+        routes.looking_router,
+        routes.leaderboard_router,
+        routes.custodian_router,
+    ):
+        app.include_router(each)
     app.mount("/page", StaticFiles(directory=_PAGE), name="page")
 
     @app.get("/", include_in_schema=False)

@@ -22,10 +22,10 @@ from uuid import uuid4
 
 from holdfast.concurrency import Closing
 from holdfast.engines.source import Progress
-from holdfast.server.faults import Fault, fault_of, is_news, where_raised
-from holdfast.server.logs import log_event
+from holdfast.server.errors import Fault, fault_of, is_news, where_raised
+from holdfast.server.monitoring import log_event
+from holdfast.server.scheduler import Ending, slot_end
 from holdfast.server.settings import Settings
-from holdfast.server.slots import Ending, slot_end
 
 __all__ = ["Job", "Jobs"]
 

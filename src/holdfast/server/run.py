@@ -17,11 +17,10 @@ from uvicorn.supervisors import Multiprocess
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.holdout.scorers import read_scorers
 from holdfast.server.app import SETTINGS_VARIABLE
-from holdfast.server.heads import BoundedHeads
-from holdfast.server.hosting import Hosts
-from holdfast.server.logs import set_up_logs
-from holdfast.server.scratch import scratch_folder
-from holdfast.server.settings import Settings
+from holdfast.server.auth import Hosts
+from holdfast.server.middleware import BoundedHeads
+from holdfast.server.monitoring import set_up_logs
+from holdfast.server.settings import Settings, scratch_folder
 
 __all__ = ["serve"]
 

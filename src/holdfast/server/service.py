@@ -6,6 +6,9 @@ import asyncio
 import math
 import os
 import shutil
+import threading
+import time
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
@@ -16,18 +19,63 @@ from fastapi import Request
 from holdfast.concurrency import Closing
 from holdfast.holdout.grants import Role
 from holdfast.holdout.scorers import Scorers, read_scorers
-from holdfast.server.counts import Counts
-from holdfast.server.crowd import Crowd
-from holdfast.server.faults import Fault
-from holdfast.server.hosting import Hosts
-from holdfast.server.identity import Doorman, Seat
+from holdfast.server.auth import Doorman, Hosts, Seat
+from holdfast.server.errors import Fault
 from holdfast.server.jobs import Jobs
-from holdfast.server.logs import log_event
-from holdfast.server.rates import Rates
+from holdfast.server.monitoring import Counts, log_event
+from holdfast.server.scheduler import Crowd, Ending, pace_of
 from holdfast.server.settings import Settings
-from holdfast.server.slots import Ending, pace_of
 
-__all__ = ["Service", "service_of"]
+__all__ = [
+    "Rates",
+    "Service",
+    "service_of",
+]
+
+
+# Rates: how many requests one token, or one address without a token, may make.
+
+
+class Rates:
+    """A bucket for every name: it holds `burst` requests and fills by `rate` a second.
+
+    >>> now = [0.0]
+    >>> rates = Rates(rate=1.0, burst=2, clock=lambda: now[0])
+    >>> [rates.wait("a") for _ in range(3)]
+    [0.0, 0.0, 1.0]
+    >>> now[0] = 1.0
+    >>> rates.wait("a"), rates.wait("b")
+    (0.0, 0.0)
+    """
+
+    def __init__(
+        self,
+        rate: float,
+        burst: int,
+        *,
+        names: int = 10_000,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._rate, self._burst, self._names, self._clock = rate, float(burst), names, clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def wait(self, name: str) -> float:
+        """0 if a request may be made now, which counts it; else the seconds until one may."""
+        with self._lock:
+            full = self._filled(name)
+            if full < 1.0:
+                return (1.0 - full) / self._rate
+            self._buckets[name] = (full - 1.0, self._clock())
+            self._buckets.move_to_end(name)
+            while len(self._buckets) > self._names:  # the one that has been quiet for longest
+                self._buckets.popitem(last=False)
+            return 0.0
+
+    def _filled(self, name: str) -> float:
+        full, then = self._buckets.get(name, (self._burst, 0.0))
+        return min(self._burst, full + (self._clock() - then) * self._rate)
+
 
 T = TypeVar("T")
 _READERS = 8  # threads for what asks nothing of the data, so that questions never block it

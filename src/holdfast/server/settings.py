@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import fcntl
 import ipaddress
 import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
 from holdfast.errors import InvalidInput, real_number, whole_number
+from holdfast.store.blocks import NotOwnError, opened_own, own_folder, remove_in
 
-__all__ = ["Settings", "is_loopback"]
+__all__ = [
+    "Settings",
+    "is_loopback",
+    "scratch_folder",
+    "use",
+]
 
 _PATHS = ("tls_cert", "tls_key", "metrics", "state")
 
@@ -102,3 +113,58 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+# The folder that a server has while it runs, for jobs and counts, in the temporary folder.
+#
+#     holdfast-server-…/
+#         in-use   locked by every process of the server
+#
+# A server that is killed leaves it behind, with answers in it. The next one of the same account
+# finds
+# that nobody holds the lock, and removes it.
+
+
+_PREFIX = "holdfast-server-"
+_LOCK = "in-use"
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A new folder, until the block ends; before that, those of servers that were killed go."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError, NotOwnError):
+            _remove_unused(left)
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as made:
+        draft = Path(made, f"{_LOCK}.draft")
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        lock = _locked(draft)
+        try:
+            draft.rename(Path(made, _LOCK))  # under its name it is locked
+            yield Path(made)
+        finally:
+            os.close(lock)
+
+
+def use(folder: Path) -> int:
+    """Hold the lock of such a folder together with others, until the descriptor is closed."""
+    return _locked(folder / _LOCK)
+
+
+def _locked(file: Path) -> int:
+    descriptor = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return descriptor
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove a folder of this account's, unless somebody holds its lock or it has none yet."""
+    with own_folder(folder) as place:
+        descriptor = opened_own(place, _LOCK)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            remove_in(place, _LOCK)
+            os.unlink(_LOCK, dir_fd=place)
+            folder.rmdir()
+        finally:
+            os.close(descriptor)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.report.frame import table_html
-from holdfast.report.text import number, safe
+from holdfast.report.html import number, safe, table_html
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from holdfast.report.text import safe
+from holdfast.report.html import safe
 
 __all__ = ["inline_svg"]
 

@@ -9,11 +9,10 @@ from pathlib import Path
 
 from holdfast.errors import InvalidInput
 from holdfast.lab.runner.config import GROUPS
-from holdfast.report.frame import html_file
+from holdfast.report.html import count, html_file, safe
 from holdfast.report.lab_page.chapters import Chapter
 from holdfast.report.lab_page.sections import all_findings, chapter_html, not_run
-from holdfast.report.text import count, safe
-from holdfast.report.write import write_text
+from holdfast.report.page import write_text
 
 __all__ = ["lab_html", "write_lab_page"]
 

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Sequence
 from holdfast.lab.experiments.base import Finding
 from holdfast.lab.runner.cells import count_cells
 from holdfast.lab.runner.record import command_for
-from holdfast.report.frame import head_html, rows_html, table_html
+from holdfast.report.html import count, day, head_html, number, rows_html, safe, table_html
 from holdfast.report.lab_page.chapters import Chapter, Told
 from holdfast.report.lab_page.digest import digest_html
 from holdfast.report.lab_page.drawings import inline_svg
-from holdfast.report.text import count, day, number, safe
 
 __all__ = ["all_findings", "chapter_html", "not_run"]
 

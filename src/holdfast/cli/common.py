@@ -1,31 +1,137 @@
-"""How answers, verdicts and the state of a holdout look in a terminal."""
+"""What commands share: where a holdout is, words as values, and how results are shown."""
 
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.errors import HoldfastWarning
+from holdfast.errors import HoldfastWarning, InvalidInput
 from holdfast.protocols.promises import confidence_text
 
 if TYPE_CHECKING:
+    from holdfast.client.client import Client
+    from holdfast.holdout.holdout import Holdout
     from holdfast.holdout.status import Status
     from holdfast.protocols.answers import Answer, Verdict
     from holdfast.protocols.correct import Corrected
 
 __all__ = [
+    "Engine",
+    "Folder",
+    "Json",
+    "Place",
+    "Token",
+    "is_url",
+    "opened",
     "show_answer",
     "show_corrected",
     "show_json",
     "show_status",
     "show_verdict",
+    "size",
     "warnings_shown",
+    "whole",
+    "whole_option",
 ]
+
+Place = Annotated[
+    str,
+    typer.Argument(
+        metavar="DIR-OR-URL", help="The holdout's folder, or http://HOST:PORT/holdouts/NAME."
+    ),
+]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The holdout's folder.")]
+Token = Annotated[
+    str | None,
+    typer.Option(help="For a URL. Better in the variable HOLDFAST_TOKEN: others see commands."),
+]
+
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        envvar="HOLDFAST_ENGINE",
+        help="Where blocks are evaluated: dask://HOST:PORT, a Dask scheduler; else here.",
+    ),
+]
+
+
+def is_url(place: str) -> bool:
+    """Whether a place is on a server, and no folder.
+
+    >>> is_url("https://data.example.org/holdouts/flights"), is_url("flights.holdfast")
+    (True, False)
+    """
+    return place.lower().startswith(("http://", "https://"))
+
+
+def opened(place: str, token: str | None = None, engine: str | None = None) -> Holdout | Client:
+    """The holdout in a folder, or a client for one on a server: both are asked alike."""
+    if is_url(place):  # whose custodian chooses the engine
+        from holdfast.client.client import Client
+
+        return Client(place, token)
+    if token is not None:
+        raise InvalidInput("token", "(not shown)", "left out for a folder")
+    from holdfast.holdout.holdout import Holdout
+
+    return Holdout.open(place, engine=engine)
+
+
+# Values as people type them.
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def whole(text: str) -> int:
+    """A whole number, with an exponent if that is shorter; its range is checked by whoever asks.
+
+    >>> whole("1000"), whole("1e6"), whole("2.5e3")
+    (1000, 1000000, 2500)
+    """
+    try:
+        return int(text)  # first, and exactly: a float would round a large one
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+        if number.is_integer():
+            return int(number)
+    except ValueError:
+        pass
+    raise typer.BadParameter(f"{text!r} is not a whole number.")  # typer adds which option
+
+
+def whole_option(meaning: str) -> Any:
+    """An option that takes a `whole` number."""
+    return typer.Option(help=meaning, parser=whole, metavar="<int>")
+
+
+_SIZE = re.compile(r"(\d{1,9})\s*(B|KB|MB|GB)?", re.IGNORECASE)
+_UNITS = {"b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30}
+
+
+def size(option: str, text: str) -> int:
+    """A number of bytes.
+
+    >>> size("--body-limit", "64KB"), size("--body-limit", "10 mb")
+    (65536, 10485760)
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise InvalidInput(option, text, "a size such as 64KB or 50MB")
+    return int(found[1]) * _UNITS[(found[2] or "B").casefold()]
+
+
+# How answers, verdicts and the state of a holdout look in a terminal.
+
 
 _POOR = "bold yellow"
 

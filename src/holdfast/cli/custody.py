@@ -1,27 +1,49 @@
-"""`holdfast create`: seal a table under a plan."""
+"""Commands of a custodian: create, status, check, backup, report, token, serve."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.place import Engine
-from holdfast.cli.show import show_json, show_status, warnings_shown
-from holdfast.cli.values import Json, whole_option
-from holdfast.errors import InvalidInput
+from holdfast.cli.common import (
+    Engine,
+    Folder,
+    Json,
+    Place,
+    Token,
+    opened,
+    show_json,
+    show_status,
+    size,
+    warnings_shown,
+    whole_option,
+)
+from holdfast.errors import HoldfastError, InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.holdout.creation import PlanMaker
     from holdfast.holdout.preview import Preview
     from holdfast.planning.menu import Order
 
-__all__ = ["create_command"]
+__all__ = [
+    "backup_command",
+    "check_command",
+    "create_command",
+    "report_command",
+    "serve_command",
+    "status_command",
+    "token_app",
+]
 
 
 def create_command(
@@ -327,3 +349,315 @@ def _progress(*, quiet: bool, review: _Review) -> Iterator[Callable[[str, float]
             progress.update(task, description=stage, completed=done)
 
         yield report
+
+
+# `holdfast status`, `check` and `backup`: what is left, whether it adds up, and a copy of it.
+
+
+GATE = 4
+
+
+def status_command(place: Place, token: Token = None, as_json: Json = False) -> None:
+    """Show what is spent, what is left, and what it still buys."""
+    with opened(place, token) as holdout:
+        status = holdout.status()
+    if as_json:
+        show_json(status.to_dict())
+    else:
+        show_status(status)
+
+
+def check_command(
+    folder: Folder,
+    receipt: Annotated[
+        str | None, typer.Option(help="A receipt that you kept: the ledger must continue it.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Verify chain, plan, prices, budget, answers and files; exit status 4 if anything is wrong."""
+    from holdfast.holdout.check import check_holdout
+
+    checked = check_holdout(folder, receipt)
+    if as_json:
+        show_json(checked.to_dict())
+    else:
+        typer.echo(str(checked))
+    if not checked.passed:
+        raise typer.Exit(GATE)
+
+
+def backup_command(
+    folder: Folder,
+    copy: Annotated[Path, typer.Argument(metavar="COPY", help="A folder that does not exist yet.")],
+    as_json: Json = False,
+) -> None:
+    """Copy a holdout, also while it is in use, into a folder that its owner alone can read."""
+    from holdfast.holdout.holdout import Holdout
+
+    with Holdout.open(folder) as holdout:
+        made = holdout.backup(copy)
+    if as_json:
+        show_json(made.to_dict())
+    else:
+        typer.echo(str(made))
+
+
+# `holdfast report`: one self-contained page about a holdout.
+
+
+def report_command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The holdout's folder.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write.")
+    ],
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write one HTML file with promise, budget, every question and answer, and the receipt."""
+    from holdfast.report.page import holdout_story, page_html, write_text
+
+    if output.exists() and not force:
+        hint = "Choose another name, or say --force to replace it."
+        raise InvalidInput("output", str(output), "a file that does not exist yet", hint)
+    story = holdout_story(folder)
+    write_text(output, page_html(story))
+    if as_json:
+        questions, size = len(story.asked), output.stat().st_size
+        facts = {"output": str(output), "bytes": size, "questions": questions}
+        show_json({**facts, "receipt": str(story.head)})
+    else:
+        typer.echo(f"{output}: {len(story.asked):,} questions, as of receipt {story.head}")
+
+
+# `holdfast token`: who may ask, and how much of the budget is theirs.
+
+
+token_app = typer.Typer(
+    name="token", help="Tokens and quotas of those who ask through a server.", no_args_is_help=True
+)
+Quota = Annotated[
+    float | None, typer.Option(help="Share of the budget, such as 0.2; else no limit of its own.")
+]
+_SPAN = re.compile(r"(\d{1,6})([hdw])")
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+
+
+@token_app.command("create")
+def create_token_command(
+    folder: Folder,
+    role: Annotated[str, typer.Option(help="custodian, analyst or viewer.")],
+    name: Annotated[str | None, typer.Option(help="Whose it is.")] = None,
+    expires: Annotated[
+        str | None, typer.Option(help="When it ends: 12h, 30d, 8w, or a date 2027-01-31.")
+    ] = None,
+    quota: Quota = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="A new file for the token, which its owner alone can read; else it is printed.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a token. It is told once: the ledger keeps only its hash.
+
+    holdfast token create flights.holdfast --role analyst --name Ann --expires 30d -o ann.token
+    """
+    from holdfast.holdout.holdout import Holdout
+
+    moment = None if expires is None else _moment(expires)
+    with Holdout.open(folder) as holdout, _new_file(output) as file:
+        grant, token = holdout.access.grant(
+            role,  # type: ignore[arg-type]  # checked there
+            name=name,
+            expires=moment,
+            quota=quota,
+        )
+        if file is not None:
+            os.write(file, f"{token}\n".encode("ascii"))
+            os.fsync(file)
+    told = {"token": token} if output is None else {"output": str(output)}
+    if as_json:
+        show_json({**told, **grant.to_dict()})
+        return
+    if output is None:
+        typer.echo(token)
+    ends = "without an end" if grant.expires is None else f"until {grant.expires}"
+    share = "" if grant.quota is None else f", for {grant.quota:.0%} of the budget"
+    about = f"{grant.role} {grant.name} (id {grant.id}), {ends}{share}"
+    kept = "Keep it: it is not shown again." if output is None else f"The token is in {output}."
+    typer.echo(f"{about}. {kept}", err=True)
+
+
+@token_app.command("list")
+def list_command(folder: Folder, as_json: Json = False) -> None:
+    """Show all tokens by their ids, and what each has used."""
+    from holdfast.holdout.holdout import Holdout
+
+    with Holdout.open(folder) as holdout:
+        grants = holdout.access.grants()
+        used = {grant.id: holdout.access.used(grant.id) for grant in grants}
+        holding = holdout.access.holding()
+    if as_json:
+        show_json([{**grant.to_dict(), "used": used[grant.id]} for grant in grants])
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("id", "name", "role", "state", "quota", "used"):
+        table.add_column(heading)
+    for grant in grants:
+        state = "revoked" if grant.revoked else ("holds" if grant.id in holding else "expired")
+        quota = "" if grant.quota is None else f"{grant.quota:.1%}"
+        most = max(used[grant.id].values(), default=0.0)
+        table.add_row(grant.id, grant.name, grant.role, state, quota, f"{most:.1%}")
+    Console(highlight=False).print(table if grants else "No token was ever made for this holdout.")
+
+
+@token_app.command("revoke")
+def revoke_command(
+    folder: Folder,
+    token: Annotated[str, typer.Argument(metavar="ID", help="The token's id, as listed.")],
+    as_json: Json = False,
+) -> None:
+    """End a token, at once and for good."""
+    from holdfast.holdout.holdout import Holdout
+
+    with Holdout.open(folder) as holdout:
+        grant = holdout.access.revoke(_identity(token))
+    if as_json:
+        show_json(grant.to_dict())
+    else:
+        typer.echo(f"{grant.name} (id {grant.id}) may not ask any more.")
+
+
+@token_app.command("quota")
+def quota_command(
+    folder: Folder,
+    token: Annotated[str, typer.Argument(metavar="ID", help="The token's id, as listed.")],
+    quota: Annotated[float | None, typer.Argument(help="Share of the budget.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Give a token another share of the budget; without one it has no limit of its own."""
+    from holdfast.holdout.holdout import Holdout
+
+    with Holdout.open(folder) as holdout:
+        grant = holdout.access.set_quota(_identity(token), quota)
+    if as_json:
+        show_json(grant.to_dict())
+    else:
+        share = "no limit of its own" if grant.quota is None else f"{grant.quota:.1%} of the budget"
+        typer.echo(f"{grant.name} (id {grant.id}) has {share}.")
+
+
+@contextmanager
+def _new_file(path: Path | None) -> Iterator[int | None]:
+    """A file that nobody else can read, before there is a token; an error removes it."""
+    if path is None:
+        yield None
+        return
+    try:
+        file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise InvalidInput("--output", str(path), "a file that does not exist yet") from None
+    try:
+        yield file
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(file)
+
+
+def _identity(token: str) -> str:
+    """The id, also of a token that was given whole."""
+    return token.split("_")[1] if token.startswith("hf_") and token.count("_") > 1 else token
+
+
+def _moment(text: str) -> datetime:
+    span = _SPAN.fullmatch(text)
+    if span is not None:
+        return datetime.now(UTC) + int(span[1]) * _UNITS[span[2]]
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        allowed = "a time such as 12h, 30d or 8w, or a date such as 2027-01-31"
+        raise InvalidInput("--expires", text, allowed) from None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+# `holdfast serve`: answer analysts over HTTP.
+
+
+_PACKAGES = "fastapi greenlet httptools prometheus-client uvicorn uvloop"
+
+
+def serve_command(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR…", help="The folders of the holdouts.")
+    ],
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, whole_option("Port to listen on; 0 takes a free one.")] = 8000,
+    workers: Annotated[int, whole_option("Processes that answer.")] = 1,
+    slot: Annotated[
+        float, typer.Option(help="Seconds: answers leave after 1, 2, 4, 8, … of them.")
+    ] = 0.05,
+    rate: Annotated[float, typer.Option(help="Requests a second for each token.")] = 50.0,
+    burst: Annotated[int, whole_option("… and how many at once.")] = 100,
+    body_limit: Annotated[str, typer.Option(help="Size of a question, such as 64KB.")] = "64KB",
+    submission_limit: Annotated[
+        str, typer.Option(help="Size of a submission, such as 50MB.")
+    ] = "50MB",
+    metrics: Annotated[
+        Path | None, typer.Option(help="A Python file with metrics of your own.")
+    ] = None,
+    engine: Engine = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="Certificate, for https.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its private key.")] = None,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the address as one line of JSON.")
+    ] = False,
+) -> None:
+    """Answer analysts over HTTP: they ask, and never see a row.
+
+    holdfast serve flights.holdfast --port 8000
+    """
+    try:
+        from holdfast.server.run import serve
+        from holdfast.server.settings import Settings
+    except ImportError as missing:
+        message = f"The server needs {missing.name}: pip install {_PACKAGES}."
+        raise HoldfastError(message) from None
+
+    settings = Settings(
+        folders=tuple(folder.resolve() for folder in folders),
+        host=host,
+        port=port,
+        workers=workers,
+        slot=slot,
+        rate=rate,
+        burst=burst,
+        body_limit=size("--body-limit", body_limit),
+        submission_limit=size("--submission-limit", submission_limit),
+        metrics=None if metrics is None else metrics.resolve(),
+        engine=engine,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+    )
+
+    def ready(told: dict[str, Any]) -> None:
+        if as_json:
+            typer.echo(json.dumps(told))
+            return
+        typer.echo(f"Holdfast serves {', '.join(told['holdouts'])} at {told['url']}")
+        if not settings.loopback and settings.tls_cert is None:
+            typer.echo("Tokens travel unencrypted: use --tls-cert, or a proxy that does.", err=True)
+
+    status = serve(settings, level=log_level, ready=ready)
+    if status:
+        raise typer.Exit(status)

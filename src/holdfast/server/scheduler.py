@@ -19,6 +19,7 @@ import asyncio
 import errno
 import heapq
 import itertools
+import math
 import threading
 import time
 from collections import deque
@@ -31,11 +32,103 @@ from typing import Any, Generic, TypeVar
 from greenlet import getcurrent, greenlet
 
 from holdfast import concurrency
-from holdfast.server.beside import Beside, Errand
+from holdfast.concurrency import Bell
 
-__all__ = ["Crowd"]
+__all__ = [
+    "Beside",
+    "Crowd",
+    "Ending",
+    "Errand",
+    "pace_of",
+    "slot_end",
+]
+
+
+# Beside a crowd: threads for what takes long, one for each errand that is under way.
+
 
 T = TypeVar("T")
+
+
+class Errand(Generic[T]):
+    """Work that is done in another thread, for a question that waits for its bell."""
+
+    def __init__(self, work: Callable[[], T], bell: Bell) -> None:
+        self._work, self._bell = work, bell
+        self._result: T | None = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """In the other thread."""
+        try:
+            self._result = self._work()
+        except BaseException as error:
+            self._error = error
+
+    def ring(self) -> None:
+        """It is over."""
+        self._bell.ring()
+
+    def give_up(self, error: BaseException) -> None:
+        """There is no thread for it."""
+        self._error = error
+        self._bell.ring()
+
+    def outcome(self) -> T:
+        """Wait for it."""
+        self._bell.wait()
+        if self._error is not None:
+            raise self._error
+        return self._result  # type: ignore[return-value]  # it has run
+
+
+class Beside:
+    """As many threads as there ever were errands at once: no commit waits for a slow query.
+
+    Both methods are called in the thread of the crowd.
+    """
+
+    def __init__(self) -> None:
+        self._idle: list[_Hand] = []  # the last one has worked last, and is the quickest to begin
+
+    def send(self, errand: Errand[Any]) -> None:
+        """Have it run."""
+        try:
+            hand = self._idle.pop() if self._idle else _Hand(self._idle)
+        except RuntimeError as error:  # the machine has no more threads; later it may have
+            errand.give_up(error)
+        else:
+            hand.take(errand)
+
+    def close(self) -> None:
+        """End the threads. No errand is under way."""
+        while self._idle:
+            self._idle.pop().take(None)
+
+
+class _Hand:
+    """A thread that does one errand after another, and is among the idle in between."""
+
+    def __init__(self, idle: list[_Hand]) -> None:
+        self._idle = idle
+        self._errand: Errand[Any] | None = None
+        self._wanted = threading.Lock()
+        self._wanted.acquire()
+        threading.Thread(target=self._work, name="holdfast-beside", daemon=True).start()
+
+    def take(self, errand: Errand[Any] | None) -> None:
+        """Do this next, or end; it does nothing else now."""
+        self._errand = errand
+        self._wanted.release()
+
+    def _work(self) -> None:
+        while self._wanted.acquire() and (errand := self._errand) is not None:
+            errand.run()
+            self._errand = None  # nobody needs what it holds
+            self._idle.append(self)  # before the bell: whoever goes on then finds it there
+            errand.ring()
+            del errand
+
 
 _PAUSE = 0.006  # seconds, the interval in which what takes long gathers …
 _FEW = 4  # … unless there are so few questions that nobody else would join
@@ -276,3 +369,70 @@ def _step_aside() -> Any:
 def _deliver(answered: list[_Asked[Any]]) -> None:
     for each in answered:
         each.deliver()
+
+
+# Slots: when an answer is recorded, and leaves.
+#
+# How long an evaluation takes can depend on the data. What anyone but the custodian sees of it is
+# the
+# slot that it ended in: after a draw, whatever became of it, the server waits until s, 2s, 4s,
+# 8s, …
+# since the data were first touched, which is when its price is paid, and only then records the
+# answer. Whoever asked, whoever watches the transcript and whoever waits for a job then all see
+# the
+# same: which power of two.
+
+
+class Ending:
+    """That a server is closing, as an event: set once, and waited for by all of its questions.
+
+    Every answer waits for it, in vain. `threading.Event` makes a lock for each wait and has all
+    threads queue for another one; here they wait for one lock that is held until the end.
+    """
+
+    def __init__(self) -> None:
+        self._held = threading.Lock()
+        self._held.acquire()
+        self._set = False
+
+    def is_set(self) -> bool:
+        """Whether it has come."""
+        return self._set
+
+    def set(self) -> None:
+        """Let everyone go."""
+        if not self._set:
+            self._set = True
+            self._held.release()
+
+    def wait(self, seconds: float) -> None:
+        """Until it comes, but not longer. A crowd is told by itself that it has come."""
+        if concurrency.is_shared():
+            concurrency.sleep(seconds)
+        elif self._held.acquire(timeout=seconds):
+            self._held.release()  # for the next one
+
+
+def slot_end(elapsed: float, slot: float) -> float:
+    """The end of the slot that a time lies in, both in seconds from the start.
+
+    >>> [slot_end(elapsed, 0.05) for elapsed in (0.0, 0.049, 0.051, 0.11, 0.3)]
+    [0.05, 0.05, 0.1, 0.2, 0.4]
+    """
+    if elapsed <= slot:
+        return slot
+    end: float = slot * 2.0 ** math.ceil(math.log2(elapsed / slot))
+    return end if end >= elapsed else 2 * end  # the logarithm may be rounded down
+
+
+def pace_of(slot: float, closing: Ending) -> Callable[[float], None]:
+    """What waits for the end of a slot since a moment of the monotonic clock.
+
+    A server that is closing waits no more: nobody but its custodian can close it.
+    """
+
+    def pace(start: float) -> None:
+        end = start + slot_end(time.monotonic() - start, slot)
+        closing.wait(max(0.0, end - time.monotonic()))
+
+    return pace

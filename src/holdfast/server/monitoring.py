@@ -5,17 +5,25 @@ Times are those that clients see, so of questions only their slots.
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from holdfast.server.identity import Seat
+from holdfast.server.auth import Seat
 
-__all__ = ["Counts"]
+__all__ = [
+    "Counts",
+    "log_event",
+    "log_request",
+    "set_up_logs",
+]
 
 _BUCKETS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 25.6, 102.4, 409.6)
 _MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
@@ -112,3 +120,52 @@ class _Budgets:
                 used.add_metric([seat.hosted.name, each.name], each.used)
         yield used
         yield answers
+
+
+# Logs: one line of JSON an event, on standard error. No question, no answer, no row is in them.
+
+
+_log = logging.getLogger("holdfast.server")
+# What other libraries put into a message is theirs: of their records only these are shown whole.
+_TRUSTED = ("holdfast.server", "uvicorn", "uvicorn.error")
+
+
+class _Lines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: dict[str, Any] = {"time": moment, "level": record.levelname.lower()}
+        facts = getattr(record, "facts", None)
+        if facts is not None:
+            line |= {"event": record.getMessage(), **facts}
+        elif record.name in _TRUSTED and record.exc_info is None:
+            line |= {"event": "message", "text": record.getMessage()}
+        else:  # an exception's message may tell of the data
+            kind = record.exc_info[0] if record.exc_info else None
+            line |= {"event": "error", "logger": record.name}
+            line["type"] = kind.__name__ if kind is not None else "none"
+        return json.dumps(line)
+
+
+def set_up_logs(level: str = "info") -> dict[str, Any]:
+    """The configuration that uvicorn gives to every process."""
+    handler = {"class": "logging.StreamHandler", "formatter": "lines", "stream": "ext://sys.stderr"}
+    kept = {"handlers": ["lines"], "level": level.upper(), "propagate": False}
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"lines": {"()": "holdfast.server.monitoring._Lines"}},
+        "handlers": {"lines": handler},
+        "loggers": {"holdfast.server": kept, "uvicorn": kept, "asyncio": kept},
+    }
+
+
+def log_request(facts: dict[str, Any]) -> None:
+    """A request that was answered."""
+    level = logging.ERROR if facts["status"] >= 500 else logging.INFO
+    if _log.isEnabledFor(level):
+        _log.log(level, "request", extra={"facts": facts})
+
+
+def log_event(event: str, **facts: Any) -> None:
+    """Something else that happened."""
+    _log.info(event, extra={"facts": facts})

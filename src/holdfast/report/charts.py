@@ -4,25 +4,98 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast.grids import Grid
 from holdfast.protocols.answers import Answer, Verdict
 from holdfast.protocols.correct import Corrected
-from holdfast.report.axes import Scale, label, line, round_ticks, value_label, whole_ticks
-from holdfast.report.story import Asked
-from holdfast.report.text import number, outwards, safe, typeset
+from holdfast.report.html import clock, day, number, outwards, percent, safe, typeset
+from holdfast.report.story import Asked, Spending, Story
 
 __all__ = [
+    "COLOURS",
     "Panel",
+    "Scale",
     "answer_of",
     "bar_svg",
+    "budget_chart",
+    "label",
+    "line",
     "panel_svg",
     "panels",
+    "round_ticks",
     "value_text",
     "verdict_of",
+    "whole_ticks",
     "word_of",
 ]
+
+
+# Scales and ticks of the page's drawings, which are plain SVG: styled by the page, no script.
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A linear map from values to pixels."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        if self.high == self.low:
+            return (self.start + self.end) / 2
+        share = (value - self.low) / (self.high - self.low)
+        return self.start + share * (self.end - self.start)
+
+
+def round_ticks(low: float, high: float, most: int = 5) -> list[float]:
+    """Round numbers between low and high, at most so many, evenly spaced.
+
+    >>> round_ticks(0.13, 0.87)
+    [0.2, 0.4, 0.6, 0.8]
+    """
+    if not low < high:
+        return [low]
+    rough = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(m * power for m in (1, 2, 2.5, 5, 10, 20) if m * power >= rough * (1 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [float(f"{i * step:.12g}") for i in range(first, last + 1)]
+
+
+def whole_ticks(first: int, last: int, most: int = 9) -> list[int]:
+    """Question numbers for an axis: the first, some round ones, the last.
+
+    >>> whole_ticks(1, 43), whole_ticks(1, 3)
+    ([1, 10, 20, 30, 43], [1, 2, 3])
+    """
+    if last - first < most:
+        return list(range(first, last + 1))
+    rough = (last - first) / (most - 3)
+    power = 10 ** math.floor(math.log10(rough))
+    step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough)
+    inner = range(-(-first // step) * step, last, step)
+    apart = 0.6 * step
+    return [first, *(x for x in inner if x - first > apart and last - x > apart), last]
+
+
+def line(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
+    """A straight line of one of the page's styles."""
+    return f'<line class="{style}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+
+
+def label(x: float, y: float, text: str, anchor: str = "middle", style: str = "tick") -> str:
+    """Text at a place; it is the caller who makes it safe."""
+    return f'<text class="{style}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
+
+
+def value_label(value: float) -> str:
+    """A tick's number."""
+    return number(value, 6)
+
 
 _BAR_WIDTH, _BAR_HEIGHT, _INSET = 132, 30, 6
 _TRACK = 9.0  # the middle of the track; its ends are named below
@@ -229,3 +302,99 @@ def _point(asked: Asked, answer: Answer, across: Scale, up: Scale, low: float, h
     words = safe(f"{asked.number}. {asked.text}{where}: {value}")
     dot = f'<circle class="{style}" cx="{x:.1f}" cy="{y:.1f}" r="3.4"/>'
     return f"<g>{bar}{dot}<title>{words}</title></g>"
+
+
+# The budget over time: a step for every question, and a mark for every one that was lost.
+
+
+COLOURS = 6  # the page's styles c0 … c5
+_WIDTH, _BUDGET_CHART_HEIGHT = 960, 280
+_BUDGET_CHART_LEFT, _BUDGET_CHART_RIGHT, _BUDGET_CHART_TOP, _BUDGET_CHART_BOTTOM = 52, 84, 14, 46
+_TOPS = (0.04, 0.1, 0.2, 0.4, 1.0)  # where the axis may end: little that is spent can be seen too
+_CLOSE = 15.0  # pixels between labels
+
+
+def budget_chart(story: Story) -> str:
+    """The share of every set's budget that was spent, question by question."""
+    last = max(1, len(story.asked))
+    end = max([float(last), *(lost.place for lost in story.lost)])
+    names = list(story.spending)
+    longest = max(map(len, names)) if len(names) > 1 else 0
+    across = Scale(
+        0.0, end, _BUDGET_CHART_LEFT, _WIDTH - _BUDGET_CHART_RIGHT - min(160.0, 6.5 * longest)
+    )
+    most = max(share for each in story.spending.values() for _, share in each.points)
+    top = next(height for height in _TOPS if 1.1 * most <= height or height == 1)
+    up = Scale(0.0, top, _BUDGET_CHART_HEIGHT - _BUDGET_CHART_BOTTOM, _BUDGET_CHART_TOP)
+    body = [_budget_chart_frame(story, across, up)]
+    for index, name in enumerate(names):
+        body.append(_curve(story.spending[name], across, up, index % COLOURS, end))
+    body += [_marks(story, names, across, up), _ends(story, across, up, end)]
+    title = "The share of the budget that is spent, by the number of the question"
+    return (
+        f'<svg class="chart full" role="img" viewBox="0 0 {_WIDTH} {_BUDGET_CHART_HEIGHT}" '
+        f'aria-label="{title}">'
+        f"<title>{title}</title>{''.join(body)}</svg>"
+    )
+
+
+def _budget_chart_frame(story: Story, across: Scale, up: Scale) -> str:
+    parts = []
+    for share in (quarter * up.high / 4 for quarter in range(5)):
+        style = "limit" if share == 1 else "axis" if share == 0 else "rule"
+        parts.append(line(_BUDGET_CHART_LEFT, up(share), across.end, up(share), style))
+        parts.append(label(_BUDGET_CHART_LEFT - 8, up(share) + 4, percent(share), "end"))
+    bottom = _BUDGET_CHART_HEIGHT - _BUDGET_CHART_BOTTOM
+    for tick in whole_ticks(1, len(story.asked), 12):
+        parts.append(line(across(tick), bottom, across(tick), bottom + 4, "axis"))
+        parts.append(label(across(tick), bottom + 17, f"{tick:,}"))
+    if story.asked:
+        first, latest = (day(story.asked[i].row.at) for i in (0, -1))
+        middle = (across(0) + across(len(story.asked))) / 2
+        parts.append(label(_BUDGET_CHART_LEFT, bottom + 36, safe(first), "start", "tick faint"))
+        parts.append(label(middle, bottom + 36, "question number", "middle", "tick faint"))
+        parts.append(label(across.end, bottom + 36, safe(latest), "end", "tick faint"))
+    return "".join(parts)
+
+
+def _curve(spending: Spending, across: Scale, up: Scale, colour: int, end: float) -> str:
+    steps = []
+    height = 0.0
+    for place, share in spending.points:
+        steps.append(f"L{across(place):.1f},{up(height):.1f}")
+        steps.append(f"L{across(place):.1f},{up(share):.1f}")
+        height = share
+    steps.append(f"L{across(end):.1f},{up(height):.1f}")
+    path = "M" + "".join(steps)[1:]
+    area = f"{path}L{across(end):.1f},{up(0):.1f}L{across(0):.1f},{up(0):.1f}Z"
+    return f'<path class="area c{colour}" d="{area}"/><path class="step c{colour}" d="{path}"/>'
+
+
+def _marks(story: Story, names: list[str], across: Scale, up: Scale) -> str:
+    """A hollow diamond for a reservation without a record."""
+    marks = []
+    for lost in story.lost:
+        share = next(
+            s for place, s in reversed(story.spending[lost.set].points) if place <= lost.place
+        )
+        x, y = across(lost.place), up(share)
+        words = f"reserved {clock(lost.row.at)}, never recorded: charged in full"
+        marks.append(
+            f'<path class="lost c{names.index(lost.set) % COLOURS}" '
+            f'd="M{x:.1f},{y - 6:.1f}l6,6l-6,6l-6,-6Z"><title>{safe(words)}</title></path>'
+        )
+    return "".join(marks)
+
+
+def _ends(story: Story, across: Scale, up: Scale, end: float) -> str:
+    """What is spent now, written at the end of each curve, none over another."""
+    finals = sorted((s.points[-1][1], name) for name, s in story.spending.items())
+    parts, lowest = [], float("inf")
+    for share, name in finals:
+        y = min(up(share) + 4, lowest - _CLOSE)
+        lowest = y
+        who = "" if len(finals) == 1 else f" {name[:24]}"
+        index = list(story.spending).index(name) % COLOURS
+        style = f"tick strong t{index}"
+        parts.append(label(across(end) + 8, y, safe(percent(share) + who), "start", style))
+    return "".join(parts)
