@@ -16,7 +16,7 @@ import numpy as np
 import holdfast as hf
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.requests.searches import Estimates
+from holdfast.planning.requests import Estimates
 
 __all__ = ["COLUMNS", "ROOT", "Sealed", "many_questions", "scratch", "sealed"]
 

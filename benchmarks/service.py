@@ -27,7 +27,7 @@ from benchmarks.holdouts import ROOT, scratch
 from benchmarks.tables import milliseconds, table
 from benchmarks.timing import Results
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.requests.searches import Estimates
+from holdfast.planning.requests import Estimates
 
 __all__ = ["comparisons", "measure", "section", "served"]
 

@@ -21,9 +21,8 @@ from benchmarks.timing import Results, Timing, recorded
 from holdfast.grids import grid
 from holdfast.mechanisms.hypothesis import Universe
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.proposals.weights import propose_weights
-from holdfast.planning.requests.searches import Estimates
-from holdfast.planning.requests.weights import WeightedEstimates
+from holdfast.planning.proposals import propose_weights
+from holdfast.planning.requests import Estimates, WeightedEstimates
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.source import BlockArray
 from holdfast.protocols.weights import Weights

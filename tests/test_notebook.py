@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast.notebook import html_bar, html_table
 from holdfast.protocols.answers import Answer, Verdict
-from holdfast.protocols.correct import Corrected
+from holdfast.protocols.guesses import Corrected
 from tests.holdout import plans
 from tests.holdout.tables import sealed
 

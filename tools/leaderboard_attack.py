@@ -210,7 +210,7 @@ def main() -> None:
     given = parser.parse_args()
 
     from holdfast.planning.joint_search import joint_plan
-    from holdfast.planning.requests.means import DirectMeans
+    from holdfast.planning.requests import DirectMeans
     from holdfast.planning.scores import score_plan
 
     plan = score_plan(given.submissions, given.rows)

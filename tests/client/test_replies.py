@@ -27,7 +27,7 @@ from holdfast.client.wire import data_of, read_result
 from holdfast.errors import Damaged, Exhausted, HoldfastError, Infeasible, InvalidInput, Unavailable
 from holdfast.holdout.doubts import Doubt
 from holdfast.protocols.answers import Answer, Verdict
-from holdfast.protocols.correct import Corrected
+from holdfast.protocols.guesses import Corrected
 
 URL = "http://127.0.0.1/holdouts/a"
 ASKED = Call("POST", "/api/holdouts/a/ask", body={"estimator": "avg(x)"}, key="k")

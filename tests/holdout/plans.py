@@ -13,10 +13,7 @@ from holdfast.planning.exact import (
     exact_verdicts,
 )
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts.base import Part
-from holdfast.planning.parts.direct import DirectPart
-from holdfast.planning.parts.searches import SearchPart
-from holdfast.planning.parts.verdicts import VerdictPart
+from holdfast.planning.parts import DirectPart, Part, SearchPart, VerdictPart
 from holdfast.planning.rounds import RoundsPlan, rounds_plan
 from holdfast.planning.splits import SplitPlan, split_plan
 from tests.protocols.test_budget import ESTIMATE, mixed_plan

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from holdfast.holdout.clerk import Clerk
 from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.sets import BlockSet
+from holdfast.holdout.spec import BlockSet
 
 _numbers = itertools.count(1)
 

@@ -15,8 +15,7 @@ import holdfast as hf
 from holdfast.planning.exact import exact_estimates, exact_weights
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.requests.searches import Estimates
-from holdfast.planning.requests.weights import WeightedEstimates
+from holdfast.planning.requests import Estimates, WeightedEstimates
 from holdfast.planning.shapes import BoundedMean, KnownSd
 
 GRID = hf.grid(0, 1, step=0.05)

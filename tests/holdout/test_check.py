@@ -20,7 +20,7 @@ from holdfast.errors import Damaged, HoldfastError, InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.planning.exact import exact_weights
-from holdfast.protocols.promises import search_promise
+from holdfast.protocols.answers import search_promise
 from tests.holdout import plans
 from tests.holdout.forging import LEDGER, Entry, failed, forge, found
 from tests.holdout.tables import broken, sealed, sources

@@ -20,7 +20,7 @@ import holdfast as hf
 from holdfast.errors import Damaged, Infeasible, InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.sets import BlockSet, joint_confidence, read_sets, sets_for
+from holdfast.holdout.spec import BlockSet, joint_confidence, read_sets, sets_for
 from holdfast.planning.exact import exact_verdicts
 from tests.holdout import plans
 from tests.holdout.tables import sealed, sources, table

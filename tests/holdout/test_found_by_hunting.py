@@ -20,11 +20,9 @@ from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.requests.guesses import Guesses
-from holdfast.planning.requests.means import DirectMeans
-from holdfast.planning.requests.searches import Estimates, MedianMeans
+from holdfast.planning.requests import DirectMeans, Estimates, Guesses, MedianMeans
 from holdfast.planning.shapes import BoundedMean, KnownSd
-from holdfast.protocols.estimate import Estimate
+from holdfast.protocols.searches import Estimate
 from holdfast.report.page import report_html
 from tests.holdout import plans, registry
 

@@ -15,10 +15,10 @@ from sklearn.metrics import make_scorer
 from holdfast.cli.app import run
 from holdfast.errors import HoldfastWarning, InvalidInput
 from holdfast.grids import grid
-from holdfast.holdout.charter import Charter
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.left import can_be_asked
+from holdfast.holdout.spec import Charter
 from holdfast.report.page import report_html
 from tests.holdout.plans import direct, simple
 from tests.holdout.tables import table

@@ -17,16 +17,15 @@ from sklearn.dummy import DummyClassifier
 import holdfast as hf
 from holdfast.engines.python.metrics import find_metric
 from holdfast.errors import Damaged, Exhausted, InvalidInput
-from holdfast.holdout.charter import Charter
 from holdfast.holdout.check import check_holdout
-from holdfast.holdout.gates import Gate
 from holdfast.holdout.grants import Asker
 from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.ids import IDS_FILE
 from holdfast.holdout.leaderboard import Entry, Standings, ranked
 from holdfast.holdout.scorers import Scorers, read_scorers
-from holdfast.protocols.answers import Answer, Verdict
-from holdfast.protocols.promises import rounded_down
+from holdfast.holdout.scoring import Gate
+from holdfast.holdout.spec import Charter
+from holdfast.holdout.submissions import IDS_FILE
+from holdfast.protocols.answers import Answer, Verdict, rounded_down
 from holdfast.theory.bars import mean_half_width
 from tests.holdout.plans import board, direct, gates, simple
 from tests.holdout.tables import table

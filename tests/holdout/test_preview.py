@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.holdout.preview import preview_of
-from holdfast.holdout.sets import sets_for
+from holdfast.holdout.creation import preview_of
+from holdfast.holdout.spec import sets_for
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.parts.direct import DirectPart
-from holdfast.planning.parts.searches import SearchPart
-from holdfast.planning.requests.means import DirectMeans
-from holdfast.planning.requests.searches import Estimates, MedianMeans
-from holdfast.protocols.mean import median_bar, range_grid
+from holdfast.planning.parts import DirectPart, SearchPart
+from holdfast.planning.requests import DirectMeans, Estimates, MedianMeans
+from holdfast.protocols.means import median_bar, range_grid
 from holdfast.protocols.source import UNIT
 from holdfast.store.sealing import split_units
 from holdfast.theory.bars import verdict_bar

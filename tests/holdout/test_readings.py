@@ -20,14 +20,11 @@ import pytest
 
 from holdfast.cli.app import run
 from holdfast.client.wire import read_gate, read_result, read_standings, read_submission
-from holdfast.holdout.check import check_holdout
-from holdfast.holdout.gates import Gate
+from holdfast.holdout.check import Wrong, check_holdout, check_said
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.leaderboard import Standings
-from holdfast.holdout.rules import Wrong
-from holdfast.holdout.said import check_said
-from holdfast.protocols.promises import rounded_down
-from holdfast.protocols.readings import READINGS, RULE, reading_words
+from holdfast.holdout.scoring import Gate
+from holdfast.protocols.answers import READINGS, RULE, reading_words, rounded_down
 from holdfast.report.page import report_html
 from tests.holdout.plans import board
 from tests.holdout.tables import table

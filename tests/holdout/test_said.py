@@ -15,15 +15,13 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.holdout.check import check_holdout
+from holdfast.holdout.check import Wrong, check_holdout, check_key, check_said
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.prices import tally_fits
-from holdfast.holdout.rules import Wrong, check_key
-from holdfast.holdout.said import check_said
 from holdfast.ledger.ledger import Row
 from holdfast.planning.exact import exact_weights
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.requests.weights import WeightedEstimates
+from holdfast.planning.requests import WeightedEstimates
 from holdfast.planning.shapes import BoundedMean, KnownSd
 from tests.holdout import plans
 from tests.holdout.forging import Entry, failed, forge

@@ -17,10 +17,16 @@ from hypothesis import strategies as st
 
 from holdfast.engines.python.metrics import find_metric
 from holdfast.errors import InvalidInput
-from holdfast.holdout.ids import Ids, RowIds
-from holdfast.holdout.submissions.parquet_worker import Asked, answer
-from holdfast.holdout.submissions.reading import most_bytes, read_submission
-from holdfast.holdout.submissions.values import Wanted, wanted_for
+from holdfast.holdout.submissions import (
+    Asked,
+    Ids,
+    RowIds,
+    Wanted,
+    answer,
+    most_bytes,
+    read_submission,
+    wanted_for,
+)
 
 NUMBER, TEXT = Wanted(label=True), Wanted(text=True, label=True)
 INTEGERS = RowIds(Ids("row", "integer", 4, ""), pa.array([7, -2, 30, 4]))

@@ -24,10 +24,10 @@ from holdfast.holdout.open_part import OpenPart
 from holdfast.holdout.ranges import compatible_range
 from holdfast.planning.exact import exact_verdicts
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.proposals.guesses import propose_correct, propose_verify
-from holdfast.planning.requests.guesses import Guesses
+from holdfast.planning.proposals import propose_correct, propose_verify
+from holdfast.planning.requests import Guesses
 from holdfast.protocols.answers import Claim
-from holdfast.protocols.verify import claim_counts
+from holdfast.protocols.guesses import claim_counts
 from tests.holdout import plans
 from tests.holdout.tables import Still, sealed, sources, table
 from tests.protocols.test_promises import verdict

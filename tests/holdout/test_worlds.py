@@ -14,13 +14,13 @@ import pytest
 import holdfast as hf
 from holdfast.engines.sql.estimator import sql_estimator
 from holdfast.holdout.check import check_holdout
-from holdfast.holdout.worlds import Cells, read_cells, world_size, written_indices
+from holdfast.holdout.universe import Cells, read_cells, world_size, written_indices
 from holdfast.mechanisms import hypothesis as mechanism
 from holdfast.planning.exact import exact_weights
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.requests.weights import WeightedEstimates
-from holdfast.protocols.exact_weights import ExactWeighing
+from holdfast.planning.requests import WeightedEstimates
+from holdfast.protocols.weights import ExactWeighing
 from tests.holdout import forging
 
 GRID = hf.grid(0, 1, step=0.05)

@@ -19,12 +19,10 @@ from holdfast.lab.responders.holdfast.fresh import HoldfastSplit
 from holdfast.lab.responders.holdfast.mean import HoldfastMean
 from holdfast.lab.responders.holdfast.rows import Rows
 from holdfast.lab.responders.holdfast.weights import HoldfastExactWeights, HoldfastWeights, Labelled
-from holdfast.planning.requests.guesses import Guesses
-from holdfast.planning.requests.searches import Estimates
-from holdfast.planning.requests.weights import WeightedEstimates
+from holdfast.planning.requests import Estimates, Guesses, WeightedEstimates
 from holdfast.planning.shapes import BoundedMean
 from holdfast.protocols.answers import Verdict
-from holdfast.protocols.correct import Corrected
+from holdfast.protocols.guesses import Corrected
 from holdfast.protocols.source import BlockArray
 from holdfast.randomness import SeededEntropy
 

@@ -39,11 +39,10 @@ from holdfast.lab.protocol_attacks.sample import (
     draw_levels,
 )
 from holdfast.lab.protocol_attacks.searches import AmplifiedAttack, EstimateAttack, SimpleAttack
-from holdfast.planning.parts.base import Part
-from holdfast.planning.requests.base import Request
-from holdfast.planning.requests.searches import Estimates
+from holdfast.planning.parts import Part
+from holdfast.planning.requests import Estimates, Request
 from holdfast.protocols.budget import Budget, Reservation
-from holdfast.protocols.verify import Verify
+from holdfast.protocols.guesses import Verify
 from holdfast.randomness import SeededEntropy
 from holdfast.theory.numerics import binomial_tail
 

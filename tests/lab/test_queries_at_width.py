@@ -22,7 +22,7 @@ from holdfast.lab.experiments.queries_at_width import (
     most_planned,
 )
 from holdfast.planning import joint_search
-from holdfast.planning.requests.means import DirectMeans
+from holdfast.planning.requests import DirectMeans
 
 
 def cell(method: str, rows: int, failure: float = 0.05, half_width: float = 0.1) -> Cell:

@@ -26,9 +26,7 @@ from holdfast.lab.responders.thresholdout import Thresholdout
 from holdfast.lab.responders.translate import MeanResponder
 from holdfast.lab.responders.watched import Watched
 from holdfast.lab.worlds.flights import Flights, flights_of
-from holdfast.planning.requests.base import Request
-from holdfast.planning.requests.guesses import Guesses
-from holdfast.planning.requests.searches import Estimates, Intervals
+from holdfast.planning.requests import Estimates, Guesses, Intervals, Request
 from holdfast.randomness import SeededEntropy
 from holdfast.theory.sizing import split_failure
 

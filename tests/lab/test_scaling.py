@@ -30,7 +30,7 @@ from holdfast.lab.runner.config import read_config
 from holdfast.lab.scaling.laws import block_law, estimate, law_named
 from holdfast.lab.scaling.rates import can_be_rate
 from holdfast.lab.scaling.sizes import blocks_by, equal_tails
-from holdfast.planning.requests.guesses import Guesses
+from holdfast.planning.requests import Guesses
 from holdfast.theory.numerics import binomial_tail
 from holdfast.theory.paper import adaptive_simple
 from holdfast.theory.sizing import Promise, median_failure

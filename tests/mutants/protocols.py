@@ -16,16 +16,12 @@ from holdfast.grids import Grid
 from holdfast.mechanisms.looks import look
 from holdfast.planning import joint
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts.base import Part
-from holdfast.planning.parts.searches import SearchPart
-from holdfast.planning.parts.verdicts import VerdictPart
-from holdfast.protocols.account import Charge
+from holdfast.planning.parts import Part, SearchPart, VerdictPart
 from holdfast.protocols.answers import Answer, Claim, Verdict
-from holdfast.protocols.asking import block_floats
-from holdfast.protocols.budget import Budget, Reservation
-from holdfast.protocols.estimate import Estimate, Projected
-from holdfast.protocols.interval import Interval
-from holdfast.protocols.verify import Verify, claim_counts
+from holdfast.protocols.base import block_floats
+from holdfast.protocols.budget import Budget, Charge, Reservation
+from holdfast.protocols.guesses import Verify, claim_counts
+from holdfast.protocols.searches import Estimate, Interval, Projected
 from holdfast.theory.coins import Coin, VerdictCoin, coin_profile, refusal_price, verdict_coin
 from holdfast.theory.divergence import Curve, RenyiCurve
 from holdfast.theory.transfer import FailureClass, all_hold

@@ -23,11 +23,15 @@ from mpmath import mp, mpf, workdps
 from holdfast.errors import HoldfastError, Infeasible, InvalidInput
 from holdfast.planning.joint import JOINT_FORMAT, JointPlan
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.parts.verdicts import VerdictPart
-from holdfast.planning.requests.base import Request
-from holdfast.planning.requests.guesses import Guesses
-from holdfast.planning.requests.means import DirectMeans
-from holdfast.planning.requests.searches import AmplifiedEstimates, Estimates, Intervals
+from holdfast.planning.parts import VerdictPart
+from holdfast.planning.requests import (
+    AmplifiedEstimates,
+    DirectMeans,
+    Estimates,
+    Guesses,
+    Intervals,
+    Request,
+)
 from holdfast.protocols.budget import Budget
 from holdfast.theory.transfer import total_failure
 from tests.theory.checker import largest, smallest

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
 from holdfast.holdout.offers import choose_offer, offers_of
-from holdfast.holdout.sets import joint_confidence, sets_for
+from holdfast.holdout.spec import joint_confidence, sets_for
 from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.menu import MENU, Order, _share, plans_for, read_order
-from holdfast.planning.parts.direct import DirectPart
-from holdfast.planning.requests.guesses import Guesses
-from holdfast.planning.requests.means import DirectMeans
+from holdfast.planning.parts import DirectPart
+from holdfast.planning.requests import DirectMeans, Guesses
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.splits import SplitPlan
 

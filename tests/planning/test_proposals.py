@@ -11,25 +11,22 @@ import pytest
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.planning.joint import joint_from
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.proposals.guesses import propose_correct, propose_rounds, propose_verify
-from holdfast.planning.proposals.intervals import (
+from holdfast.planning.proposals import (
     narrowest_interval,
-    propose_interval,
-    smallest_interval,
-)
-from holdfast.planning.proposals.means import propose_mean
-from holdfast.planning.proposals.searches import (
     propose_amplified,
+    propose_correct,
     propose_estimate,
+    propose_interval,
+    propose_mean,
+    propose_rounds,
     propose_simple,
     propose_split,
+    propose_verify,
+    propose_weights,
+    smallest_interval,
 )
-from holdfast.planning.proposals.weights import propose_weights
 from holdfast.planning.recommend import recommend
-from holdfast.planning.requests.base import Setting
-from holdfast.planning.requests.guesses import Guesses
-from holdfast.planning.requests.means import DirectMeans
-from holdfast.planning.requests.searches import Estimates
+from holdfast.planning.requests import DirectMeans, Estimates, Guesses, Setting
 from holdfast.planning.shapes import BoundedMean, KnownSd
 from holdfast.planning.solve import plan
 

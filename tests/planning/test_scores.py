@@ -11,12 +11,8 @@ from hypothesis import strategies as st
 from holdfast.errors import Infeasible
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.parts.direct import DirectPart
-from holdfast.planning.requests.base import Request
-from holdfast.planning.requests.guesses import Guesses
-from holdfast.planning.requests.means import DirectMeans
-from holdfast.planning.requests.searches import Estimates
-from holdfast.planning.requests.weights import WeightedEstimates
+from holdfast.planning.parts import DirectPart
+from holdfast.planning.requests import DirectMeans, Estimates, Guesses, Request, WeightedEstimates
 from holdfast.planning.scores import score_plan
 from holdfast.theory.means import DirectBars, best_direct
 

@@ -29,15 +29,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.grids import Grid, grid
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts.base import Part
-from holdfast.planning.parts.searches import SearchPart
-from holdfast.planning.parts.verdicts import VerdictPart
+from holdfast.planning.parts import Part, SearchPart, VerdictPart
 from holdfast.protocols.answers import Claim
 from holdfast.protocols.budget import Budget, Reservation
-from holdfast.protocols.estimate import Estimate
-from holdfast.protocols.interval import Interval
+from holdfast.protocols.guesses import Verify
+from holdfast.protocols.searches import Estimate, Interval
 from holdfast.protocols.source import BlockArray
-from holdfast.protocols.verify import Verify
 from holdfast.randomness import Entropy, SeededEntropy
 from holdfast.theory.coins import VerdictCoin
 from tests.mechanisms.laws import LARGEST_WORD, Constant
@@ -830,7 +827,7 @@ def transcripts(
         told = Told(verdicts)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(JointPlan, "verify", lambda plan: True)
-            for module in ("holdfast.protocols.verify", "holdfast.mechanisms.looks"):
+            for module in ("holdfast.protocols.guesses", "holdfast.mechanisms.looks"):
                 patch.setattr(sys.modules[module], "look", told)
             try:
                 interact(plan, data, seed, told, use)

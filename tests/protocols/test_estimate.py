@@ -21,10 +21,9 @@ from holdfast.grids import grid
 from holdfast.planning.shapes import BoundedMean, KnownSd
 from holdfast.protocols.answers import Answer
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.estimate import Estimate
-from holdfast.protocols.interval import Interval
+from holdfast.protocols.guesses import Verify
+from holdfast.protocols.searches import Estimate, Interval
 from holdfast.protocols.source import BlockArray
-from holdfast.protocols.verify import Verify
 from holdfast.randomness import Entropy, SeededEntropy, SystemEntropy
 from tests.mechanisms.laws import LARGEST_WORD, Script
 from tests.mutants.mechanisms import chance

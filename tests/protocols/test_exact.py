@@ -28,8 +28,8 @@ from holdfast.planning.exact import (
 )
 from holdfast.planning.shapes import BoundedMean
 from holdfast.protocols.exact import ExactCorrect, ExactEstimate, ExactVerify
-from holdfast.protocols.exact_weights import ExactWeighing
 from holdfast.protocols.source import BlockArray
+from holdfast.protocols.weights import ExactWeighing
 from tests.theory.transcript_worlds import World, best_verdict
 
 VERDICTS = exact_verdicts(20, 3)

@@ -17,7 +17,7 @@ from holdfast.errors import Exhausted, InvalidInput
 from holdfast.grids import grid
 from holdfast.planning.joint import JointPlan
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.interval import Interval
+from holdfast.protocols.searches import Interval
 from holdfast.protocols.source import BlockArray
 from holdfast.randomness import Entropy, SeededEntropy, SystemEntropy
 from holdfast.theory.coins import Coin

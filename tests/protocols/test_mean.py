@@ -16,10 +16,9 @@ from holdfast.grids import grid
 from holdfast.mechanisms.looks import weighted_count
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.requests.means import DirectMeans
-from holdfast.planning.requests.searches import MedianMeans
+from holdfast.planning.requests import DirectMeans, MedianMeans
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.mean import DirectMean, MedianMean, direct_bar, mean_of, median_bar
+from holdfast.protocols.means import DirectMean, MedianMean, direct_bar, mean_of, median_bar
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, BlockArray, unit_terms
 from holdfast.randomness import SeededEntropy
 from holdfast.theory.bars import mean_bar

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.near import Near
+from holdfast.protocols.searches import Near
 from holdfast.protocols.source import BlockArray
 from tests.holdout import plans
 from tests.mechanisms.laws import LARGEST_WORD, Constant

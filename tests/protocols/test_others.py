@@ -13,19 +13,21 @@ from holdfast.grids import grid
 from holdfast.mechanisms.hypothesis import Universe
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.requests.guesses import Guesses
-from holdfast.planning.requests.searches import AmplifiedEstimates, Estimates, SimpleEstimates
-from holdfast.planning.requests.weights import WeightedEstimates
+from holdfast.planning.requests import (
+    AmplifiedEstimates,
+    Estimates,
+    Guesses,
+    SimpleEstimates,
+    WeightedEstimates,
+)
 from holdfast.planning.rounds import RoundsPlan, rounds_plan
 from holdfast.planning.splits import SplitPlan, split_plan
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.correct import Correct
-from holdfast.protocols.estimate import Estimate
+from holdfast.protocols.guesses import Correct, Verify
 from holdfast.protocols.rounds import EffectiveRounds
-from holdfast.protocols.simple import Amplified, Simple
+from holdfast.protocols.searches import Amplified, Estimate, Simple
 from holdfast.protocols.source import BlockArray
 from holdfast.protocols.split import Split
-from holdfast.protocols.verify import Verify
 from holdfast.protocols.weights import Weights
 from holdfast.randomness import SeededEntropy
 from holdfast.theory.divergence import divergence

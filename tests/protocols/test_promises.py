@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.grids import grid
-from holdfast.planning.parts.base import LEAST_SHARE
-from holdfast.protocols.answers import Claim, Verdict
-from holdfast.protocols.promises import (
+from holdfast.planning.parts import LEAST_SHARE
+from holdfast.protocols.answers import (
+    Claim,
+    Verdict,
     at_least,
     fewer_than,
     interval_promise,

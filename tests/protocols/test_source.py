@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput
 from holdfast.grids import grid
-from holdfast.protocols.asking import block_floats, block_indices, checked_grid
+from holdfast.protocols.base import block_floats, block_indices, checked_grid
 from holdfast.protocols.source import WEIGHT_SCALE, BlockArray
 
 LOWEST = -np.finfo(np.float64).max

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidInput
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.parts.verdicts import VerdictPart
-from holdfast.planning.requests.guesses import Guesses
+from holdfast.planning.parts import VerdictPart
+from holdfast.planning.requests import Guesses
 from holdfast.protocols.answers import Claim, Verdict
 from holdfast.protocols.budget import Budget
+from holdfast.protocols.guesses import Verify
 from holdfast.protocols.source import BlockArray
-from holdfast.protocols.verify import Verify
 from holdfast.randomness import Entropy, SeededEntropy, SystemEntropy
 from holdfast.theory.coins import VerdictCoin
 from tests.mechanisms.laws import LARGEST_WORD, Script, alarm

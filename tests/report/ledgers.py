@@ -8,17 +8,15 @@ from functools import cache
 from typing import Any
 
 from holdfast.grids import Grid, grid
-from holdfast.holdout.charter import Charter
 from holdfast.holdout.records import written_result
-from holdfast.holdout.sets import AnyPlan, sets_for
+from holdfast.holdout.spec import AnyPlan, Charter, sets_for
 from holdfast.ledger.ledger import Receipt, Row, genesis
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.requests.guesses import Guesses
-from holdfast.planning.requests.searches import Estimates
+from holdfast.planning.requests import Estimates, Guesses
 from holdfast.planning.solve import plan
-from holdfast.protocols.account import Charge
 from holdfast.protocols.answers import Answer, Claim, Verdict
+from holdfast.protocols.budget import Charge
 from holdfast.store.blocks import Manifest
 from holdfast.store.table import Column, Schema
 

@@ -7,11 +7,8 @@ import math
 import pytest
 
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.parts.searches import SearchPart
-from holdfast.planning.parts.verdicts import VerdictPart
-from holdfast.planning.requests.means import DirectMeans
-from holdfast.planning.requests.searches import MedianMeans
-from holdfast.planning.requests.weights import WeightedEstimates
+from holdfast.planning.parts import SearchPart, VerdictPart
+from holdfast.planning.requests import DirectMeans, MedianMeans, WeightedEstimates
 from holdfast.report.page import page_html
 from holdfast.report.sections import delta_for, set_privacy
 from holdfast.report.story import read_story

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.holdout.sets import AnyPlan
+from holdfast.holdout.spec import AnyPlan
 from holdfast.planning.exact import (
     exact_corrections,
     exact_estimates,
@@ -14,7 +14,7 @@ from holdfast.planning.exact import (
     exact_weights,
 )
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.requests.searches import AmplifiedEstimates, Intervals, SimpleEstimates
+from holdfast.planning.requests import AmplifiedEstimates, Intervals, SimpleEstimates
 from holdfast.planning.rounds import rounds_plan
 from holdfast.planning.splits import split_plan
 from holdfast.report.page import page_html

@@ -15,7 +15,7 @@ from holdfast.baselines.published import WIDTHS
 from holdfast.engines.process import Worker
 from holdfast.errors import InvalidInput
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.requests.means import DirectMeans
+from holdfast.planning.requests import DirectMeans
 from holdfast.server import methods, routes, widths
 from holdfast.server.methods import Study
 from holdfast.server.widths import compare_widths

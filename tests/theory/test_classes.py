@@ -184,7 +184,7 @@ class Guessing:
         return Action("verify", worst, tuple(outcomes))
 
     def classes(self, blocks: int, looks: int, failure: float = 0.5) -> dict[str, FailureClass]:
-        """As in `planning.parts.verdicts`, written out again."""
+        """As in `planning.parts`, written out again."""
         below = coin_profile(self.coin.below, looks)
         above = coin_profile(self.coin.above, looks)
         high, reach = 1 - self.tail_high, 2 * blocks - self.twice_target

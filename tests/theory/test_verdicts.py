@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf, workdps
 
 from holdfast.errors import InvalidInput
-from holdfast.planning.parts.verdicts import VerdictPart
+from holdfast.planning.parts import VerdictPart
 from holdfast.theory.coins import (
     Coin,
     VerdictCoin,

@@ -22,10 +22,10 @@ from holdfast.grids import grid
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.clerk import Clerk
 from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.sets import BlockSet
+from holdfast.holdout.spec import BlockSet
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts.searches import SearchPart
+from holdfast.planning.parts import SearchPart
 from holdfast.randomness import system_entropy, uniform_index
 from tools.crash.account import Acknowledged
 

@@ -11,7 +11,7 @@ from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.ledger.ledger import Row
 from holdfast.ledger.opening import open_ledger
-from holdfast.protocols.account import Charge
+from holdfast.protocols.budget import Charge
 from tools.crash.serving import Told
 
 __all__ = ["faults"]

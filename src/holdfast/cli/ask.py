@@ -26,8 +26,8 @@ from holdfast.grids import Grid, parse_grid
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
-    from holdfast.holdout.gates import Gate
     from holdfast.holdout.holdout import Holdout
+    from holdfast.holdout.scoring import Gate
 
 __all__ = [
     "ask_command",

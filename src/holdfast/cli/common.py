@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.errors import HoldfastWarning, InvalidInput
-from holdfast.protocols.promises import confidence_text
+from holdfast.protocols.answers import confidence_text
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
     from holdfast.holdout.holdout import Holdout
     from holdfast.holdout.status import Status
     from holdfast.protocols.answers import Answer, Verdict
-    from holdfast.protocols.correct import Corrected
+    from holdfast.protocols.guesses import Corrected
 
 __all__ = [
     "Engine",

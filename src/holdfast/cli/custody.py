@@ -31,8 +31,7 @@ from holdfast.cli.common import (
 from holdfast.errors import HoldfastError, InvalidInput
 
 if TYPE_CHECKING:
-    from holdfast.holdout.creation import PlanMaker
-    from holdfast.holdout.preview import Preview
+    from holdfast.holdout.creation import PlanMaker, Preview
     from holdfast.planning.menu import Order
 
 __all__ = [
@@ -271,7 +270,7 @@ class _Review:
 
 def _alone(order: Order, units: int) -> dict[str, int]:
     """How many units a block would have, were each protocol the only one."""
-    from holdfast.holdout.sets import sets_for
+    from holdfast.holdout.spec import sets_for
     from holdfast.planning.menu import plans_for
 
     plans = {

@@ -15,7 +15,7 @@ from holdfast.grids import Grid, parse_grid
 
 if TYPE_CHECKING:
     from holdfast.planning.plan import Plan
-    from holdfast.planning.proposals.base import Proposal
+    from holdfast.planning.proposals import Proposal
     from holdfast.planning.recommend import Recommendation
 
 __all__ = [
@@ -83,11 +83,7 @@ def _recommended(queries: int, confidence: float, told: dict[str, Any]) -> Recom
 
 
 def _interval(queries: int, confidence: float, told: dict[str, Any]) -> Proposal:
-    from holdfast.planning.proposals.intervals import (
-        narrowest_interval,
-        propose_interval,
-        smallest_interval,
-    )
+    from holdfast.planning.proposals import narrowest_interval, propose_interval, smallest_interval
     from holdfast.planning.shapes import shape_from
 
     shape = shape_from(told.pop("shape", "mean"), None, None, told.pop("sd", None), None)

@@ -26,17 +26,16 @@ from holdfast.errors import (
 )
 from holdfast.grids import Grid
 from holdfast.protocols.answers import Answer, Verdict
-from holdfast.protocols.correct import Corrected
+from holdfast.protocols.guesses import Corrected
 
 if TYPE_CHECKING:
     from holdfast.engines.source import Progress
     from holdfast.holdout.estimators import Estimator
-    from holdfast.holdout.gates import Gate
     from holdfast.holdout.leaderboard import Standings
     from holdfast.holdout.pricing import Price
-    from holdfast.holdout.scoring import Submission
+    from holdfast.holdout.scoring import Gate, Submission
     from holdfast.holdout.status import Status
-    from holdfast.holdout.submissions.pairs import Pairs
+    from holdfast.holdout.submissions import Pairs
     from holdfast.planning.shapes import Shape
     from holdfast.protocols.answers import Claim
 
@@ -99,8 +98,7 @@ def content_of(given: object, form: str | None = None) -> Content:
     >>> content_of({"a": 1, "b": 0})
     Content(data=b'{"a": 1, "b": 0}', kind='application/json')
     """
-    from holdfast.holdout.submissions.frames import is_keyed
-    from holdfast.holdout.submissions.reading import form_of
+    from holdfast.holdout.submissions import form_of, is_keyed
 
     if form is not None and form not in _TYPES:
         raise InvalidInput("form", form, f"one of {', '.join(_TYPES)}")
@@ -144,7 +142,7 @@ def _table(given: Any) -> Content:
     import pyarrow as pa
     from pyarrow import parquet
 
-    from holdfast.holdout.submissions.pairs import PREDICTION
+    from holdfast.holdout.submissions import PREDICTION
 
     names = getattr(given, "column_names", None)
     others = [name for name in (given.columns if names is None else names) if name != PREDICTION]
@@ -156,7 +154,7 @@ def _table(given: Any) -> Content:
 
 
 def _pairs(given: Mapping[Any, Any] | Any, column: str) -> Pairs:
-    from holdfast.holdout.submissions.frames import read_frame
+    from holdfast.holdout.submissions import read_frame
 
     return read_frame(given, column)
 
@@ -352,7 +350,7 @@ def _only(kind: type[T], data: Mapping[str, Any]) -> T:
 
 def read_gate(data: Mapping[str, Any]) -> Gate:
     """A verdict on a threshold."""
-    from holdfast.holdout.gates import Gate
+    from holdfast.holdout.scoring import Gate
 
     return _made(Gate, data, verdict=read_verdict(data))
 
@@ -696,7 +694,7 @@ def gate(
 
     It is free if it does and the plan has gates of their own, and cheap if it is by looks.
     """
-    from holdfast.holdout.gates import side_of
+    from holdfast.holdout.scoring import side_of
 
     stays_here(target=target, features=features, by=by, progress=progress)
     side, threshold = side_of(at_least, at_most)

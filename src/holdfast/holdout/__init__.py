@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.holdout.backups import Backup
 from holdfast.holdout.check import Checked, Finding, check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.sets import BlockSet
+from holdfast.holdout.spec import BlockSet
 from holdfast.holdout.status import PartStatus, SetStatus, Status
 
 __all__ = [

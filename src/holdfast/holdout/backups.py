@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.holdout.charter import Charter
-from holdfast.holdout.ids import IDS_FILE
-from holdfast.holdout.unfinished import folder_beside, remove_leftovers
+from holdfast.holdout.creation import folder_beside, remove_leftovers
+from holdfast.holdout.spec import Charter
+from holdfast.holdout.submissions import IDS_FILE
 from holdfast.ledger.ledger import Ledger, Receipt
 from holdfast.ledger.opening import ADDRESS, LEDGER, masked
 from holdfast.ledger.sqlite import SqliteLedger

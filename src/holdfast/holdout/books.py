@@ -18,11 +18,11 @@ from typing import Any
 
 from holdfast.errors import Damaged, HoldfastError
 from holdfast.holdout.grants import Grants
-from holdfast.holdout.sets import BlockSet
+from holdfast.holdout.spec import BlockSet
 from holdfast.holdout.usage import tally_shares
 from holdfast.ledger.ledger import Row
 from holdfast.planning.joint import JointPlan
-from holdfast.protocols.account import Account, Charge
+from holdfast.protocols.budget import Account, Charge
 
 __all__ = ["Books", "JointBook", "TallyBook", "read_tally", "written_tally"]
 

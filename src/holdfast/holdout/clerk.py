@@ -22,7 +22,6 @@ from holdfast.engines.source import (
 )
 from holdfast.errors import Damaged, HoldfastError, InvalidInput, Unavailable
 from holdfast.grids import Grid
-from holdfast.holdout.charter import Charter, chosen_entropy
 from holdfast.holdout.default_grids import finer_grid, grid_between, grid_from_values, no_grid
 from holdfast.holdout.desks import draw
 from holdfast.holdout.door import Door
@@ -37,19 +36,17 @@ from holdfast.holdout.questions import Question, Verb
 from holdfast.holdout.records import Result
 from holdfast.holdout.remaining import as_of_now
 from holdfast.holdout.sessions import Learnt, Pace, Session
-from holdfast.holdout.sets import BlockSet, Offer
-from holdfast.holdout.worlds import World
+from holdfast.holdout.spec import BlockSet, Charter, Offer, chosen_entropy
+from holdfast.holdout.universe import World
 from holdfast.ledger.ledger import Ledger, check_against
 from holdfast.ledger.opening import open_ledger
 from holdfast.ledger.witness import Witness
-from holdfast.planning.parts.direct import DirectPart
-from holdfast.planning.parts.searches import SearchPart
+from holdfast.planning.parts import DirectPart, SearchPart
 from holdfast.planning.shapes import BoundedMean, Shape
-from holdfast.protocols.answers import Answer, Verdict
-from holdfast.protocols.asking import checked_grid, checked_shape
-from holdfast.protocols.correct import Corrected
-from holdfast.protocols.mean import range_grid
-from holdfast.protocols.promises import in_full, with_failures
+from holdfast.protocols.answers import Answer, Verdict, in_full, with_failures
+from holdfast.protocols.base import checked_grid, checked_shape
+from holdfast.protocols.guesses import Corrected
+from holdfast.protocols.means import range_grid
 from holdfast.protocols.source import UNIT, Bounds
 from holdfast.store.user_state import recognise, state_folder
 

@@ -5,36 +5,322 @@ Everything is written into a folder beside the wanted one, synced, and renamed i
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.engines.source import check_engine
 from holdfast.errors import InvalidInput, real_number, whole_number
-from holdfast.holdout.charter import Charter
-from holdfast.holdout.ids import write_ids
 from holdfast.holdout.labels import check_open_part, checked_labels
-from holdfast.holdout.preview import Preview, preview_of
-from holdfast.holdout.sets import AnyPlan, BlockSet, planned_universes, sets_for
-from holdfast.holdout.unfinished import folder_beside, remove_leftovers
-from holdfast.holdout.worlds import Cells, check_cells, read_cells, world_size, write_world
+from holdfast.holdout.spec import AnyPlan, BlockSet, Charter, planned_universes, sets_for
+from holdfast.holdout.submissions import write_ids
+from holdfast.holdout.universe import Cells, check_cells, read_cells, world_size, write_world
 from holdfast.ledger.opening import create_ledger, prepare_ledger
+from holdfast.planning.exact import ExactVerdicts, ExactWeights
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts.direct import DirectPart
+from holdfast.planning.parts import DirectPart, SearchPart, VerdictPart, WeightsPart
+from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.shapes import BoundedMean
+from holdfast.protocols.answers import rounded_up
 from holdfast.randomness import Entropy, SeededEntropy, system_entropy
-from holdfast.store.blocks import BlockStore, Contents, write_contents
+from holdfast.store.blocks import (
+    BlockStore,
+    Contents,
+    NotOwnError,
+    opened_own,
+    own_folder,
+    remove_in,
+    write_contents,
+)
 from holdfast.store.inputs import Input, open_input
-from holdfast.store.sealing import split_units, write_store
+from holdfast.store.sealing import Split, split_units, write_store
 from holdfast.store.table import Schema
 from holdfast.store.user_state import forget, known, remember
+from holdfast.theory.bars import mean_half_width, verdict_bar
 
 if TYPE_CHECKING:
     from holdfast.engines.dask.sealing import ClusterInput
 
-__all__ = ["create_holdout"]
+__all__ = [
+    "PartPreview",
+    "Preview",
+    "create_holdout",
+    "folder_beside",
+    "preview_of",
+    "remove_leftovers",
+]
+
+
+# A folder in which a holdout is being made, and what is left of one that was never finished.
+#
+#     .study.holdfast.creating-0123456789abcdef/
+#         creating.json   locked by whoever makes the holdout: where else its files are
+#
+# When the note is there and nobody holds its lock, its process has died. The next creation at the
+# same path then removes the folder, and what is elsewhere: under the location, in a folder of this
+# creation's own. A folder that has had no note for minutes never got one.
+#
+# Others may be able to write where the holdout is to be, and to put such a folder there. So
+# nothing
+# is done to one that is not this account's own, and nothing is done because a note says so: what
+# it
+# says is compared with what the present creation was told, and if it differs, a person has to
+# look.
+
+
+_NOTE = "creating.json"
+_DRAFT = f"{_NOTE}.draft"
+_NOTE_BYTES = 2**16
+_NOTE_SECONDS = 600.0  # until a folder surely has its note
+_REMOVED = "removing what an interrupted creation left"
+_TRIES, _PAUSE = 50, 0.1  # a worker that writes its last file may be in the way
+
+
+@contextmanager
+def folder_beside(
+    path: Path, identity: str, engine: str | None, location: str | None
+) -> Iterator[Path]:
+    """A new folder on the same disk, to be renamed; after an error it is removed.
+
+    So is all that is in it, and what a creation on a cluster has written under `location`. Its name
+    ends with `identity`, 16 hexadecimal digits.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = path.with_name(f".{path.name}.creating-{identity}")
+    folder.mkdir(mode=0o700)
+    draft = folder / _DRAFT
+    descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        os.write(descriptor, _written(engine, location))
+        os.fsync(descriptor)
+        draft.rename(folder / _NOTE)  # under its name it is whole, and locked
+        yield folder
+        # After the rename: until then, whoever comes next has to know what to remove.
+        (path / _NOTE).unlink(missing_ok=True)
+    except BaseException:
+        with suppress(Exception), own_folder(folder) as place:  # what remains, the next removes
+            if (folder / _NOTE).exists():
+                _discard(folder, place, engine, location)
+            else:
+                _discard_unnoted(folder, place)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def remove_leftovers(
+    path: Path,
+    engine: str | None,
+    location: str | None,
+    progress: Callable[[str, float], None] | None,
+) -> None:
+    """Remove what creations at this path have left that were killed.
+
+    Only what this account made, for this engine and location; a warning names what is left alone.
+    """
+    ours = re.compile(rf"\.{re.escape(path.name)}\.creating-[0-9a-f]{{16}}")
+    for folder in sorted(path.parent.glob(".*.creating-*")):
+        if not ours.fullmatch(folder.name):
+            continue
+        try:
+            with own_folder(folder) as place:
+                _remove_leftover(folder, place, engine, location, progress)
+        except FileNotFoundError:  # another one has just removed it
+            continue
+        except NotOwnError as reason:
+            text = f"{folder} was left alone: {reason} If it is no longer needed, remove it."
+            warnings.warn(text, stacklevel=2)
+
+
+def _remove_leftover(
+    folder: Path,
+    place: int,
+    engine: str | None,
+    location: str | None,
+    progress: Callable[[str, float], None] | None,
+) -> None:
+    try:
+        # To be written, though nothing is: some network disks give no other an exclusive lock.
+        descriptor = opened_own(place, _NOTE)
+    except FileNotFoundError:
+        if time.time() - os.fstat(place).st_mtime > _NOTE_SECONDS:
+            _discard_unnoted(folder, place)
+        return
+    with os.fdopen(descriptor, "r+b", buffering=0) as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # it is being made now
+            return
+        said = _said(stream.read(_NOTE_BYTES), engine, location)
+        if progress is not None:
+            progress(_REMOVED, 0.0)
+        _discard(folder, place, *said)
+        if progress is not None:
+            progress(_REMOVED, 1.0)
+
+
+def _written(engine: str | None, location: str | None) -> bytes:
+    return json.dumps({"engine": engine, "location": location}).encode("utf-8")
+
+
+def _said(text: bytes, engine: str | None, location: str | None) -> tuple[str | None, str | None]:
+    """Engine and location of the note: none, or those of this creation."""
+    for each in ((None, None), (engine, location)):
+        if text == _written(*each):
+            return each
+    try:
+        note = json.loads(text)
+        said = f"{note['engine']!r:.200} and {note['location']!r:.200}"
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise NotOwnError(f"its {_NOTE} is not whole.") from None
+    raise NotOwnError(f"its {_NOTE} speaks of another engine and location, {said}.")
+
+
+def _discard_unnoted(folder: Path, place: int) -> None:
+    """Remove a folder whose process was killed before its note was there, or after."""
+    with suppress(OSError):  # gone, or there is something in it of which nothing is known
+        with suppress(FileNotFoundError):
+            os.unlink(_DRAFT, dir_fd=place)
+        folder.rmdir()
+
+
+def _discard(folder: Path, place: int, engine: str | None, location: str | None) -> None:
+    if engine is not None:
+        from holdfast.engines.dask.sealing import give_up
+
+        give_up(engine, folder, location)
+    for _ in range(_TRIES):
+        remove_in(place, _NOTE)  # which goes last: as long as anything is there, somebody knows
+        with suppress(OSError):
+            with suppress(FileNotFoundError):
+                os.unlink(_NOTE, dir_fd=place)
+            folder.rmdir()
+            return
+        time.sleep(_PAUSE)
+
+
+# What a holdout is going to be: how large its blocks are, what is left over, what bars to expect.
+#
+# All of it follows from the plan and the number of units: it is known before anything is sealed.
+
+
+@dataclass(frozen=True)
+class PartPreview:
+    """What one part of the plan will be worth."""
+
+    name: str
+    questions: int
+    half_width: float | None
+    """Of the widest bar around a share of units; None where there is none, or it says nothing."""
+    words: str
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A holdout before it is sealed."""
+
+    units: int
+    blocks: int
+    block_units: int
+    open_units: int
+    leftover_units: int
+    parts: tuple[PartPreview, ...]
+
+    @property
+    def mostly_left_over(self) -> bool:
+        """Whether more of the units outside of the open part are thrown away than are used."""
+        return self.leftover_units > self.blocks * self.block_units
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        units = "unit" if self.block_units == 1 else "units"
+        lines = [
+            f"{self.blocks:,} blocks of {self.block_units:,} {units}: of {self.units:,} units "
+            f"{self.open_units:,} stay open and {self.leftover_units:,} are left over, never used"
+        ]
+        for part in self.parts:
+            asked = "1 question" if part.questions == 1 else f"{part.questions:,} questions"
+            lines.append(f"  {part.name:<15}{asked:<18}{part.words}")
+        return "\n".join(lines)
+
+
+def preview_of(sets: Iterable[BlockSet], units: int, split: Split) -> Preview:
+    """What units, cut like this, will be under these plans.
+
+    >>> from holdfast.store.sealing import split_units
+    >>> from holdfast.holdout.spec import sets_for
+    >>> from holdfast.planning.exact import exact_estimates
+    >>> sets = sets_for(exact_estimates(20, tail_low=0.1, tail_high=0.1))
+    >>> print(preview_of(sets, 10_000, split_units(10_000, sets[0].blocks)))
+    129 blocks of 77 units: of 10,000 units 0 stay open and 67 are left over, never used
+      exact          20 questions      a share of units within ±0.14 or less
+    """
+    parts = tuple(part for each in sets for part in _parts(each, split.block_units))
+    sizes = split.blocks, split.block_units, split.open_units, split.leftover_units
+    return Preview(units, *sizes, parts)
+
+
+def _parts(each: BlockSet, units: int) -> Iterator[PartPreview]:
+    plan = each.plan
+    parts: Sequence[Any] = plan.parts if isinstance(plan, JointPlan) else (plan,)
+    for part in parts:
+        name = part.name if isinstance(plan, JointPlan) else each.name
+        half_width = None
+        if isinstance(part, DirectPart):
+            half_width = part.bars(plan.order, plan.budget, plan.blocks).half_width  # type: ignore[union-attr]
+            words = _within(half_width)
+        elif isinstance(part, VerdictPart | ExactVerdicts):
+            words = _verdict(part, units)
+        elif isinstance(part, SearchPart) and part.mirrored:
+            words = "between two values that enclose the median of all blocks' values"
+        else:
+            half_width = min(0.5, mean_half_width(units, _tail(part)) + _half_cell(part))
+            words = _within(half_width)
+        yield PartPreview(name, part.queries, half_width, words)
+
+
+def _within(half_width: float) -> str:
+    if half_width >= 0.5:
+        return "a share of units anywhere from 0 to 1: such a bar says nothing"
+    return f"a share of units within ±{rounded_up(half_width, 2)} or less"
+
+
+def _verdict(part: VerdictPart | ExactVerdicts, units: int) -> str:
+    if part.sides == 1:
+        low, _ = verdict_bar(0.5, "at least", True, units, part.tail_low, part.tail_high)
+        gap = rounded_up(0.5 - (low or 0.0), 2)
+        return f"a share of units that passes at v is at least v − {gap}"
+    most = f"{100 * part.tail_low:.3g} in 100 blocks"
+    return f"a guess with fewer than {most} on one of its sides is found out"
+
+
+def _tail(part: Any) -> float:
+    """The smaller tail of what is answered about one block."""
+    guessing = part.guesses if isinstance(part, RoundsPlan) else part
+    if isinstance(part, SearchPart) and part.subblocks > 1:
+        return part.subblock_tail
+    if isinstance(part, WeightsPart | ExactWeights):
+        return part.tail
+    return float(min(guessing.tail_low, guessing.tail_high))
+
+
+def _half_cell(part: Any) -> float:
+    """Half a step of the grid from 0 to 1 that a share is answered on."""
+    grid = getattr(part, "grid", None)
+    return 0.0 if grid is None else 0.5 / (grid - 1)
+
 
 Progress = Callable[[str, float], None]
 PlanMaker = Callable[[int], AnyPlan | Iterable[AnyPlan]]
@@ -122,7 +408,7 @@ def create_holdout(
             if review is not None:
                 review(preview_of(sets, units, split))
             sizes = {"blocks": blocks, "open_fraction": open_fraction, "block_units": block_units}
-            contents = _written(folder, table, entropy, progress, sizes)
+            contents = _creation_written(folder, table, entropy, progress, sizes)
         if target is not None:
             check_open_part(BlockStore(folder, contents), target, listed)
         if cells is not None:
@@ -205,7 +491,7 @@ def _opened(
     return open_on_cluster(data, folder, engine, location, entropy, **options)
 
 
-def _written(
+def _creation_written(
     folder: Path,
     table: Input | ClusterInput,
     entropy: Entropy,

@@ -17,30 +17,22 @@ from holdfast.grids import Grid
 from holdfast.holdout.questions import Question
 from holdfast.holdout.records import Result
 from holdfast.holdout.sessions import Learnt, Session
-from holdfast.holdout.sets import Offer
-from holdfast.holdout.worlds import World, read_indices, written_indices
+from holdfast.holdout.spec import Offer
+from holdfast.holdout.universe import World, read_indices, written_indices
 from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts, ExactWeights
-from holdfast.planning.parts.direct import DirectPart
-from holdfast.planning.parts.verdicts import VerdictPart
-from holdfast.planning.parts.weights import WeightsPart
+from holdfast.planning.parts import DirectPart, VerdictPart, WeightsPart
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.splits import SplitPlan
 from holdfast.protocols.answers import Answer
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.correct import Correct
-from holdfast.protocols.estimate import Estimate
 from holdfast.protocols.exact import ExactCorrect, ExactEstimate, ExactVerify
-from holdfast.protocols.exact_weights import ExactWeighing
-from holdfast.protocols.interval import Interval
-from holdfast.protocols.mean import DirectMean, MedianMean
-from holdfast.protocols.near import Near
+from holdfast.protocols.guesses import Correct, Verify
+from holdfast.protocols.means import DirectMean, MedianMean
 from holdfast.protocols.rounds import EffectiveRounds
-from holdfast.protocols.simple import Amplified, Simple
+from holdfast.protocols.searches import Amplified, Estimate, Interval, Near, Simple
 from holdfast.protocols.source import UNIT, Source
 from holdfast.protocols.split import Split
-from holdfast.protocols.verify import Verify
-from holdfast.protocols.weighing import Weighing
-from holdfast.protocols.weights import Weights
+from holdfast.protocols.weights import ExactWeighing, Weighing, Weights
 from holdfast.randomness import Entropy
 
 __all__ = ["draw"]

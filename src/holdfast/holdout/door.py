@@ -28,7 +28,7 @@ from holdfast.holdout.grants import Asker
 from holdfast.holdout.questions import Question
 from holdfast.holdout.records import Result, is_answer, read_result
 from holdfast.holdout.sessions import Learnt, LedgerBudget, Pace, Session, require_quota
-from holdfast.holdout.sets import BlockSet
+from holdfast.holdout.spec import BlockSet
 from holdfast.ledger.ledger import Ledger, Receipt, Row, Transaction
 from holdfast.ledger.witness import Witness
 from holdfast.planning.joint import JointPlan

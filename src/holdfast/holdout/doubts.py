@@ -32,12 +32,12 @@ from holdfast.engines.sql.estimator import (
 from holdfast.engines.sql.language import meant
 from holdfast.errors import Doubtful
 from holdfast.grids import Grid
-from holdfast.holdout.charter import Charter
 from holdfast.holdout.default_grids import ENOUGH
 from holdfast.holdout.estimators import Asked
 from holdfast.holdout.open_part import OpenPart
 from holdfast.holdout.questions import Question
-from holdfast.protocols.promises import in_full
+from holdfast.holdout.spec import Charter
+from holdfast.protocols.answers import in_full
 from holdfast.protocols.source import UNIT
 
 __all__ = ["Doubt", "doubts_of", "empty_blocks", "refuse"]

@@ -17,8 +17,8 @@ from holdfast.engines.sql.estimator import (
 )
 from holdfast.errors import InvalidInput
 from holdfast.planning.shapes import BoundedMean
-from holdfast.protocols.mean import checked_bounds
-from holdfast.protocols.promises import in_full
+from holdfast.protocols.answers import in_full
+from holdfast.protocols.means import checked_bounds
 from holdfast.protocols.source import UNIT, Bounds
 from holdfast.store.blocks import Manifest
 

@@ -13,15 +13,13 @@ from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
 from holdfast.holdout.access import Access
 from holdfast.holdout.backups import Backup, back_up
-from holdfast.holdout.charter import Charter
 from holdfast.holdout.clerk import HERE, Clerk, Place
-from holdfast.holdout.creation import create_holdout
+from holdfast.holdout.creation import Preview, create_holdout
 from holdfast.holdout.door import Door
 from holdfast.holdout.doubts import refuse
 from holdfast.holdout.estimators import Estimator
 from holdfast.holdout.grants import Asker
 from holdfast.holdout.phrasing import Phrased, phrased
-from holdfast.holdout.preview import Preview
 from holdfast.holdout.pricing import Price, price_of
 from holdfast.holdout.questions import SLOTS, Verb
 from holdfast.holdout.ranges import ranged
@@ -29,14 +27,14 @@ from holdfast.holdout.records import Result, is_answer
 from holdfast.holdout.scorers import Scorers
 from holdfast.holdout.scoring import Boards, Scoring
 from holdfast.holdout.sessions import Pace
-from holdfast.holdout.sets import AnyPlan
+from holdfast.holdout.spec import AnyPlan, Charter
 from holdfast.holdout.status import Status, status_of
 from holdfast.holdout.transcripts import transcript_of
 from holdfast.ledger.ledger import Receipt
 from holdfast.ledger.opening import has_ledger
 from holdfast.planning.shapes import Shape
 from holdfast.protocols.answers import Answer, Claim, Verdict
-from holdfast.protocols.correct import Corrected
+from holdfast.protocols.guesses import Corrected
 
 __all__ = ["Holdout"]
 

@@ -22,8 +22,7 @@ from holdfast.errors import Damaged, InvalidInput
 from holdfast.holdout.door import Door
 from holdfast.holdout.scores import is_score, is_score_of
 from holdfast.ledger.ledger import Receipt, Row
-from holdfast.protocols.promises import rounded_down, rounded_up
-from holdfast.protocols.readings import reading_words
+from holdfast.protocols.answers import reading_words, rounded_down, rounded_up
 
 __all__ = ["MOST_NAMES", "Board", "Entry", "Standings", "submission_fits"]
 

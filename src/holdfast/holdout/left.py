@@ -7,15 +7,14 @@ from typing import Any
 
 from holdfast.errors import InvalidInput
 from holdfast.holdout.books import JointBook
-from holdfast.holdout.charter import Charter
 from holdfast.holdout.door import Door
 from holdfast.holdout.offers import able_offers, offers_of, tells
 from holdfast.holdout.phrasing import VERBS
 from holdfast.holdout.questions import Verb
-from holdfast.holdout.sets import Offer
+from holdfast.holdout.spec import Charter, Offer
 from holdfast.holdout.status import set_status
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts.searches import SearchPart
+from holdfast.planning.parts import SearchPart
 
 __all__ = ["can_be_asked", "left_of"]
 

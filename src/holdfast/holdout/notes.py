@@ -13,9 +13,9 @@ from holdfast.engines.sql.estimator import can_lack_value
 from holdfast.grids import Grid, IntegerGrid, LinearGrid
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.kept import KeptPlan
-from holdfast.planning.parts.searches import SearchPart
-from holdfast.protocols.mean import range_grid
-from holdfast.protocols.promises import in_full
+from holdfast.planning.parts import SearchPart
+from holdfast.protocols.answers import in_full
+from holdfast.protocols.means import range_grid
 from holdfast.protocols.source import UNIT
 from holdfast.store.table import Schema
 

@@ -7,10 +7,9 @@ from typing import Any
 
 from holdfast.errors import InvalidInput
 from holdfast.holdout.questions import Verb
-from holdfast.holdout.sets import BlockSet, Offer
+from holdfast.holdout.spec import BlockSet, Offer
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts.base import LEAST_SHARE
-from holdfast.planning.parts.searches import SearchPart
+from holdfast.planning.parts import LEAST_SHARE, SearchPart
 
 __all__ = ["able_offers", "choose_offer", "is_one_sided", "offers_of", "tells"]
 

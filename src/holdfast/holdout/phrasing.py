@@ -13,10 +13,10 @@ from holdfast.holdout.clerk import Clerk
 from holdfast.holdout.estimators import Asked
 from holdfast.holdout.offers import is_one_sided, tells
 from holdfast.holdout.questions import Question, Verb
-from holdfast.holdout.sets import Offer
-from holdfast.planning.parts.direct import DirectPart
+from holdfast.holdout.spec import Offer
+from holdfast.planning.parts import DirectPart
 from holdfast.planning.shapes import Shape
-from holdfast.protocols.promises import at_least
+from holdfast.protocols.answers import at_least
 
 __all__ = ["VERBS", "Phrased", "phrased"]
 

@@ -10,12 +10,9 @@ from holdfast.grids import Grid
 from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts, ExactWeights
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.kept import KeptPlan
-from holdfast.planning.parts.base import Part
-from holdfast.planning.parts.direct import DirectPart
-from holdfast.planning.parts.searches import SearchPart
-from holdfast.planning.parts.verdicts import VerdictPart
+from holdfast.planning.parts import DirectPart, Part, SearchPart, VerdictPart
 from holdfast.planning.rounds import RoundsPlan
-from holdfast.protocols.account import Charge
+from holdfast.protocols.budget import Charge
 
 __all__ = [
     "charged_parts",

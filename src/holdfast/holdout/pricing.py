@@ -17,7 +17,7 @@ from holdfast.holdout.prices import charged_parts, tally_fits, worst_charge, wor
 from holdfast.holdout.sessions import require_quota
 from holdfast.holdout.usage import tally_use
 from holdfast.planning.joint import JointPlan
-from holdfast.protocols.account import Charge
+from holdfast.protocols.budget import Charge
 
 __all__ = ["Price", "price_of"]
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from holdfast.grids import Grid
 from holdfast.ledger.ledger import canonical
 from holdfast.planning.shapes import Shape
-from holdfast.protocols.promises import failure_words
+from holdfast.protocols.answers import failure_words
 
 __all__ = ["SLOTS", "Question", "Verb"]
 

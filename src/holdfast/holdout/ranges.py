@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from holdfast.holdout.records import Result
 from holdfast.protocols.answers import Verdict
-from holdfast.protocols.asking import shown
-from holdfast.protocols.correct import Corrected
+from holdfast.protocols.base import shown
+from holdfast.protocols.guesses import Corrected
 
 __all__ = ["compatible_range", "ranged"]
 

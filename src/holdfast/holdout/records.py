@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.errors import Damaged
 from holdfast.protocols.answers import Answer, Verdict
-from holdfast.protocols.correct import Corrected
+from holdfast.protocols.guesses import Corrected
 
 __all__ = ["Result", "is_answer", "read_result", "written_result"]
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from holdfast.holdout.books import Books
 from holdfast.holdout.records import Result
-from holdfast.holdout.sets import Offer
+from holdfast.holdout.spec import Offer
 from holdfast.holdout.usage import tally_use
 from holdfast.planning.exact import ExactCorrections, ExactVerdicts
 from holdfast.planning.joint import JointPlan
 from holdfast.protocols.answers import Verdict
-from holdfast.protocols.correct import Corrected
+from holdfast.protocols.guesses import Corrected
 
 __all__ = ["as_of_now"]
 

@@ -31,17 +31,19 @@ from holdfast.engines.python.metrics import (
 )
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
-from holdfast.holdout.charter import Charter
 from holdfast.holdout.clerk import Clerk
-from holdfast.holdout.ids import RowIds
 from holdfast.holdout.questions import Verb
 from holdfast.holdout.scorers import Scorer
-from holdfast.holdout.sets import Offer
-from holdfast.holdout.submissions.frames import is_keyed
-from holdfast.holdout.submissions.pairs import refused
-from holdfast.holdout.submissions.reading import read_submission
-from holdfast.holdout.submissions.values import values_by_row, wanted_for
-from holdfast.planning.parts.direct import DirectPart
+from holdfast.holdout.spec import Charter, Offer
+from holdfast.holdout.submissions import (
+    RowIds,
+    is_keyed,
+    read_submission,
+    refused,
+    values_by_row,
+    wanted_for,
+)
+from holdfast.planning.parts import DirectPart
 
 __all__ = [
     "Judged",

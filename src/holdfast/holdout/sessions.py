@@ -13,11 +13,10 @@ from holdfast.holdout.books import Books, JointBook, TallyBook, written_tally
 from holdfast.holdout.grants import Asker
 from holdfast.holdout.questions import Question
 from holdfast.holdout.records import Result, is_answer, written_result
-from holdfast.holdout.sets import BlockSet
+from holdfast.holdout.spec import BlockSet
 from holdfast.ledger.ledger import Hold, Row, Transaction
 from holdfast.planning.joint import JointPlan
-from holdfast.protocols.account import Account, Charge
-from holdfast.protocols.budget import Budget, Reservation
+from holdfast.protocols.budget import Account, Budget, Charge, Reservation
 
 if TYPE_CHECKING:
     from holdfast.holdout.door import Door

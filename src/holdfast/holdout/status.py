@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.holdout.books import Books, JointBook
-from holdfast.holdout.charter import Charter
-from holdfast.holdout.sets import BlockSet, protocol_of
+from holdfast.holdout.spec import BlockSet, Charter, protocol_of
 from holdfast.holdout.usage import tally_use
 from holdfast.ledger.ledger import Receipt
 from holdfast.notebook import html_bar, html_table
 from holdfast.planning.explain import ASSUMPTIONS
 from holdfast.planning.joint import JointPlan
-from holdfast.protocols.promises import confidence_text
+from holdfast.protocols.answers import confidence_text
 
 __all__ = ["PartStatus", "SetStatus", "Status", "set_status", "status_of"]
 

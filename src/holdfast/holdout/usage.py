@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 
-from holdfast.holdout.sets import BlockSet
+from holdfast.holdout.spec import BlockSet
 from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts
 
 __all__ = ["tally_shares", "tally_use"]

@@ -17,16 +17,16 @@ from holdfast.planning.joint import JointPlan, joint_from
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.plan import Plan
 from holdfast.planning.recommend import Recommendation, recommend
-from holdfast.planning.requests.guesses import Guesses
-from holdfast.planning.requests.means import DirectMeans
-from holdfast.planning.requests.searches import (
+from holdfast.planning.requests import (
     AmplifiedEstimates,
+    DirectMeans,
     Estimates,
+    Guesses,
     Intervals,
     MedianMeans,
     SimpleEstimates,
+    WeightedEstimates,
 )
-from holdfast.planning.requests.weights import WeightedEstimates
 from holdfast.planning.rounds import RoundsPlan, rounds_plan
 from holdfast.planning.solve import plan
 from holdfast.planning.splits import SplitPlan, split_plan

@@ -19,9 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.errors import InvalidInput, real_number, whole_number
 from holdfast.notebook import html_table
-from holdfast.planning.parts import PART_KINDS
-from holdfast.planning.parts.base import Part
-from holdfast.planning.parts.searches import SearchPart
+from holdfast.planning.parts import PART_KINDS, Part, SearchPart
 from holdfast.planning.plan import Plan
 from holdfast.planning.written import json_object
 from holdfast.theory.divergence import ORDER_MAX, ORDER_MIN, RenyiCurve
@@ -29,7 +27,7 @@ from holdfast.theory.sizing import BLOCKS_MAX
 from holdfast.theory.transfer import all_hold, total_failure
 
 if TYPE_CHECKING:
-    from holdfast.planning.requests.base import Request
+    from holdfast.planning.requests import Request
 
 __all__ = ["JOINT_FORMAT", "JointPlan", "check_one_split", "joint_from"]
 

@@ -16,8 +16,8 @@ from itertools import product
 from holdfast.errors import Infeasible, InvalidInput, real_number, whole_number
 from holdfast.planning.cache import recall, remember
 from holdfast.planning.joint import JointPlan, check_one_split
-from holdfast.planning.parts.base import Part
-from holdfast.planning.requests.base import Request, Setting
+from holdfast.planning.parts import Part
+from holdfast.planning.requests import Request, Setting
 from holdfast.theory.divergence import ORDER_MAX
 from holdfast.theory.sizing import BLOCKS_MAX, minimise, order_from
 
@@ -36,9 +36,9 @@ def joint_plan(
     β is divided equally over the requests. With `blocks` given the plan uses as many of them as it
     can: all of them, or a few less where whole counts round against it. Too few are refused.
 
-    >>> from holdfast.planning.requests.searches import Estimates
+    >>> from holdfast.planning.requests import Estimates
 
-    >>> from holdfast.planning.requests.guesses import Guesses
+    >>> from holdfast.planning.requests import Guesses
     >>> made = joint_plan(Estimates(100, grid=32, tail_low=0.05, tail_high=0.05), Guesses(100, 5))
     >>> made.names, made.verify()
     (('estimate', 'verify'), True)

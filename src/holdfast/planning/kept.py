@@ -68,7 +68,7 @@ def kept_plan(data: Mapping[str, object]) -> KeptPlan:
 def written_plan(text: str) -> Plan | KeptPlan:
     """The plan that `holdfast plan --json` wrote, of whatever protocol; it proves itself again.
 
-    >>> from holdfast.planning.proposals.searches import propose_split
+    >>> from holdfast.planning.proposals import propose_split
     >>> made = propose_split(3)
     >>> written_plan(made.to_json()) == made.plan
     True

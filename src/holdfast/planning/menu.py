@@ -22,14 +22,14 @@ from holdfast.planning.exact import (
 from holdfast.planning.joint import joint_from
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.kept import KeptPlan
-from holdfast.planning.requests.base import Request
-from holdfast.planning.requests.guesses import Guesses
-from holdfast.planning.requests.means import DirectMeans
-from holdfast.planning.requests.searches import (
+from holdfast.planning.requests import (
     AmplifiedEstimates,
+    DirectMeans,
     Estimates,
+    Guesses,
     Intervals,
     MedianMeans,
+    Request,
     SimpleEstimates,
 )
 from holdfast.planning.rounds import rounds_plan

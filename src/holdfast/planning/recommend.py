@@ -13,15 +13,16 @@ from dataclasses import dataclass
 from functools import partial
 
 from holdfast.errors import HoldfastError, Infeasible, InvalidInput, real_number, whole_number
-from holdfast.planning.proposals.base import Proposal
-from holdfast.planning.proposals.guesses import propose_correct, propose_rounds
-from holdfast.planning.proposals.searches import (
+from holdfast.planning.proposals import (
+    Proposal,
     propose_amplified,
+    propose_correct,
     propose_estimate,
     propose_exact,
+    propose_rounds,
     propose_split,
+    propose_weights,
 )
-from holdfast.planning.proposals.weights import propose_weights
 
 __all__ = ["Recommendation", "recommend", "tail_between"]
 

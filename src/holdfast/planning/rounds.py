@@ -22,8 +22,8 @@ from holdfast.errors import InvalidInput, real_number
 from holdfast.planning.exact import ExactVerdicts, exact_verdicts
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.parts.verdicts import VerdictPart
-from holdfast.planning.requests.guesses import Guesses
+from holdfast.planning.parts import VerdictPart
+from holdfast.planning.requests import Guesses
 from holdfast.theory.sizing import median_failure, median_samples
 from holdfast.theory.transfer import total_failure
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from holdfast.errors import Infeasible, whole_number
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts.direct import DirectPart
+from holdfast.planning.parts import DirectPart
 from holdfast.theory.means import best_direct, narrowest_direct
 from holdfast.theory.sizing import BLOCKS_MAX, QUERIES_MAX
 

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from holdfast.protocols.account import Account, Charge
 from holdfast.protocols.answers import Answer, Verdict
-from holdfast.protocols.budget import Budget
-from holdfast.protocols.correct import Correct, Corrected
-from holdfast.protocols.estimate import Estimate
+from holdfast.protocols.budget import Account, Budget, Charge
 from holdfast.protocols.exact import ExactCorrect, ExactEstimate, ExactVerify
-from holdfast.protocols.exact_weights import ExactWeighing
-from holdfast.protocols.interval import Interval
-from holdfast.protocols.mean import DirectMean, MedianMean, mean_of
-from holdfast.protocols.near import Near
+from holdfast.protocols.guesses import Correct, Corrected, Verify
+from holdfast.protocols.means import DirectMean, MedianMean, mean_of
 from holdfast.protocols.rounds import EffectiveRounds
-from holdfast.protocols.simple import Amplified, Simple
+from holdfast.protocols.searches import Amplified, Estimate, Interval, Near, Simple
 from holdfast.protocols.source import BlockArray, Source
 from holdfast.protocols.split import Split
-from holdfast.protocols.verify import Verify
-from holdfast.protocols.weights import Weights
+from holdfast.protocols.weights import ExactWeighing, Weights
 
 __all__ = [
     "Account",

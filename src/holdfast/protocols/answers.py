@@ -7,16 +7,366 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Literal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from fractions import Fraction
+from typing import Any, Literal
 
 from holdfast.notebook import html_table
 from holdfast.planning.explain import ASSUMPTIONS
-from holdfast.planning.parts.base import LEAST_SHARE
-from holdfast.protocols.promises import bar_text, confidence_text, in_full, rounded_down, rounded_up
-from holdfast.protocols.readings import reading_words
+from holdfast.planning.parts import LEAST_SHARE
+from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 
-__all__ = ["Answer", "Claim", "Verdict", "VerdictWord"]
+__all__ = [
+    "NOTHING",
+    "READINGS",
+    "RULE",
+    "Answer",
+    "Cell",
+    "Claim",
+    "Verdict",
+    "VerdictWord",
+    "at_least",
+    "bar_text",
+    "confidence_text",
+    "direct_promise",
+    "failure_words",
+    "fewer_than",
+    "in_full",
+    "interval_promise",
+    "mean_promise",
+    "middle_promise",
+    "near_promise",
+    "reading_words",
+    "rounded_down",
+    "rounded_up",
+    "search_promise",
+    "verdict_promise",
+    "with_failures",
+]
+
+
+# Readings: what a score is about, as a code that is kept and as the words for people.
+#
+# A score of predictions, or of a model, can be read in two ways (docs/explanation/promise.md). The
+# rule that made the predictions, on fresh rows: that needs that the rule was made without the
+# features of the sealed rows, for a rule that knows them may be right there and nowhere else. Or
+# these very rows, with fresh labels: that is not offered yet.
+
+
+RULE = "rule-on-fresh-rows"
+READINGS = {
+    RULE: "this rule, on fresh rows (assumes that it was made without these rows' features)",
+}
+
+
+def reading_words(code: str | None) -> str | None:
+    """The words for a code; None where there is nothing to read in two ways.
+
+    >>> reading_words(RULE)
+    "this rule, on fresh rows (assumes that it was made without these rows' features)"
+    """
+    return None if code is None else READINGS[code]
+
+
+# The promises in words: what every answer says of itself, and what `check` expects it to say.
+#
+# A promise is about fresh blocks of so many units, and is said so: in shares of such blocks, with
+# numbers that somebody who has never read the theory can repeat. Numbers are rounded so that a
+# sentence never says more than was proved.
+
+
+Cell = tuple[float | None, float | None]
+"""The edges of what a point of the grid stands for; None where there is none."""
+
+NOTHING = "nothing was drawn, and nothing is said of the guess"
+_LOWEST = " (a block without a value counts as lowest)"
+_EMPTY = "; so small a share says nothing by itself"
+_DENOMINATORS = (100, 1_000, 10_000)
+_DIGITS = 12  # as values are shown
+_COUNTED = {  # what a failure counts as, by the code that the ledger keeps of an estimator
+    "wrong": "a row on which it fails, or without a target, counts as wrong",
+    "one": "a row on which it fails, or whose target is not 0 or 1 or probability not between "
+    "them, counts as 1, the worst",
+    "highest": "a block on which it fails counts as the highest value",
+}
+
+
+def failure_words(verb: str, estimator: Mapping[str, Any]) -> str:
+    """What a failure counts as, for an estimator as the ledger describes it; empty: as lowest.
+
+    It stands in every such answer, whether or not anything has failed.
+
+    >>> failure_words("mean", {"engine": "sql"}), failure_words("ask", {"engine": "sql"})
+    ('', '')
+    """
+    if "failure" in estimator:
+        return _COUNTED[estimator["failure"]]
+    if verb == "mean" or estimator["engine"] != "local":
+        return ""
+    return "a block on which it fails counts as the lowest value"
+
+
+def with_failures(promise: str, failures: str) -> str:
+    """A promise about blocks that says of what a failure counts as, and says it once."""
+    return f"{promise.replace(_LOWEST, '')}; {failures}"
+
+
+def search_promise(low: float, high: float, units: int, cell: Cell, *, has_bar: bool) -> str:
+    r"""Of a value with these tails, and perhaps with bounds on the mean.
+
+    The value is projected upwards onto the grid: it stands for the cell (previous point, point],
+    and says nothing on a side where the cell has no edge (`Grid.cell`).
+
+    >>> print(search_promise(0.05, 0.05, 100, (230, 240), has_bar=False).replace(", ", "\n"))
+    at least 5 in 100 fresh blocks of 100 units give 240 or less
+    and at least 5 in 100 give more than 230 (a block without a value counts as lowest)
+    """
+    below = None if cell[1] is None else f"{_up(cell[1])} or less"
+    above = None if cell[0] is None else f"more than {_down(cell[0])}"
+    return f"{_sides(low, high, units, below, above)}{_ending(low, high, has_bar)}"
+
+
+def middle_promise(low: float, high: float, units: int, value: float, *, has_bar: bool) -> str:
+    r"""Of a value that is one of a block's, as it came, and perhaps with bounds on the mean.
+
+    >>> print(middle_promise(0.25, 0.25, 1, 0.5, has_bar=False).replace(", ", "\n"))
+    at least 25 in 100 fresh blocks of 1 unit give 0.5 or less
+    and at least 25 in 100 give 0.5 or more (a block without a value counts as lowest)
+    """
+    below, above = f"{_up(value)} or less", f"{_down(value)} or more"
+    return f"{_sides(low, high, units, below, above)}{_ending(low, high, has_bar)}"
+
+
+def _ending(low: float, high: float, has_bar: bool) -> str:
+    if has_bar:
+        return "; the mean lies between low and high"
+    return _EMPTY if min(low, high) < LEAST_SHARE else ""
+
+
+def interval_promise(tail: float, units: int, low: float | None, high: float | None) -> str:
+    """Of two ends that enclose the median of the estimator over blocks."""
+    ends = []
+    if high is not None:
+        ends.append(f"at least half of all {_blocks(units)} give {_up(high)} or less")
+    if low is not None:
+        of = "" if ends else f" of all {_blocks(units)}"
+        ends.append(f"at least half{of} give {_down(low)} or more")
+    said = ", and ".join(ends) or "nothing is said: both ends are those of the grid"
+    return (
+        f"{said}{_LOWEST}; that is the median over blocks, not over units, and but for a cell of "
+        f"the grid {at_least(tail)} {'lies' if _give(tail) == 'gives' else 'lie'} beyond either end"
+    )
+
+
+def mean_promise(
+    low: float,
+    high: float,
+    units: int,
+    cell: Cell,
+    bounds: Bounds = UNIT,
+    *,
+    cut: bool = False,
+    filtered: bool,
+    failures: str = "",
+) -> str:
+    """Of the median of block means; under a filter it has no bar. `cut`: whether it could leave."""
+    of, lowest = _of(bounds, cut), _failures(bounds, failures)
+    if filtered:
+        said = search_promise(low, high, units, cell, has_bar=False).replace(_LOWEST, "")
+        return f"{said}{'; of means' + of if of else ''}{lowest}"
+    return f"the mean on fresh data{of} lies between low and high{lowest}"
+
+
+def direct_promise(bounds: Bounds, *, cut: bool, exact: bool, failures: str = "") -> str:
+    """Of a search over the sum. `exact`: only the ends are counted."""
+    low, high = (in_full(end) for end in bounds)
+    of = "" if bounds == UNIT else " of the range"
+    ends = (
+        f"; a value is rounded to {WEIGHT_SCALE:,}ths{of} and counts as {low} below the middle, as "
+        f"{high} from it on"
+    )
+    ends = ends if exact else ""
+    said = f"the mean on fresh data{_of(bounds, cut)} lies between low and high"
+    return said + ends + _failures(bounds, failures)
+
+
+def _of(bounds: Bounds, cut: bool) -> str:
+    low, high = (in_full(end) for end in bounds)
+    return f" of the term cut to [{low}, {high}]" if cut else ""
+
+
+def _failures(bounds: Bounds, failures: str) -> str:
+    return f"; {failures or f'a failure counts as {in_full(bounds[0])}'}"
+
+
+def in_full(number: float) -> str:
+    """A number with all its digits, as Python writes it.
+
+    >>> in_full(-1.0), in_full(0.1), in_full(1234567.25)
+    ('-1', '0.1', '1234567.25')
+    """
+    return repr(float(number)).removesuffix(".0")
+
+
+def verdict_promise(
+    refused: bool | None, guess: float, claim: str, low: float, high: float, units: int
+) -> str:
+    """Of a guess that a part for guesses has let stand, or refused.
+
+    >>> verdict_promise(False, 60, "at most", 0.05, 0.25, 11).partition(" (")[0]
+    'at least 5 in 100 fresh blocks of 11 units give 60 or less'
+    >>> verdict_promise(True, 60, "at least", 0.05, 0.25, 11).partition(" (")[0]
+    'fewer than 25 in 100 fresh blocks of 11 units give 60 or more'
+    """
+    if refused is None:
+        return NOTHING
+    below, above = (_down(guess), _up(guess)) if refused else (_up(guess), _down(guess))
+    sides = {"at most": f"{below} or less", "at least": f"{above} or more"}
+    if claim != "equals":
+        sides = {claim: sides[claim]}
+    if not refused:
+        said = _sides(low, low, units, sides.get("at most"), sides.get("at least"))
+        return f"{said}{_no_confirmation(guess, low)}"
+    if 1 - high >= LEAST_SHARE:
+        share, both = f"{fewer_than(high)} {_blocks(units)}", f", or {fewer_than(high)} give "
+        return f"{share} give {both.join(sides.values())}{_LOWEST}"
+    # Close to all of them: what is left says it better.
+    beyond = {"at most": f"more than {below}", "at least": f"less than {above}"}
+    rest = math.nextafter(1 - high, 0.0)  # rounded down
+    either = f", or {at_least(rest)} {_give(rest)} ".join(beyond[side] for side in sides)
+    return f"{at_least(rest)} {_blocks(units)} {_give(rest)} {either}{_LOWEST}{_EMPTY}"
+
+
+def near_promise(
+    refused: bool | None, guess: float, tolerance: float, low: float, high: float, units: int
+) -> str:
+    """Of a guess that a search on three points has let stand, or refused."""
+    if refused is None:
+        return NOTHING
+    first, last = guess - tolerance, guess + tolerance
+    if not refused:
+        said = _sides(low, high, units, f"{_up(last)} or less", f"{_down(first)} or more")
+        return f"{said}{_no_confirmation(guess, min(low, high))}"
+    below = f"{at_least(low)} {_blocks(units)} {_give(low)} less than {_up(first)}"
+    above = f"{at_least(high)} {_give(high)} more than {_down(last)}"
+    return (
+        f"{below}, or {above}{_LOWEST}; that does not speak against the guess, for a right one has "
+        "blocks on either side too"
+    )
+
+
+def _no_confirmation(guess: float, share: float) -> str:
+    if share < LEAST_SHARE:
+        return _EMPTY
+    return f"; that is no confirmation of {in_full(guess)}, other guesses are compatible too"
+
+
+def _sides(low: float, high: float, units: int, below: str | None, above: str | None) -> str:
+    """So many blocks give this at most, and so many that at least; None: nothing is said of it."""
+    said = []
+    if below is not None:
+        said.append(f"{at_least(low)} {_blocks(units)} {_give(low)} {below}")
+    if above is not None:
+        of = "" if said else f" {_blocks(units)}"
+        said.append(f"{at_least(high)}{of} {_give(high)} {above}")
+    return (", and ".join(said) or "nothing is said: the grid has one point") + _LOWEST
+
+
+def _blocks(units: int) -> str:
+    return f"fresh blocks of {units:,} unit{'' if units == 1 else 's'}"
+
+
+def at_least(share: float) -> str:
+    """A share that is certified to be exceeded, in whole numbers, rounded down.
+
+    >>> at_least(0.05), at_least(0.125), at_least(6.94e-11)
+    ('at least 5 in 100', 'at least 125 in 1,000', 'at least 1 in 14,500,000,000')
+    """
+    exact = Fraction(repr(share))
+    if exact < Fraction(1, 100):
+        inverse = -(-1 // exact)  # rounded up
+        digits = 10 ** max(0, len(str(inverse)) - 3)
+        return f"at least 1 in {-(-inverse // digits) * digits:,}"
+    return f"at least {_whole(exact, up=False)}"
+
+
+def fewer_than(share: float) -> str:
+    """A share that is certified not to be reached, in whole numbers, rounded up.
+
+    >>> fewer_than(0.25), fewer_than(1 / 3)
+    ('fewer than 25 in 100', 'fewer than 3,334 in 10,000')
+    """
+    return f"fewer than {_whole(Fraction(repr(share)), up=True)}"
+
+
+def _whole(share: Fraction, *, up: bool) -> str:
+    whole = next((n for n in _DENOMINATORS if (share * n).denominator == 1), _DENOMINATORS[-1])
+    count = -(-share * whole // 1) if up else share * whole // 1
+    return f"{int(count):,} in {whole:,}"
+
+
+def _give(share: float) -> str:
+    """One of so many gives, several give."""
+    return "gives" if share < 0.02 and at_least(share).startswith("at least 1 in ") else "give"
+
+
+def rounded_down(value: float, digits: int = 4) -> str:
+    """A bound for people, never above it.
+
+    >>> rounded_down(0.80995), rounded_down(1e-6), rounded_up(0.88491), rounded_up(0.25)
+    ('0.8099', '1e-06', '0.885', '0.25')
+    """
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def rounded_up(value: float, digits: int = 4) -> str:
+    """A bound for people, never below it."""
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def _rounded(value: float, digits: int, direction: str) -> str:
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    number = Context(digits, direction).create_decimal(repr(float(value)))
+    return f"{float(number):.{digits}g}"
+
+
+def _down(value: float) -> str:
+    return rounded_down(value, _DIGITS)
+
+
+def _up(value: float) -> str:
+    return rounded_up(value, _DIGITS)
+
+
+def bar_text(low: float | None, high: float | None) -> str:
+    """A bar for people: to six digits, or as many as a hundredth of its width needs, outwards.
+
+    >>> bar_text(0.1234567, 0.4567891), bar_text(1700000369.88, 1700000630.12)
+    ('[0.123456, 0.45679]', '[1700000369, 1700000631]')
+    >>> bar_text(None, 12.5), bar_text(0.0, 1.0)
+    ('[−∞, 12.5]', '[0, 1]')
+    """
+    ends = [abs(end) for end in (low, high) if end is not None]
+    digits = _DIGITS + 5 if len(ends) < 2 else 6
+    if low is not None and high is not None and high > low and max(ends) > 0:
+        digits = max(6, math.ceil(math.log10(max(ends) / (high - low))) + 3)
+    digits = min(digits, 17)
+    below = "−∞" if low is None else rounded_down(low, digits)
+    above = "∞" if high is None else rounded_up(high, digits)
+    return f"[{below}, {above}]"
+
+
+def confidence_text(confidence: float) -> str:
+    """A confidence for people, never more than it is.
+
+    >>> confidence_text(0.95), confidence_text(0.9999996)
+    ('0.95', '0.999999')
+    """
+    return rounded_down(confidence, 6)
+
 
 Claim = Literal["equals", "at least", "at most"]
 VerdictWord = Literal["compatible", "not compatible", "cannot tell", "exhausted"]

@@ -23,13 +23,16 @@ from holdfast.errors import Exhausted, InvalidInput, real_number
 from holdfast.grids import Grid
 from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactPlan, ExactVerdicts
 from holdfast.planning.shapes import Shape
-from holdfast.protocols.answers import Answer, Claim, Verdict
-from holdfast.protocols.asking import block_floats, block_indices, checked_grid, checked_shape
-from holdfast.protocols.correct import Corrected
-from holdfast.protocols.promises import search_promise, verdict_promise
+from holdfast.protocols.answers import Answer, Claim, Verdict, search_promise, verdict_promise
+from holdfast.protocols.base import (
+    Tallied,
+    block_floats,
+    block_indices,
+    checked_grid,
+    checked_shape,
+)
+from holdfast.protocols.guesses import Corrected, claim_counts
 from holdfast.protocols.source import Source
-from holdfast.protocols.tally import Tallied
-from holdfast.protocols.verify import claim_counts
 
 __all__ = ["ExactCorrect", "ExactEstimate", "ExactVerify"]
 

@@ -19,14 +19,12 @@ from holdfast.errors import Exhausted, InvalidInput, whole_number
 from holdfast.planning.exact import ExactVerdicts
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.shapes import Shape
-from holdfast.protocols.answers import Answer, Claim, Verdict
-from holdfast.protocols.asking import BAR_MAX, block_floats, checked_shape, shown
+from holdfast.protocols.answers import Answer, Claim, Verdict, middle_promise
+from holdfast.protocols.base import BAR_MAX, Keeper, block_floats, checked_shape, shown
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.exact import ExactVerify
-from holdfast.protocols.promises import middle_promise
+from holdfast.protocols.guesses import Verify
 from holdfast.protocols.source import Source
-from holdfast.protocols.tally import Keeper
-from holdfast.protocols.verify import Verify
 from holdfast.randomness import Entropy
 
 __all__ = ["EffectiveRounds"]

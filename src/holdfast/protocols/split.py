@@ -14,11 +14,9 @@ import numpy as np
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.planning.shapes import Shape
 from holdfast.planning.splits import SplitPlan
-from holdfast.protocols.answers import Answer
-from holdfast.protocols.asking import BAR_MAX, block_floats, checked_shape, shown
-from holdfast.protocols.promises import middle_promise
+from holdfast.protocols.answers import Answer, middle_promise
+from holdfast.protocols.base import BAR_MAX, Tallied, block_floats, checked_shape, shown
 from holdfast.protocols.source import Source
-from holdfast.protocols.tally import Tallied
 
 __all__ = ["Split"]
 

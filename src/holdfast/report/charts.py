@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from holdfast.grids import Grid
 from holdfast.protocols.answers import Answer, Verdict
-from holdfast.protocols.correct import Corrected
+from holdfast.protocols.guesses import Corrected
 from holdfast.report.html import clock, day, number, outwards, percent, safe, typeset
 from holdfast.report.story import Asked, Spending, Story
 

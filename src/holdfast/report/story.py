@@ -13,13 +13,12 @@ from typing import Any
 
 from holdfast.grids import Grid
 from holdfast.holdout.books import Books
-from holdfast.holdout.charter import Charter
 from holdfast.holdout.records import Result, read_result
-from holdfast.holdout.sets import BlockSet
+from holdfast.holdout.spec import BlockSet, Charter
 from holdfast.holdout.status import SetStatus, Status, status_of
 from holdfast.ledger.ledger import Receipt, Row, verify_chain
 from holdfast.planning.joint import JointPlan
-from holdfast.protocols.account import Charge
+from holdfast.protocols.budget import Charge
 
 __all__ = ["Asked", "Lost", "Spending", "Story", "Use", "read_story"]
 

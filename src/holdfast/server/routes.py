@@ -22,7 +22,7 @@ from holdfast.holdout.left import can_be_asked, left_of
 from holdfast.holdout.questions import Verb
 from holdfast.holdout.scoring import Submission
 from holdfast.holdout.transcripts import audit_of
-from holdfast.protocols.correct import Corrected
+from holdfast.protocols.guesses import Corrected
 from holdfast.server.auth import Seat
 from holdfast.server.errors import STATUS, Fault
 from holdfast.server.jobs import Job

@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.grids import Grid, grid, parse_grid
-from holdfast.holdout.gates import GateWord
 from holdfast.holdout.grants import Role
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.questions import Verb
+from holdfast.holdout.scoring import GateWord
 from holdfast.holdout.status import SetStatus
 from holdfast.protocols.answers import Answer, Claim, Verdict, VerdictWord
-from holdfast.protocols.correct import Corrected
+from holdfast.protocols.guesses import Corrected
 
 __all__ = [
     "WORDS",

@@ -292,7 +292,7 @@ def test_an_interrupted_creation_leaves_nothing(
 
 CHILD = """
 import sys
-from holdfast.engines.dask import creation
+from holdfast.engines.dask import sealing
 from holdfast.holdout import Holdout
 from tests.holdout import plans
 from tests.test_docs_examples import compare, run_python
@@ -301,7 +301,7 @@ def tell(stage, share):
     if stage == "shuffling" and share > 0:
         print("shuffling", flush=True)
 
-creation._PART_BYTES = 80_000
+sealing._PART_BYTES = 80_000
 path, data, engine = sys.argv[1:]
 Holdout.create(path, data, plans.estimates(), engine=engine, progress=tell)
 """

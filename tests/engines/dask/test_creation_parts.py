@@ -46,7 +46,7 @@ from holdfast.engines.dask.shuffle import (
 )
 from holdfast.engines.dask.worker import versions
 from holdfast.errors import Infeasible, InvalidInput
-from holdfast.holdout import unfinished
+from holdfast.holdout import creation
 from holdfast.holdout.holdout import Holdout
 from holdfast.store.duckdb import Limits, Session
 from holdfast.store.inputs import choose
@@ -311,12 +311,12 @@ def test_a_lock_that_cannot_be_had_is_an_error_unless_another_has_it(
 
     answers = [BlockingIOError(errno.EAGAIN, "held"), OSError(errno.ENOLCK, "no locks")]
     monkeypatch.setattr(fcntl, "flock", lock)
-    unfinished.remove_leftovers(tmp_path / "a", None, None, None)
+    creation.remove_leftovers(tmp_path / "a", None, None, None)
     assert left.exists()
     with pytest.raises(OSError, match="no locks"):
-        unfinished.remove_leftovers(tmp_path / "a", None, None, None)
+        creation.remove_leftovers(tmp_path / "a", None, None, None)
     monkeypatch.undo()
-    unfinished.remove_leftovers(tmp_path / "a", None, None, None)
+    creation.remove_leftovers(tmp_path / "a", None, None, None)
     assert not left.exists()
 
 
@@ -327,7 +327,7 @@ def test_a_folder_that_gets_no_note_does_not_stay(
         raise OSError(errno.ENOLCK, "no locks")
 
     monkeypatch.setattr(fcntl, "flock", fail)
-    folder = unfinished.folder_beside(tmp_path / "a", "0123", None, None)
+    folder = creation.folder_beside(tmp_path / "a", "0123", None, None)
     with pytest.raises(OSError, match="no locks"), folder:
         raise AssertionError
     assert list(tmp_path.iterdir()) == []
@@ -357,8 +357,8 @@ def test_what_it_left_elsewhere_goes_too(tmp_path: Path, monkeypatch: pytest.Mon
         (there / each).mkdir(parents=True)
         (there / each / "00000.parquet").touch()
     place = ("dask://127.0.0.1:9", f"file://{there}")
-    (left / "creating.json").write_bytes(unfinished._written(*place))
-    unfinished.remove_leftovers(tmp_path / "a", *place, None)
+    (left / "creating.json").write_bytes(creation._written(*place))
+    creation.remove_leftovers(tmp_path / "a", *place, None)
     kept = [each.relative_to(there).as_posix() for each in there.rglob("*.parquet")]
     assert sorted(kept) == ["4567/shards/00000.parquet", "shards/00000.parquet"]
     assert not (there / name).exists()

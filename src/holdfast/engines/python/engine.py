@@ -32,7 +32,7 @@ from holdfast.engines.python.metrics import WrongLabels
 from holdfast.engines.python.pool import CONTROLS, Pool, Progress
 from holdfast.engines.python.worker import LOADED, Control, Item, Setup, Trial, batch_blocks
 from holdfast.errors import InvalidInput, real_number, whole_number
-from holdfast.protocols.promises import in_full
+from holdfast.protocols.answers import in_full
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 
 __all__ = [

@@ -248,9 +248,9 @@ class LocalEstimator:
     built_in: bool = False
     """Whether it is Holdfast's own code: it treats rows and blocks apart and never fails."""
     failing: str | None = None
-    """What a failure counts as, as a code of `protocols.promises`; None for the lowest value."""
+    """What a failure counts as, as a code of `protocols.answers`; None for the lowest value."""
     reading: str | None = None
-    """What a score is about, as a code of `protocols.readings`; None for what is no score."""
+    """What a score is about, as a code of `protocols.answers`; None for what is no score."""
     notes: tuple[str, ...] = ()
     """What is taken for granted of it beside that."""
     examples: Mapping[str, Sequence[object]] = field(default_factory=dict)

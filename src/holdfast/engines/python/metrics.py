@@ -28,7 +28,7 @@ from holdfast.engines.python.estimator import (
 )
 from holdfast.errors import InvalidInput
 from holdfast.grids import floats_up
-from holdfast.protocols.readings import RULE
+from holdfast.protocols.answers import RULE
 
 __all__ = [
     "NAMES",

@@ -20,10 +20,9 @@ from holdfast.lab.scaling.lines import draw_curve, guide, label_log_axes, name_e
 from holdfast.lab.scaling.slopes import fitted_slope
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.requests.means import DirectMeans
-from holdfast.planning.requests.searches import MedianMeans
+from holdfast.planning.requests import DirectMeans, MedianMeans
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.mean import DirectMean, MedianMean
+from holdfast.protocols.means import DirectMean, MedianMean
 from holdfast.theory.bars import mean_bar
 
 if TYPE_CHECKING:

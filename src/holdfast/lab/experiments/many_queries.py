@@ -15,7 +15,7 @@ from holdfast.lab.scaling.slopes import crossing_point, fitted_slope, growth, pe
 from holdfast.lab.style import INK
 from holdfast.planning.exact import exact_weights
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.requests.weights import WeightedEstimates
+from holdfast.planning.requests import WeightedEstimates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

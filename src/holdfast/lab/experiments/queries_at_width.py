@@ -85,7 +85,7 @@ def _confidence(failure: float) -> float:
 def _by_search(rows: int, half_width: float, failure: float) -> int:
     """The direct search for means, as `holdfast plan --protocol mean` makes it."""
     from holdfast.planning.joint_search import joint_plan
-    from holdfast.planning.requests.means import DirectMeans
+    from holdfast.planning.requests import DirectMeans
 
     def needed(queries: int) -> float:
         request = DirectMeans(queries, half_width)

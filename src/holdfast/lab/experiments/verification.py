@@ -13,7 +13,7 @@ from holdfast.lab.scaling.slopes import crossing_point, fitted_slope, growth, pe
 from holdfast.lab.style import INK
 from holdfast.planning.exact import exact_verdicts
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.requests.guesses import Guesses
+from holdfast.planning.requests import Guesses
 from holdfast.theory.paper import sv
 
 if TYPE_CHECKING:

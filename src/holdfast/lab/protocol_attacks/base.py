@@ -18,7 +18,7 @@ from holdfast.errors import Exhausted
 from holdfast.lab.protocol_attacks.plans import Wanted, kept_plan
 from holdfast.lab.protocol_attacks.sample import Trial
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.requests.base import Request
+from holdfast.planning.requests import Request
 from holdfast.protocols.budget import Budget
 from holdfast.theory.numerics import binomial_tail, smallest_whole
 

@@ -17,13 +17,10 @@ from holdfast.lab.protocol_attacks.base import (
 )
 from holdfast.lab.protocol_attacks.collector import Collector, Question
 from holdfast.lab.protocol_attacks.sample import Sample, Trial, draw_labels
-from holdfast.planning.requests.base import Request
-from holdfast.planning.requests.guesses import Guesses
-from holdfast.planning.requests.searches import Estimates
+from holdfast.planning.requests import Estimates, Guesses, Request
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.correct import Correct, Corrected
-from holdfast.protocols.estimate import Estimate
-from holdfast.protocols.verify import Verify
+from holdfast.protocols.guesses import Correct, Corrected, Verify
+from holdfast.protocols.searches import Estimate
 
 __all__ = ["CorrectAttack"]
 

@@ -21,12 +21,12 @@ from holdfast.lab.protocol_attacks.base import Attack, Notes, Run, Side, outside
 from holdfast.lab.protocol_attacks.collector import Collector, Question
 from holdfast.lab.protocol_attacks.plans import Wanted, kept_plan
 from holdfast.lab.protocol_attacks.sample import Sample, Trial, draw_labels
-from holdfast.planning.requests.guesses import Guesses
+from holdfast.planning.requests import Guesses
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.splits import SplitPlan, split_plan
+from holdfast.protocols.guesses import Verify
 from holdfast.protocols.rounds import EffectiveRounds
 from holdfast.protocols.split import Split
-from holdfast.protocols.verify import Verify
 
 __all__ = ["RoundsAttack", "SplitAttack", "WorstCase"]
 

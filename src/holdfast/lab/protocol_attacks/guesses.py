@@ -11,12 +11,11 @@ import numpy as np
 from holdfast.lab.protocol_attacks.aggregator import Aggregator, Feature, cut_at, lean
 from holdfast.lab.protocol_attacks.base import JointAttack, Notes, Run, Side, critical_count
 from holdfast.lab.protocol_attacks.sample import Sample, Trial, draw_levels
-from holdfast.planning.parts.verdicts import VerdictPart
-from holdfast.planning.requests.base import Request
-from holdfast.planning.requests.guesses import Guesses
+from holdfast.planning.parts import VerdictPart
+from holdfast.planning.requests import Guesses, Request
 from holdfast.protocols.answers import Claim, Verdict
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.verify import Verify
+from holdfast.protocols.guesses import Verify
 
 __all__ = ["OneSidedAttack", "TwoSidedAttack", "VerifyAttack", "false_verdict"]
 

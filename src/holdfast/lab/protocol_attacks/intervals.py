@@ -21,12 +21,11 @@ from holdfast.lab.protocol_attacks.base import (
     refused,
 )
 from holdfast.lab.protocol_attacks.sample import Sample, Trial, draw_levels
-from holdfast.planning.parts.searches import SearchPart
-from holdfast.planning.requests.base import Request
-from holdfast.planning.requests.searches import Intervals
+from holdfast.planning.parts import SearchPart
+from holdfast.planning.requests import Intervals, Request
 from holdfast.protocols.answers import Answer
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.interval import Interval
+from holdfast.protocols.searches import Interval
 
 __all__ = [
     "GRID",

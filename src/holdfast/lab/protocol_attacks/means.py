@@ -20,12 +20,10 @@ from holdfast.lab.protocol_attacks.base import (
     refused,
 )
 from holdfast.lab.protocol_attacks.sample import LEVELS, Sample, Trial, draw_levels
-from holdfast.planning.requests.base import Request
-from holdfast.planning.requests.means import DirectMeans
-from holdfast.planning.requests.searches import MedianMeans
+from holdfast.planning.requests import DirectMeans, MedianMeans, Request
 from holdfast.protocols.answers import Answer
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.mean import DirectMean, MedianMean
+from holdfast.protocols.means import DirectMean, MedianMean
 
 __all__ = ["DirectMeanAttack", "MeanAttack", "MedianMeanAttack"]
 

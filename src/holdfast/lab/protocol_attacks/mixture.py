@@ -30,15 +30,11 @@ from holdfast.lab.protocol_attacks.intervals import (
     textbook_rank,
 )
 from holdfast.lab.protocol_attacks.sample import LEVELS, Sample, Trial, draw_levels
-from holdfast.planning.parts.searches import SearchPart
-from holdfast.planning.parts.verdicts import VerdictPart
-from holdfast.planning.requests.base import Request
-from holdfast.planning.requests.guesses import Guesses
-from holdfast.planning.requests.searches import Estimates, Intervals
+from holdfast.planning.parts import SearchPart, VerdictPart
+from holdfast.planning.requests import Estimates, Guesses, Intervals, Request
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.estimate import Estimate
-from holdfast.protocols.interval import Interval
-from holdfast.protocols.verify import Verify
+from holdfast.protocols.guesses import Verify
+from holdfast.protocols.searches import Estimate, Interval
 from holdfast.randomness import uniform_index
 
 __all__ = ["MixtureAttack"]

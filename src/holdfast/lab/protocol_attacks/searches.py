@@ -12,11 +12,9 @@ from holdfast.errors import Exhausted
 from holdfast.lab.protocol_attacks.base import JointAttack, Notes, Run, Side, outside, refused
 from holdfast.lab.protocol_attacks.collector import Collector, Question
 from holdfast.lab.protocol_attacks.sample import Sample, Trial, draw_labels
-from holdfast.planning.requests.base import Request
-from holdfast.planning.requests.searches import AmplifiedEstimates, Estimates, SimpleEstimates
+from holdfast.planning.requests import AmplifiedEstimates, Estimates, Request, SimpleEstimates
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.estimate import Estimate
-from holdfast.protocols.simple import Amplified, Simple
+from holdfast.protocols.searches import Amplified, Estimate, Simple
 
 __all__ = ["AmplifiedAttack", "EstimateAttack", "SearchAttack", "SimpleAttack"]
 

@@ -14,8 +14,7 @@ from holdfast.lab.protocol_attacks.base import JointAttack, Notes, Run, Side, ou
 from holdfast.lab.protocol_attacks.collector import Collector, Question
 from holdfast.lab.protocol_attacks.sample import Sample, Trial, draw_labels
 from holdfast.mechanisms.hypothesis import Universe
-from holdfast.planning.requests.base import Request
-from holdfast.planning.requests.weights import WeightedEstimates
+from holdfast.planning.requests import Request, WeightedEstimates
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.weights import Weights
 

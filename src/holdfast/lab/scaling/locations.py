@@ -16,10 +16,9 @@ from holdfast.lab.scaling.given import GivenBlocks
 from holdfast.lab.scaling.laws import BlockLaw, Law, block_law, estimate
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.requests.searches import Estimates, Intervals
+from holdfast.planning.requests import Estimates, Intervals
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.estimate import Estimate
-from holdfast.protocols.interval import Interval
+from holdfast.protocols.searches import Estimate, Interval
 
 __all__ = ["LOCATORS", "Ask", "Located"]
 

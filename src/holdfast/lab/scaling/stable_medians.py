@@ -14,10 +14,9 @@ from holdfast.lab.scaling.given import GivenBlocks
 from holdfast.mechanisms.exponential import exponential_median
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.requests.searches import Estimates, SimpleEstimates
+from holdfast.planning.requests import Estimates, SimpleEstimates
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.estimate import Estimate
-from holdfast.protocols.simple import Simple
+from holdfast.protocols.searches import Estimate, Simple
 from holdfast.randomness import Entropy
 from holdfast.theory.paper import adaptive_iqr, adaptive_simple, exponential_median_epsilon
 

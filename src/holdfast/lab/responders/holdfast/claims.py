@@ -9,7 +9,7 @@ import numpy as np
 from holdfast.lab.conversation import Replies
 from holdfast.planning.shapes import BoundedMean
 from holdfast.protocols.answers import Answer, Verdict
-from holdfast.protocols.correct import Corrected
+from holdfast.protocols.guesses import Corrected
 
 __all__ = [
     "NOTHING",

@@ -13,12 +13,10 @@ from holdfast.lab.responders.holdfast.rows import Rows
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.menu import Order
-from holdfast.planning.requests.guesses import Guesses
-from holdfast.planning.requests.searches import Estimates
+from holdfast.planning.requests import Estimates, Guesses
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.correct import Correct
-from holdfast.protocols.estimate import Estimate
-from holdfast.protocols.verify import Verify
+from holdfast.protocols.guesses import Correct, Verify
+from holdfast.protocols.searches import Estimate
 from holdfast.randomness import Entropy
 
 __all__ = ["HoldfastCorrect", "HoldfastVerify", "refusals_of"]

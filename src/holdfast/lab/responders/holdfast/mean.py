@@ -19,10 +19,10 @@ from holdfast.lab.responders.holdfast.searches import HoldfastEstimate
 from holdfast.lab.responders.translate import MeanResponder, looks_of
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.parts.direct import DirectPart
-from holdfast.planning.requests.searches import MedianMeans
+from holdfast.planning.parts import DirectPart
+from holdfast.planning.requests import MedianMeans
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.mean import DirectMean, MedianMean
+from holdfast.protocols.means import DirectMean, MedianMean
 from holdfast.theory.means import best_direct, narrowest_direct
 
 __all__ = ["HoldfastMean", "HoldfastMedianMean", "narrowest_means"]

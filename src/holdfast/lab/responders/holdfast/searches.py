@@ -15,20 +15,17 @@ from holdfast.lab.responders.holdfast.rows import Rows
 from holdfast.lab.responders.translate import looks_of
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.parts.searches import SearchPart
-from holdfast.planning.requests.base import Request
-from holdfast.planning.requests.searches import (
+from holdfast.planning.parts import SearchPart
+from holdfast.planning.requests import (
     AmplifiedEstimates,
     Estimates,
     Intervals,
+    Request,
     SimpleEstimates,
 )
 from holdfast.planning.shapes import BoundedMean
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.estimate import Estimate
-from holdfast.protocols.interval import Interval
-from holdfast.protocols.near import Near
-from holdfast.protocols.simple import Amplified, Simple
+from holdfast.protocols.searches import Amplified, Estimate, Interval, Near, Simple
 from holdfast.randomness import Entropy
 
 __all__ = [

@@ -26,10 +26,9 @@ from holdfast.lab.responders.holdfast.rows import Rows
 from holdfast.mechanisms.hypothesis import Universe
 from holdfast.planning.exact import ExactWeights, exact_weights
 from holdfast.planning.joint_search import joint_plan
-from holdfast.planning.requests.weights import WeightedEstimates
+from holdfast.planning.requests import WeightedEstimates
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.exact_weights import ExactWeighing
-from holdfast.protocols.weights import Weights
+from holdfast.protocols.weights import ExactWeighing, Weights
 
 __all__ = ["HoldfastExactWeights", "HoldfastWeights", "Labelled"]
 

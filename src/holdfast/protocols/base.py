@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, floats_up
 from holdfast.mechanisms.looks import Counts
-from holdfast.planning.parts.base import Part
+from holdfast.planning.parts import Part
 from holdfast.planning.shapes import BoundedMean, KnownDeviation, KnownSd
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.source import Source
@@ -22,6 +23,8 @@ from holdfast.randomness import Entropy, system_entropy
 __all__ = [
     "BAR_MAX",
     "Asking",
+    "Keeper",
+    "Tallied",
     "block_counts",
     "block_floats",
     "block_indices",
@@ -143,3 +146,40 @@ def _one_per_block(source: Source, values: A) -> A:
     if values.shape != (source.blocks,):  # the source's mistake: no estimator can change it
         raise InvalidInput("values", values.shape, f"one for each of {source.blocks:,} blocks")
     return values
+
+
+# Tallies: protocols that are charged in things said, not in looks, count them here.
+#
+# A count is raised to its worst case before anything is evaluated, and put right afterwards. A
+# `keeper` hears of the worst case in between: a durable ledger writes it down, so that a crash
+# leaves
+# it charged.
+
+
+Keeper = Callable[[Mapping[str, int]], None]
+
+
+class Tallied:
+    """What has been said, as whole numbers by name; `counts` names the attributes."""
+
+    counts: ClassVar[tuple[str, ...]]
+    keeper: Keeper | None = None
+
+    @property
+    def tally(self) -> dict[str, int]:
+        """All that a later object needs to go on from here."""
+        return {name: getattr(self, f"_{name}") for name in self.counts}
+
+    def restore(self, tally: Mapping[str, int]) -> None:
+        """Go on from an earlier object's tally."""
+        if set(tally) != set(self.counts):
+            raise InvalidInput("tally", sorted(tally), f"with {', '.join(self.counts)}")
+        for name in self.counts:
+            if type(tally[name]) is not int or tally[name] < 0:
+                raise InvalidInput(name, tally[name], "a whole number from 0")
+            setattr(self, f"_{name}", tally[name])
+
+    def _charged(self) -> None:
+        """The counts stand at their worst case: from here on something may be said."""
+        if self.keeper is not None:
+            self.keeper(self.tally)

@@ -26,14 +26,12 @@ from holdfast.errors import InvalidInput, real_number
 from holdfast.grids import Grid
 from holdfast.grids import grid as make_grid
 from holdfast.mechanisms.looks import look, search_counts
-from holdfast.planning.parts.direct import DirectPart
-from holdfast.planning.parts.searches import SearchPart
+from holdfast.planning.parts import DirectPart, SearchPart
 from holdfast.planning.shapes import BoundedMean
-from holdfast.protocols.answers import Answer
-from holdfast.protocols.asking import Asking, checked_grid
+from holdfast.protocols.answers import Answer, direct_promise, mean_promise
+from holdfast.protocols.base import Asking, checked_grid
 from holdfast.protocols.budget import Budget
-from holdfast.protocols.estimate import Searching
-from holdfast.protocols.promises import direct_promise, mean_promise
+from holdfast.protocols.searches import Searching
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds, Source
 from holdfast.randomness import Entropy
 from holdfast.theory.numerics import round_down, round_up
@@ -57,7 +55,7 @@ _COUNT_MAX = 2**62  # beyond every sum of a block
 class MedianMean(Searching):
     """Questions about means of bounded functions, answered by the median of block means.
 
-    >>> from holdfast.planning.requests.searches import MedianMeans
+    >>> from holdfast.planning.requests import MedianMeans
 
     >>> from holdfast.planning.joint_search import joint_plan
     >>> from holdfast.protocols.source import BlockArray
@@ -198,7 +196,7 @@ def checked_bounds(given: Any) -> Bounds:
 class DirectMean(Asking[DirectPart]):
     """Questions about means of bounded functions, answered by a search over their sum.
 
-    >>> from holdfast.planning.requests.means import DirectMeans
+    >>> from holdfast.planning.requests import DirectMeans
 
     >>> from holdfast.planning.joint_search import joint_plan
     >>> from holdfast.protocols.source import BlockArray
