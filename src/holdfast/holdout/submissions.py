@@ -172,8 +172,16 @@ def read_frame(given: Any, column: str) -> Pairs:
     names = getattr(given, "column_names", None)  # Arrow's; the others have columns
     names = list(given.columns if names is None else names)
     check_columns(names, column)
-    found = (_listed(given[name]) for name in (column, PREDICTION))
-    return pairs_of(*found)
+    return Pairs(_column(given[column], "ids"), _column(given[PREDICTION], "predictions"))
+
+
+def _column(values: Any, what: str) -> Any:
+    """A column as an Arrow array of one kind; pandas' plain numbers are taken as they are."""
+    import pyarrow as pa
+
+    if str(getattr(values, "dtype", "")) in ("int64", "float64", "bool"):
+        return pa.array(values.to_numpy())
+    return _array(_listed(values), what)
 
 
 def _listed(column: Any) -> list[Any]:

@@ -763,8 +763,11 @@ def score_notes(score: Score, labels: Labels | None) -> tuple[str, ...]:
     if metric.function is not None and metric.needs == NEEDS_LABEL:
         notes.append(f"{metric.name} takes labels, as predict gives them")
     if labels is not None and metric.labels:
-        named = score.predictions if isinstance(score, PredictionScore) else score.own_labels()
-        notes += labels.unknown(np.asarray(named, object)) if len(named) else ()
+        if isinstance(score, PredictionScore):
+            named = score.predictions
+        else:
+            named = np.asarray(score.own_labels(), object)
+        notes += labels.unknown(named) if len(named) else ()
     if labels is not None and metric.binary and not labels.known:
         notes.append("every target is 0 or 1, or one of the model's two classes")
     return tuple(notes)
