@@ -18,7 +18,7 @@ from functools import cache, cached_property, partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -556,6 +556,7 @@ def test_a_tenth_ten_times_is_more_than_one() -> None:
 # Where to aim.
 
 
+@example(0.06536032938948118, 0.0546875, 69)  # the one count that does is below the estimate
 @settings(max_examples=40)
 @given(st.floats(0.01, 0.3), st.floats(0.01, 0.4), st.integers(20, 400))
 def test_a_target_proves_both_sides_and_is_the_first_that_does(

@@ -12,7 +12,7 @@ import errno
 import itertools
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -29,7 +29,6 @@ __all__ = [
     "FORMAT",
     "FULL",
     "INSERT_IDENTITY",
-    "MIGRATIONS",
     "PATIENCE",
     "SCHEMA",
     "SELECT_AFTER",
@@ -40,11 +39,9 @@ __all__ = [
     "Connection",
     "Session",
     "SqliteLedger",
-    "Step",
     "check_format",
     "connect",
     "insert",
-    "migrate",
     "select_recorded",
     "select_requested",
 ]
@@ -54,7 +51,7 @@ __all__ = [
 
 
 APPLICATION_ID = 0x486F4C44  # "HoLD", in the header of the file
-FORMAT = 1  # user_version; migrations.py leads from one to the next
+FORMAT = 1  # user_version
 
 COLUMNS = "number, version, kind, at, question, request, body, previous, digest"
 
@@ -269,20 +266,8 @@ def _explained(path: Path) -> Iterator[None]:
         raise OSError(number, message, str(path)) from error
 
 
-# Formats of the file, and the steps from each to the next.
-#
-# A step changes how rows are stored, never what they say: their digests stay. All steps and the
-# new
-# version number are one transaction, so that a crash leaves the old format or the new one.
-
-
-Step = Callable[[Session], None]
-
-MIGRATIONS: Mapping[int, Step] = {}  # from this format to the next; format 1 is the first
-
-
-def check_format(session: Session, path: str, steps: Mapping[int, Step]) -> int:
-    """The format of the file, if it is a ledger that can be read or migrated."""
+def check_format(session: Session, path: str) -> None:
+    """Refuse a file that is no ledger, or one of another format."""
     application = session.one("PRAGMA application_id")
     version = session.one("PRAGMA user_version")
     if application == 0 and session.one("SELECT count(*) FROM sqlite_schema") == 0:
@@ -293,21 +278,9 @@ def check_format(session: Session, path: str, steps: Mapping[int, Step]) -> int:
         raise Damaged(f"The ledger {path}", "a finished one", "an empty database", remedy)
     if application != APPLICATION_ID:
         raise InvalidInput("path", path, "a ledger", "This is a database of another program.")
-    if version > FORMAT:
-        hint = f"A newer Holdfast wrote it (format {version}). Install that one."
-        raise InvalidInput("path", path, f"a ledger of format {FORMAT} or older", hint)
-    missing = [old for old in range(version, FORMAT) if old not in steps]
-    if missing:
-        hint = f"Its format, {version}, is too old. Open it with an earlier Holdfast first."
+    if version != FORMAT:
+        hint = f"It has format {version}: open it with the Holdfast that wrote it."
         raise InvalidInput("path", path, f"a ledger of format {FORMAT}", hint)
-    return int(version)
-
-
-def migrate(session: Session, path: str, steps: Mapping[int, Step]) -> None:
-    """Bring the file to the present format. The caller's transaction makes it all or nothing."""
-    for old in range(check_format(session, path, steps), FORMAT):
-        steps[old](session)
-        session.all(f"PRAGMA user_version = {old + 1}")
 
 
 _abandoned: list[Session | None] = []  # kept from being closed, which would touch the file
@@ -359,17 +332,15 @@ class SqliteLedger(TableLedger):
         return ledger
 
     @classmethod
-    def open(
-        cls, path: Path, *, connect: Connect = connect, steps: Mapping[int, Step] = MIGRATIONS
-    ) -> Self:
-        """Open the file, after migrating it if an earlier Holdfast wrote it."""
+    def open(cls, path: Path, *, connect: Connect = connect) -> Self:
+        """Open the file."""
         if not path.is_file():
             hint = "Is it the folder of a holdout?"
             raise InvalidInput("path", str(path), "a ledger that exists", hint)
         ledger = cls(path, connect)
         try:
             with ledger._turn(), ledger._writing() as session:
-                migrate(session, str(path), steps)
+                check_format(session, str(path))
                 ledger._holdout = session.one("SELECT holdout FROM identity") or ""
                 first = session.all(SELECT_ROW, 1)
                 verify_chain(ledger._holdout, map(Row.from_record, first), read=True)

@@ -390,7 +390,8 @@ def place_target(
     if quantile is None:
         drift = decisive_mass(curve, below.tail, below.failure) / below.failure
         first = math.ceil(blocks * drift + below.profile.shortfall(below.failure, 2 * blocks))
-        candidates: tuple[int, ...] = (first, first + 1)
+        # `first` is rounded up twice: where it leaves the class above too little, one less may do.
+        candidates: tuple[int, ...] = (first, first + 1, first - 1)
     else:
         candidates = (round(quantile * blocks),)
     for count in candidates:
