@@ -14,16 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.baselines import noise
-from holdfast.baselines.description_length import log_questions
+from holdfast.baselines.guess_and_check import log_questions
 from holdfast.baselines.noise import discrete_gaussian, discrete_laplace
-from holdfast.baselines.sparse_vector import SparseRule, sparse_step
+from holdfast.baselines.sparse_vector import SparseRule, ThresholdoutRule, sparse_step
 from holdfast.baselines.subsample_aggregate import (
     Quantile,
     QuantileScores,
     aggregate,
     quantile_scores,
 )
-from holdfast.baselines.thresholdout import ThresholdoutRule
 from holdfast.randomness import Entropy, SeededEntropy
 from tests.baselines.laws import (
     Choose,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.baselines.description_length import (
+from holdfast.baselines.guess_and_check import (
     Confirmation,
     DescriptionLength,
     description_rows,

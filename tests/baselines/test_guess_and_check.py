@@ -17,7 +17,7 @@ from holdfast.baselines.guess_and_check import (
     check_rows,
     log_share,
 )
-from holdfast.baselines.sums import ROUNDING_ERROR
+from holdfast.baselines.noise import ROUNDING_ERROR
 from holdfast.errors import InvalidInput
 
 

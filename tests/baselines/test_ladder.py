@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.baselines.ladder import Ladder, LadderScore, ladder_error, ladder_step
-from holdfast.baselines.sums import ROUNDING_ERROR
+from holdfast.baselines.noise import ROUNDING_ERROR
 from holdfast.errors import InvalidInput
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.baselines import noisy_means
+from holdfast.baselines.noise import CELLS
 from holdfast.baselines.noisy_means import NoisyMean, NoisyMeans, rows_by_bassily, rows_by_dwork
-from holdfast.baselines.sums import CELLS
 from holdfast.errors import InvalidInput
 from holdfast.randomness import Entropy, SeededEntropy
 from tests.baselines.laws import laplace_law

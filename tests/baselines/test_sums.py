@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.baselines.sums import CELLS, ROUNDING_ERROR, as_mean, bounded_sum, clipped
+from holdfast.baselines.noise import CELLS, ROUNDING_ERROR, as_mean, bounded_sum, clipped
 from holdfast.errors import InvalidInput
 
 ANYTHING = st.one_of(

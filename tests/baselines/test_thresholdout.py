@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.baselines import thresholdout
-from holdfast.baselines.sums import CELLS
-from holdfast.baselines.thresholdout import (
+from holdfast.baselines import sparse_vector
+from holdfast.baselines.noise import CELLS
+from holdfast.baselines.sparse_vector import (
     Thresholdout,
     ThresholdoutAnswer,
     ThresholdoutRule,
@@ -43,7 +43,7 @@ def test_noise_is_drawn_as_in_the_paper(monkeypatch: pytest.MonkeyPatch) -> None
         scales.append(scale / (100 * CELLS))
         return 0
 
-    monkeypatch.setattr(thresholdout, "discrete_laplace", draw)
+    monkeypatch.setattr(sparse_vector, "discrete_laplace", draw)
     holdout = Thresholdout(100, threshold=0.25, sigma=0.125, budget=2, entropy=SeededEntropy(1))
     asked = [holdout.ask(HALF, guess) for guess in (0.5, 0.25, 0.2, 0.9, 0.5)]
     assert [answer.source for answer in asked] == [

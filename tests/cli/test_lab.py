@@ -53,7 +53,7 @@ def test_the_list_names_every_experiment(lab: Lab) -> None:
 
 def test_the_list_knows_what_is_done(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     lab.run()
-    monkeypatch.setattr("holdfast.lab.runner.catalogue._folder", lambda: lab.folder)
+    monkeypatch.setattr("holdfast.lab.runner.experiment._folder", lambda: lab.folder)
     output = ("--output", str(lab.output))
     (each,) = lab.json("list", *output)["experiments"]
     assert each["results"] == {"full": None, "quick": {"done": 4, "all": 4}}

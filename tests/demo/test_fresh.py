@@ -8,14 +8,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holdfast.demo.fresh import Record, check_records, delays_of, fresh_blocks, joint_of, share_of
-from holdfast.demo.naive import Naive
-from holdfast.demo.sealed import Sealed, demo_plan, ninetieth
+from holdfast.demo.sealed import (
+    Record,
+    Sealed,
+    check_records,
+    delays_of,
+    demo_plan,
+    fresh_blocks,
+    joint_of,
+    ninetieth,
+    share_of,
+)
+from holdfast.demo.search import Naive
 from holdfast.engines.python.estimator import local_estimator
 from holdfast.engines.source import Engines, EngineSource, open_store
 from holdfast.engines.sql.estimator import sql_estimator
 from holdfast.grids import grid
-from holdfast.lab.worlds.flights import Cell, Flights, Rows, load_flights
+from holdfast.lab.flights import Cell, Flights, Rows, load_flights
 from holdfast.protocols.answers import Answer, Verdict
 
 UNITS = 400

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from holdfast.demo.analyst import LISTED, hunt
-from holdfast.demo.flights import cell_sql, list_sql
 from holdfast.demo.frequency import naive_findings
-from holdfast.demo.naive import Naive, textbook_interval
-from holdfast.lab.worlds.flights import Cell, Flights, load_flights
+from holdfast.demo.search import LISTED, Naive, cell_sql, hunt, list_sql, textbook_interval
+from holdfast.lab.flights import Cell, Flights, load_flights
 
 SAMPLE = 300_000
 

@@ -11,8 +11,7 @@ import pytest
 from rich.console import Console
 
 from holdfast.demo.frequency import count_runs
-from holdfast.demo.result import DemoResult
-from holdfast.demo.show import Screen
+from holdfast.demo.show import DemoResult, Screen
 from holdfast.demo.story import run_demo
 from holdfast.errors import InvalidInput
 from holdfast.holdout.check import check_holdout

@@ -14,13 +14,30 @@ from numpy.typing import NDArray
 
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.grids import IntegerGrid
-from holdfast.lab.signs.analysts import Conversation, PersistentAnalyst, SignAggregator, interview
-from holdfast.lab.signs.attack import HOLDFAST, NAIVE, plan_attack, run_attack
-from holdfast.lab.signs.collecting import LabelAnalyst, Labelled
-from holdfast.lab.signs.population import FairBlocks, SignSum, central_rank
-from holdfast.lab.signs.questions import RareEvents, Score, Signs, answer_chance, score_grid
-from holdfast.lab.signs.responders import ExactMedian, Looks, Responder
-from holdfast.lab.signs.tuning import best_learning, expected_breaking, expected_failure, margin
+from holdfast.lab.attacks.medians import HOLDFAST, NAIVE, plan_attack, run_attack
+from holdfast.lab.attacks.sign_sums import (
+    Conversation,
+    ExactMedian,
+    FairBlocks,
+    LabelAnalyst,
+    Labelled,
+    Looks,
+    PersistentAnalyst,
+    RareEvents,
+    Responder,
+    Score,
+    SignAggregator,
+    Signs,
+    SignSum,
+    answer_chance,
+    best_learning,
+    central_rank,
+    expected_breaking,
+    expected_failure,
+    interview,
+    margin,
+    score_grid,
+)
 from holdfast.lab.statistics import failure_rate_bound
 from holdfast.randomness import SeededEntropy
 from holdfast.theory.coins import logistic_coin, steepest_coin

@@ -11,18 +11,31 @@ import numpy as np
 import pytest
 
 from holdfast.errors import Infeasible, InvalidInput
-from holdfast.lab.audit.analysts import ANALYSTS, analyst_named, left_out
-from holdfast.lab.audit.breaking import Breaking, Measured, find_breaking
-from holdfast.lab.audit.pool import processes
-from holdfast.lab.audit.protocols import PROTOCOLS, audit_any
-from holdfast.lab.audit.result import Audit, AuditRow
-from holdfast.lab.audit.run import audit_subject
-from holdfast.lab.audit.sessions import Sessions, batches, gathered, play
-from holdfast.lab.audit.subject import Subject, planned, subject_of
-from holdfast.lab.audit.words import audit_lines
+from holdfast.lab.attacks.sign_sums import PersistentAnalyst
+from holdfast.lab.audit.result import Audit, AuditRow, audit_lines
+from holdfast.lab.audit.run import (
+    ANALYSTS,
+    PROTOCOLS,
+    analyst_named,
+    audit_any,
+    audit_subject,
+    left_out,
+)
+from holdfast.lab.audit.sessions import (
+    Breaking,
+    Measured,
+    Sessions,
+    Subject,
+    batches,
+    find_breaking,
+    gathered,
+    planned,
+    play,
+    processes,
+    subject_of,
+)
 from holdfast.lab.experiments import tightness
 from holdfast.lab.experiments.base import Cell
-from holdfast.lab.signs.analysts import PersistentAnalyst
 from holdfast.lab.statistics import failure_rate_bound
 from holdfast.planning.solve import plan
 from holdfast.theory.coins import steepest_coin

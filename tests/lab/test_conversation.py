@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from holdfast.lab.conversation import (
+from holdfast.lab.attacks.conversation import (
     Conversation,
     FloatArray,
     Means,

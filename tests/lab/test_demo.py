@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.lab.signs.attack import HOLDFAST, NAIVE
-from holdfast.lab.signs.demo import demo_lines, run_demo
+from holdfast.lab.attacks.medians import HOLDFAST, NAIVE, demo_lines, run_demo
 
 
 def test_three_lines_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.lab.analysts.freedman import Freedman, Noise
-from holdfast.lab.conversation import Means, Replies, Terms, interview
+from holdfast.lab.attacks.analysts import Freedman, Noise
+from holdfast.lab.attacks.conversation import Means, Replies, Terms, interview
+from holdfast.lab.attacks.textbook import Naive
 from holdfast.lab.experiments import freedman
 from holdfast.lab.experiments.base import Cell
 from holdfast.lab.experiments.freedman import limits, screened_regression
-from holdfast.lab.responders.naive import Naive
 from holdfast.randomness import SeededEntropy
 
 

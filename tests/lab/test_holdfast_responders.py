@@ -10,16 +10,21 @@ import pytest
 from numpy.typing import NDArray
 
 from holdfast.errors import Infeasible, InvalidInput
-from holdfast.lab.conversation import Replies, Terms
-from holdfast.lab.protocol_attacks.correct import CorrectAttack
-from holdfast.lab.protocol_attacks.guesses import TwoSidedAttack
-from holdfast.lab.protocol_attacks.weights import WeightsAttack
-from holdfast.lab.responders.holdfast import HOLDFAST, guesses, weights
-from holdfast.lab.responders.holdfast.fresh import HoldfastSplit
-from holdfast.lab.responders.holdfast.mean import HoldfastMean
-from holdfast.lab.responders.holdfast.rows import Rows
-from holdfast.lab.responders.holdfast.weights import HoldfastExactWeights, HoldfastWeights, Labelled
-from holdfast.planning.requests import Estimates, Guesses, WeightedEstimates
+from holdfast.lab.attacks import protocols
+from holdfast.lab.attacks.blocks import Rows
+from holdfast.lab.attacks.conversation import Replies, Terms
+from holdfast.lab.attacks.protocols import (
+    HOLDFAST,
+    HoldfastExactWeights,
+    HoldfastMean,
+    HoldfastSplit,
+    HoldfastWeights,
+    Labelled,
+)
+from holdfast.lab.protocol_attacks.means import TwoSidedAttack
+from holdfast.lab.protocol_attacks.searches import CorrectAttack, WeightsAttack
+from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.requests import Estimates, Guesses, Request, WeightedEstimates
 from holdfast.planning.shapes import BoundedMean
 from holdfast.protocols.answers import Verdict
 from holdfast.protocols.guesses import Corrected
@@ -37,8 +42,7 @@ SEARCHING = [name for name in WITHOUT_UNIVERSE if name not in BY_MEANS]
 def _known_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans that take seconds to find: those of the attacks serve here."""
 
-    def plan(*requests: object, confidence: float, blocks: int | None = None) -> object:
-        del blocks
+    def plan(*requests: Request, confidence: float, blocks: int | None = None) -> object:
         assert confidence == 0.95
         kinds = tuple(type(request) for request in requests)
         made: dict[Any, Any] = {
@@ -46,10 +50,11 @@ def _known_plans(monkeypatch: pytest.MonkeyPatch) -> None:
             (Guesses, Estimates): CorrectAttack,
             (WeightedEstimates,): WeightsAttack,
         }
-        return made[kinds]().plan
+        if kinds in made:
+            return made[kinds]().plan
+        return joint_plan(*requests, confidence=confidence, blocks=blocks)
 
-    monkeypatch.setattr(guesses, "joint_plan", plan)
-    monkeypatch.setattr(weights, "joint_plan", plan)
+    monkeypatch.setattr(protocols, "joint_plan", plan)
 
 
 def terms(**given: Any) -> Terms:

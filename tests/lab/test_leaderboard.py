@@ -9,13 +9,11 @@ import pandas as pd
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.lab.analysts.boosting import Boosting, Keep, Leaderboard
-from holdfast.lab.conversation import Means, Replies, Terms, interview
+from holdfast.lab.attacks.analysts import Boosting, Keep, Leaderboard
+from holdfast.lab.attacks.conversation import Means, Replies, Terms, interview
+from holdfast.lab.attacks.textbook import RESPONDERS, Watched
 from holdfast.lab.experiments import leaderboard
-from holdfast.lab.experiments.averages import average
-from holdfast.lab.experiments.base import Cell
-from holdfast.lab.responders import RESPONDERS
-from holdfast.lab.responders.watched import Watched
+from holdfast.lab.experiments.base import Cell, average
 from holdfast.randomness import SeededEntropy
 
 

@@ -22,23 +22,42 @@ from hypothesis import strategies as st
 from holdfast.errors import Exhausted
 from holdfast.lab.protocol_attacks import base
 from holdfast.lab.protocol_attacks.__main__ import main
-from holdfast.lab.protocol_attacks.aggregator import Aggregator, Feature, cut_at
-from holdfast.lab.protocol_attacks.base import Attack, Notes, Run, critical_count, outside
-from holdfast.lab.protocol_attacks.collector import Collector, Known, Middle, Question, Step
-from holdfast.lab.protocol_attacks.fresh import RoundsAttack, SplitAttack, WorstCase
-from holdfast.lab.protocol_attacks.guesses import OneSidedAttack, false_verdict
-from holdfast.lab.protocol_attacks.intervals import Spread, textbook_rank
-from holdfast.lab.protocol_attacks.plans import PLANS, kept_plan, write_plans
-from holdfast.lab.protocol_attacks.results import ATTACKS, run_attack
-from holdfast.lab.protocol_attacks.sample import (
+from holdfast.lab.protocol_attacks.base import (
     LEVELS,
+    PLANS,
+    Attack,
+    Notes,
+    Run,
     Sample,
     Trial,
     Unerring,
+    critical_count,
     draw_labels,
     draw_levels,
+    kept_plan,
+    outside,
+    write_plans,
 )
-from holdfast.lab.protocol_attacks.searches import AmplifiedAttack, EstimateAttack, SimpleAttack
+from holdfast.lab.protocol_attacks.learners import (
+    Aggregator,
+    Collector,
+    Feature,
+    Known,
+    Middle,
+    Question,
+    Step,
+    cut_at,
+)
+from holdfast.lab.protocol_attacks.means import OneSidedAttack, Spread, false_verdict, textbook_rank
+from holdfast.lab.protocol_attacks.results import ATTACKS, run_attack
+from holdfast.lab.protocol_attacks.searches import (
+    AmplifiedAttack,
+    EstimateAttack,
+    RoundsAttack,
+    SimpleAttack,
+    SplitAttack,
+    WorstCase,
+)
 from holdfast.planning.parts import Part
 from holdfast.planning.requests import Estimates, Request
 from holdfast.protocols.budget import Budget, Reservation

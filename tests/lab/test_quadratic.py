@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.lab.analysts.quadratic import Agreements, Quadratic
-from holdfast.lab.conversation import Replies, Session, Terms, interview
+from holdfast.lab.attacks.analysts import Agreements, Quadratic
+from holdfast.lab.attacks.conversation import Replies, Session, Terms, interview
+from holdfast.lab.attacks.textbook import RESPONDERS
 from holdfast.lab.experiments import quadratic as experiment
 from holdfast.lab.experiments.base import Cell
-from holdfast.lab.responders import RESPONDERS
 from holdfast.randomness import SeededEntropy
 
 SMALL = Quadratic(rows=2_000, queries=196)

@@ -12,20 +12,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
-from holdfast.lab.analysts import ANALYSTS, subgroups
-from holdfast.lab.conversation import Replies, Responder, Terms, interview
-from holdfast.lab.protocol_attacks.plans import PLANS, kept_plan
-from holdfast.lab.responders import RESPONDERS
-from holdfast.lab.responders.guess_and_check import check_width
-from holdfast.lab.responders.holdfast import base
-from holdfast.lab.responders.ladder import Ladder
-from holdfast.lab.responders.naive import Naive
-from holdfast.lab.responders.sparse_vector import SparseVector
-from holdfast.lab.responders.split import Split, binomial_limits, median_tail
-from holdfast.lab.responders.thresholdout import Thresholdout
-from holdfast.lab.responders.translate import MeanResponder
-from holdfast.lab.responders.watched import Watched
-from holdfast.lab.worlds.flights import Flights, flights_of
+from holdfast.lab.attacks import analysts, blocks
+from holdfast.lab.attacks.analysts import ANALYSTS
+from holdfast.lab.attacks.conversation import MeanResponder, Replies, Responder, Terms, interview
+from holdfast.lab.attacks.textbook import (
+    RESPONDERS,
+    Ladder,
+    Naive,
+    SparseVector,
+    Split,
+    Thresholdout,
+    Watched,
+    binomial_limits,
+    check_width,
+    median_tail,
+)
+from holdfast.lab.flights import Flights, flights_of
+from holdfast.lab.protocol_attacks.base import PLANS, kept_plan
 from holdfast.planning.requests import Estimates, Guesses, Intervals, Request
 from holdfast.randomness import SeededEntropy
 from holdfast.theory.sizing import split_failure
@@ -280,15 +283,15 @@ FOUND: dict[str, tuple[Request, ...]] = {
 @pytest.fixture
 def quick_plans(monkeypatch: pytest.MonkeyPatch, few_flights: Flights) -> None:
     """Plans that are found at once, and a population that is read at once."""
-    kept = base._kept
+    kept = blocks._kept
 
-    def found(kind: Any, asked: base.Asked, blocks: int | None) -> Any:
+    def found(kind: Any, asked: blocks.Asked, blocks: int | None) -> Any:
         if kind.name in FOUND:
             return kept_plan(*FOUND[kind.name], confidence=0.95)
         return kept(kind, asked, blocks)
 
-    monkeypatch.setattr(base, "_kept", found)
-    monkeypatch.setattr(subgroups, "_population", lambda: few_flights)
+    monkeypatch.setattr(blocks, "_kept", found)
+    monkeypatch.setattr(analysts, "_population", lambda: few_flights)
 
 
 def test_all_analysts_are_here() -> None:

@@ -11,15 +11,12 @@ import pandas as pd
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.lab.analysts.variable_selection import REACH, Attributes, VariableSelection
-from holdfast.lab.conversation import FloatArray, Means, Replies, Terms, interview
+from holdfast.lab.attacks.analysts import REACH, Attributes, VariableSelection
+from holdfast.lab.attacks.conversation import FloatArray, Means, Replies, Terms, interview
+from holdfast.lab.attacks.textbook import RESPONDERS, Naive, Thresholdout, Watched
 from holdfast.lab.experiments import reusable_holdout
 from holdfast.lab.experiments.base import Cell
 from holdfast.lab.experiments.reusable_holdout import draw, findings, measure
-from holdfast.lab.responders import RESPONDERS
-from holdfast.lab.responders.naive import Naive
-from holdfast.lab.responders.thresholdout import Thresholdout
-from holdfast.lab.responders.watched import Watched
 from holdfast.randomness import SeededEntropy
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.baselines.published import WIDTHS
 from holdfast.errors import InvalidInput
 from holdfast.lab.experiments import (
     blocks_vs_queries,
@@ -25,14 +24,14 @@ from holdfast.lab.experiments import (
     verification,
 )
 from holdfast.lab.experiments.base import Cell, Finding
-from holdfast.lab.runner.cells import cells_of
-from holdfast.lab.runner.config import read_config
-from holdfast.lab.scaling.laws import block_law, estimate, law_named
-from holdfast.lab.scaling.rates import can_be_rate
-from holdfast.lab.scaling.sizes import blocks_by, equal_tails
+from holdfast.lab.runner.experiment import read_config
+from holdfast.lab.runner.results import cells_of
+from holdfast.lab.scaling import block_law, blocks_by, equal_tails, estimate, law_named
+from holdfast.lab.statistics import can_be_rate
 from holdfast.planning.requests import Guesses
 from holdfast.theory.numerics import binomial_tail
 from holdfast.theory.paper import adaptive_simple
+from holdfast.theory.published import WIDTHS
 from holdfast.theory.sizing import Promise, median_failure
 
 MODULES = (

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.lab.analysts.signs import SignAggregation
-from holdfast.lab.conversation import Medians, Replies, Session, Terms, interview
+from holdfast.lab.attacks.analysts import SignAggregation
+from holdfast.lab.attacks.conversation import Medians, Replies, Session, Terms, interview
+from holdfast.lab.attacks.textbook import RESPONDERS, ExponentialMedian, GaussianMedian
 from holdfast.lab.experiments import sign_aggregation as experiment
 from holdfast.lab.experiments.base import Cell
-from holdfast.lab.responders import RESPONDERS
-from holdfast.lab.responders.noisy_medians import ExponentialMedian, GaussianMedian
 from holdfast.randomness import SeededEntropy
 
 SMALL = SignAggregation(rows=201, signs=1_600)

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.lab.analysts import subgroups
-from holdfast.lab.analysts.subgroups import FlightSample, Subgroups
-from holdfast.lab.conversation import Means, Replies, Session, Terms, interview
+from holdfast.lab.attacks import analysts
+from holdfast.lab.attacks.analysts import FlightSample, Subgroups
+from holdfast.lab.attacks.conversation import Means, Replies, Session, Terms, interview
+from holdfast.lab.attacks.textbook import RESPONDERS
 from holdfast.lab.experiments import flights as experiment
 from holdfast.lab.experiments.base import Cell
-from holdfast.lab.responders import RESPONDERS
-from holdfast.lab.worlds.flights import Flights, flights_of, load_flights
+from holdfast.lab.flights import Flights, flights_of, load_flights
 from holdfast.randomness import SeededEntropy
 
 SMALL = Subgroups(rows=2_000, queries=196)
@@ -47,7 +47,7 @@ def flights() -> Flights:
 
 @pytest.fixture(autouse=True)
 def _made_up(monkeypatch: pytest.MonkeyPatch, flights: Flights) -> None:
-    monkeypatch.setattr(subgroups, "_population", lambda: flights)
+    monkeypatch.setattr(analysts, "_population", lambda: flights)
 
 
 def search(responder: str) -> tuple[FlightSample, Session]:

@@ -8,11 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from holdfast.lab.runner.catalogue import Experiment, find_experiments
-from holdfast.report.lab_page.chapters import read_chapters
-from holdfast.report.lab_page.digest import digest_of
-from holdfast.report.lab_page.drawings import inline_svg
-from holdfast.report.lab_page.page import lab_html
+from holdfast.lab.runner.experiment import Experiment, find_experiments
+from holdfast.report.lab_page import digest_of, inline_svg, lab_html, read_chapters
 from tests.lab.runner.tiny import CONFIG, DRAWING, run_tiny, tiny
 from tests.report.pages import Page
 

@@ -16,24 +16,28 @@ Each module says what its theorem promises and what it does not. Every answer is
 
 from __future__ import annotations
 
-from holdfast.baselines.description_length import (
-    Confirmation,
-    DescriptionLength,
-    description_rows,
-    false_discovery,
-)
 from holdfast.baselines.guess_and_check import (
     CheckedGuess,
+    Confirmation,
+    DescriptionLength,
     GuessAndCheck,
     check_half_width,
     check_rows,
+    description_rows,
+    false_discovery,
 )
 from holdfast.baselines.ladder import Ladder, LadderScore, ladder_error, ladder_step
+from holdfast.baselines.noise import Uncertified
 from holdfast.baselines.noisy_means import NoisyMean, NoisyMeans, rows_by_bassily, rows_by_dwork
-from holdfast.baselines.sparse_vector import SparseVector, SparseVerdict, sv_emp_blocks
+from holdfast.baselines.sparse_vector import (
+    SparseVector,
+    SparseVerdict,
+    Thresholdout,
+    ThresholdoutAnswer,
+    sv_emp_blocks,
+    thresholdout_settings,
+)
 from holdfast.baselines.subsample_aggregate import Aggregate, subsample_aggregate
-from holdfast.baselines.thresholdout import Thresholdout, ThresholdoutAnswer, thresholdout_settings
-from holdfast.baselines.uncertified import Uncertified
 
 __all__ = [
     "Aggregate",

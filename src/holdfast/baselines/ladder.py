@@ -36,8 +36,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.baselines.sums import CELLS, ROUNDING_ERROR, clipped
-from holdfast.baselines.uncertified import Uncertified
+from holdfast.baselines.noise import CELLS, ROUNDING_ERROR, Uncertified, clipped
 from holdfast.errors import real_number, whole_number
 from holdfast.theory.numerics import ROUNDING
 

@@ -24,9 +24,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, NamedTuple
 
-from holdfast.baselines.noise import discrete_gaussian, discrete_laplace
-from holdfast.baselines.sums import CELLS, as_mean, bounded_sum
-from holdfast.baselines.uncertified import Uncertified
+from holdfast.baselines.noise import (
+    CELLS,
+    Uncertified,
+    as_mean,
+    bounded_sum,
+    discrete_gaussian,
+    discrete_laplace,
+)
 from holdfast.errors import InvalidInput, real_number, whole_number
 from holdfast.randomness import Entropy
 from holdfast.theory.numerics import ROUNDING

@@ -34,9 +34,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.baselines.noise import discrete_laplace
-from holdfast.baselines.sums import clipped
-from holdfast.baselines.uncertified import Uncertified
+from holdfast.baselines.noise import Uncertified, clipped, discrete_laplace
 from holdfast.errors import InvalidInput, real_number, whole_number
 from holdfast.mechanisms.exponential import flip_exponential
 from holdfast.randomness import Entropy, uniform_index

@@ -29,8 +29,7 @@ from holdfast.cli.custody import (
     status_command,
     token_app,
 )
-from holdfast.cli.demo import demo_command
-from holdfast.cli.lab import lab_app
+from holdfast.cli.lab import demo_command, lab_app
 from holdfast.cli.plan import plan_command
 from holdfast.errors import Damaged, Doubtful, Exhausted, HoldfastError, Infeasible, InvalidInput
 

@@ -12,12 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.demo.chance import generator
-from holdfast.demo.finding import Finding
-from holdfast.demo.fresh import Checked, check_records, fresh_blocks
-from holdfast.demo.naive import Naive
-from holdfast.demo.sealed import Sealed, demo_plan
-from holdfast.lab.worlds.flights import Flights, load_flights
+from holdfast.demo.sealed import Checked, Sealed, check_records, demo_plan, fresh_blocks
+from holdfast.demo.search import Finding, Naive, generator
+from holdfast.lab.flights import Flights, load_flights
 
 __all__ = ["SAMPLE", "Run", "Runs", "count_runs", "naive_findings"]
 

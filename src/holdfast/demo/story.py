@@ -8,19 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.demo.chance import generator
-from holdfast.demo.finding import percent
-from holdfast.demo.flights import cell_words
 from holdfast.demo.frequency import SAMPLE, naive_findings
-from holdfast.demo.fresh import check_records, fresh_blocks
-from holdfast.demo.naive import Naive
-from holdfast.demo.picture import draw_pictures
-from holdfast.demo.result import DemoResult
-from holdfast.demo.sealed import NAME, Sealed, demo_plan
-from holdfast.demo.show import Screen, show_comparison, show_rounds
+from holdfast.demo.sealed import NAME, Sealed, check_records, demo_plan, fresh_blocks
+from holdfast.demo.search import Naive, cell_words, generator, percent
+from holdfast.demo.show import DemoResult, Screen, draw_pictures, show_comparison, show_rounds
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.holdout.holdout import Holdout
-from holdfast.lab.worlds.flights import Flights, Rows, load_flights
+from holdfast.lab.flights import Flights, Rows, load_flights
 
 __all__ = ["QUESTIONS", "run_demo"]
 

@@ -8,9 +8,8 @@ import pytest
 
 import holdfast.lab.experiments
 from holdfast.errors import InvalidInput
-from holdfast.lab.runner.catalogue import find_experiments, known_experiments
-from holdfast.lab.runner.cells import cells_of, combinations, count_cells, key_of, number_of
-from holdfast.lab.runner.config import Mode, read_config
+from holdfast.lab.runner.experiment import Mode, find_experiments, known_experiments, read_config
+from holdfast.lab.runner.results import cells_of, combinations, count_cells, key_of, number_of
 from tests.lab.runner.tiny import CONFIG, tiny, write_tiny
 
 PACKAGED = sorted(Path(holdfast.lab.experiments.__file__).parent.glob("*.toml"))

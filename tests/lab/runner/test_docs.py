@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.lab.runner.catalogue import find_experiments
+from holdfast.lab.runner.experiment import find_experiments
 from tests.lab.runner.tiny import run_tiny
 from tools.fences import fences
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.lab.runner import reach
-from holdfast.lab.runner.reach import digest_of
+from holdfast.lab.runner import experiment
+from holdfast.lab.runner.experiment import digest_of
 
 FILES = {
     "mine.py": (
@@ -31,7 +31,7 @@ FILES = {
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(reach, "_ROOT", tmp_path)
+    monkeypatch.setattr(experiment, "_ROOT", tmp_path)
     for name, text in FILES.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -18,12 +18,9 @@ from typing import NoReturn
 import pytest
 
 from holdfast.errors import Damaged, HoldfastError, InvalidInput
-from holdfast.lab.runner import pictures
-from holdfast.lab.runner.cells import cells_of
-from holdfast.lab.runner.pictures import read_pictured
-from holdfast.lab.runner.place import Place, best_place
-from holdfast.lab.runner.pool import _Queue
-from holdfast.lab.runner.worker import Job
+from holdfast.lab.runner import results
+from holdfast.lab.runner.results import Place, best_place, cells_of, read_pictured
+from holdfast.lab.runner.run import Job, _Queue
 from tests.lab.runner.tiny import CONFIG, DRAWING, MODULE, Notes, run_tiny, tiny, write_tiny
 
 DEADLINE = 120  # seconds that a test waits for what should happen at once
@@ -117,7 +114,7 @@ def test_damaged_files_are_named_or_made_again(tmp_path: Path) -> None:
     for bytes_kept in (5, place.table.stat().st_size - 9):
         place.table.write_bytes(place.table.read_bytes()[:bytes_kept])
         with pytest.raises(Damaged, match=r"results\.parquet is damaged"):
-            pictures.picture(experiment, place)
+            results.picture(experiment, place)
         again = run_tiny(experiment, output, mode="quick")
         assert (again.measured, again.good) == (0, True)
     assert best_place(output, "tiny-walk") == place
@@ -268,7 +265,7 @@ def test_figures_are_drawn_again_only_when_what_they_show_has_changed(
         drawn.append("again")
         return {}
 
-    monkeypatch.setattr(pictures, "_draw", draw)
+    monkeypatch.setattr(results, "_draw", draw)
     assert read_pictured(experiment, outcome.place) == outcome.pictured
     assert drawn == []
     newer = tiny(tmp_path, MODULE.replace("LIMIT = 5", "LIMIT = 6"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.lab.runner.catalogue import Experiment, find_experiments
+from holdfast.lab.runner.experiment import Experiment, find_experiments
 from holdfast.lab.runner.run import Outcome, run_experiments
 
 __all__ = ["CONFIG", "DRAWING", "MODULE", "Notes", "run_tiny", "tiny", "write_tiny"]
@@ -80,7 +80,7 @@ def findings(results):
 DRAWING = MODULE.replace(
     "    return {}\n",
     """\
-    from holdfast.lab.style import new_figure
+    from holdfast.lab.figures import new_figure
 
     figure, (axes,) = new_figure(width=3, height=2)
     axes.plot(results["steps"], results["end"] ** 2, "o", clip_on=True)

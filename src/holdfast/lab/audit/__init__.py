@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from holdfast.lab.audit.result import Audit, AuditRow, Point
 from holdfast.lab.audit.run import audit, audit_subject
-from holdfast.lab.audit.subject import Subject, planned, subject_of
+from holdfast.lab.audit.sessions import Subject, planned, subject_of
 
 __all__ = [
     "Audit",

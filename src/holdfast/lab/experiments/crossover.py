@@ -8,9 +8,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from holdfast.lab.experiments.base import Cell, Finding, Row
-from holdfast.lab.scaling.lines import draw_curve, guide, label_log_axes, legend_below, panels
-from holdfast.lab.scaling.sizes import blocks_by, equal_tails
-from holdfast.lab.scaling.slopes import first_below
+from holdfast.lab.figures import draw_curve, guide, label_log_axes, legend_below, panels
+from holdfast.lab.scaling import blocks_by, equal_tails
+from holdfast.lab.statistics import first_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

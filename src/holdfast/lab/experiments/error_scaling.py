@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from holdfast.baselines.noise import discrete_gaussian
-from holdfast.baselines.published import rogers
 from holdfast.grids import Grid
 from holdfast.grids import grid as make_grid
 from holdfast.lab.experiments.base import Cell, Finding, Row
-from holdfast.lab.scaling.given import GivenBlocks
-from holdfast.lab.scaling.lines import draw_curve, guide, label_log_axes, name_ends, panels
-from holdfast.lab.scaling.slopes import fitted_slope
+from holdfast.lab.figures import draw_curve, guide, label_log_axes, name_ends, panels
+from holdfast.lab.scaling import GivenBlocks
+from holdfast.lab.statistics import fitted_slope
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.requests import DirectMeans, MedianMeans
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.means import DirectMean, MedianMean
+from holdfast.theory import published
 from holdfast.theory.bars import mean_bar
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _hoeffding(cell: Cell) -> Ask:
 def _gaussian(cell: Cell) -> Ask:
     """All rows and Gaussian noise, by the published theorem with the smallest width here."""
     rows, chance, entropy = cell["rows"], cell.chance(), cell.entropy()
-    found = rogers.best(rows, cell["queries"], _failure(cell))
+    found = published.rogers_best(rows, cell["queries"], _failure(cell))
     variance = (Fraction(found.sigma) * rows) ** 2
 
     def ask() -> _Told:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from holdfast.lab.analysts.subgroups import Subgroups
-from holdfast.lab.conversation import Session, Terms, interview
+from holdfast.lab.attacks.analysts import Subgroups
+from holdfast.lab.attacks.conversation import Session, Terms, interview
+from holdfast.lab.attacks.textbook import RESPONDERS
 from holdfast.lab.experiments.base import Cell, Finding, Row
-from holdfast.lab.responders import RESPONDERS
-from holdfast.lab.style import INK, look_of, new_figure
+from holdfast.lab.figures import INK, look_of, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holdfast.lab.analysts.freedman import Freedman
-from holdfast.lab.conversation import FloatArray, Terms, interview
-from holdfast.lab.experiments.averages import (
+from holdfast.lab.attacks.analysts import Freedman
+from holdfast.lab.attacks.conversation import FloatArray, Terms, interview
+from holdfast.lab.attacks.textbook import RESPONDERS, Watched
+from holdfast.lab.experiments.base import (
+    Cell,
+    Finding,
+    Row,
     average,
     draw_average,
     draw_claim,
@@ -18,10 +22,7 @@ from holdfast.lab.experiments.averages import (
     log_ticks,
     rows_where,
 )
-from holdfast.lab.experiments.base import Cell, Finding, Row
-from holdfast.lab.responders import RESPONDERS
-from holdfast.lab.responders.watched import Watched
-from holdfast.lab.style import FAINT, INK, look_of, new_figure
+from holdfast.lab.figures import FAINT, INK, look_of, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

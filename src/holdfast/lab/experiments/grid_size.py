@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from holdfast.lab.experiments.base import Cell, Finding, Row
-from holdfast.lab.scaling.lines import draw_curve, label_log_axes, legend_below, panels
-from holdfast.lab.scaling.sizes import blocks_by, equal_tails
-from holdfast.lab.scaling.slopes import fitted_slope, growth
+from holdfast.lab.figures import draw_curve, label_log_axes, legend_below, panels
+from holdfast.lab.scaling import blocks_by, equal_tails
+from holdfast.lab.statistics import fitted_slope, growth
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from holdfast.lab.experiments.base import Cell, Finding, Row
-from holdfast.lab.scaling.laws import law_named
-from holdfast.lab.scaling.lines import (
+from holdfast.lab.figures import (
+    FAINT,
+    INK,
     draw_curve,
     label_log_axes,
     legend_below,
@@ -18,11 +19,8 @@ from holdfast.lab.scaling.lines import (
     note,
     panels,
 )
-from holdfast.lab.scaling.locations import LOCATORS
-from holdfast.lab.scaling.rates import can_be_rate
-from holdfast.lab.scaling.slopes import fitted_slope
-from holdfast.lab.statistics import failure_rate_bound
-from holdfast.lab.style import FAINT, INK
+from holdfast.lab.scaling import LOCATORS, law_named
+from holdfast.lab.statistics import can_be_rate, failure_rate_bound, fitted_slope
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

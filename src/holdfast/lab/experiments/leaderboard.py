@@ -7,9 +7,13 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from holdfast.lab.analysts.boosting import Boosting, Keep
-from holdfast.lab.conversation import Terms, interview
-from holdfast.lab.experiments.averages import (
+from holdfast.lab.attacks.analysts import Boosting, Keep
+from holdfast.lab.attacks.conversation import Terms, interview
+from holdfast.lab.attacks.textbook import RESPONDERS, Watched
+from holdfast.lab.experiments.base import (
+    Cell,
+    Finding,
+    Row,
     average,
     draw_average,
     draw_claim,
@@ -17,10 +21,7 @@ from holdfast.lab.experiments.averages import (
     log_ticks,
     rows_where,
 )
-from holdfast.lab.experiments.base import Cell, Finding, Row
-from holdfast.lab.responders import RESPONDERS
-from holdfast.lab.responders.watched import Watched
-from holdfast.lab.style import FAINT, INK, look_of, new_figure
+from holdfast.lab.figures import FAINT, INK, look_of, new_figure
 from holdfast.theory.means import best_direct
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from holdfast.grids import grid as make_grid
 from holdfast.lab.experiments.base import Cell, Finding, Row
-from holdfast.lab.scaling.lines import (
+from holdfast.lab.figures import (
+    INK,
     draw_curve,
     label_log_axes,
     legend_below,
@@ -20,9 +21,8 @@ from holdfast.lab.scaling.lines import (
     panels,
     plain_heights,
 )
-from holdfast.lab.scaling.rates import can_be_rate
-from holdfast.lab.scaling.stable_medians import StableMedians, interquartile, tiny_tail
-from holdfast.lab.style import INK
+from holdfast.lab.scaling import StableMedians, interquartile, tiny_tail
+from holdfast.lab.statistics import can_be_rate
 from holdfast.theory.bars import deviation_bar
 from holdfast.theory.paper import mad_range_error
 

@@ -8,10 +8,10 @@ from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from holdfast.baselines.published import QUERIES_AT, jung
 from holdfast.errors import InvalidInput
 from holdfast.lab.experiments.base import Cell, Finding, Row
-from holdfast.lab.style import look_of, new_figure
+from holdfast.lab.figures import look_of, new_figure
+from holdfast.theory.published import QUERIES_AT, jung_queries
 from holdfast.theory.sizing import QUERIES_MAX
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def measure(cell: Cell) -> Iterable[Row]:
     queries = QUERIES_AT[method](rows, half_width, failure)
     published = queries
     if method == "jung":
-        published = jung.queries_at(rows, half_width, failure, shares="equal")
+        published = jung_queries(rows, half_width, failure, shares="equal")
     yield {"queries": queries, "published": float(published)}
 
 

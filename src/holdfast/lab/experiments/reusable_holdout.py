@@ -7,20 +7,20 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from holdfast.lab.analysts.variable_selection import REACH, VariableSelection
-from holdfast.lab.conversation import Responder, Terms, interview
-from holdfast.lab.experiments.averages import (
+from holdfast.lab.attacks.analysts import REACH, VariableSelection
+from holdfast.lab.attacks.conversation import Responder, Terms, interview
+from holdfast.lab.attacks.textbook import RESPONDERS, Thresholdout, Watched
+from holdfast.lab.experiments.base import (
+    Cell,
+    Finding,
+    Row,
     average,
     draw_average,
     draw_claim,
     legend_below,
     rows_where,
 )
-from holdfast.lab.experiments.base import Cell, Finding, Row
-from holdfast.lab.responders import RESPONDERS
-from holdfast.lab.responders.thresholdout import Thresholdout
-from holdfast.lab.responders.watched import Watched
-from holdfast.lab.style import FAINT, INK, look_of, new_figure
+from holdfast.lab.figures import FAINT, INK, look_of, new_figure
 from holdfast.theory.means import best_direct
 
 if TYPE_CHECKING:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.lab.analysts.signs import SignAggregation
-from holdfast.lab.conversation import FloatArray, Responder, Terms, interview
+from holdfast.lab.attacks.analysts import SignAggregation
+from holdfast.lab.attacks.blocks import BlockResponder
+from holdfast.lab.attacks.conversation import FloatArray, Responder, Terms, interview
+from holdfast.lab.attacks.textbook import RESPONDERS, ExponentialMedian, GaussianMedian
 from holdfast.lab.experiments.base import Cell, Finding, Row
-from holdfast.lab.responders import RESPONDERS
-from holdfast.lab.responders.holdfast.base import BlockResponder
-from holdfast.lab.responders.noisy_medians import ExponentialMedian, GaussianMedian
-from holdfast.lab.style import PROMISED, look_of, new_figure
+from holdfast.lab.figures import PROMISED, look_of, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.lab.audit.analysts import analyst_named
-from holdfast.lab.audit.sessions import batches, play
-from holdfast.lab.audit.subject import Subject, planned
+from holdfast.lab.audit.run import analyst_named
+from holdfast.lab.audit.sessions import Subject, batches, planned, play
 from holdfast.lab.experiments.base import Cell, Finding, Row
+from holdfast.lab.figures import FAINT, INK, LOOKS, new_figure
 from holdfast.lab.statistics import failure_rate_bound
-from holdfast.lab.style import FAINT, INK, LOOKS, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

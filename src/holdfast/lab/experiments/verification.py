@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from holdfast.lab.experiments.base import Cell, Finding, Row
-from holdfast.lab.scaling.lines import draw_curve, label_log_axes, name_ends, panels
-from holdfast.lab.scaling.sizes import blocks_by, equal_tails
-from holdfast.lab.scaling.slopes import crossing_point, fitted_slope, growth, per_decade
-from holdfast.lab.style import INK
+from holdfast.lab.figures import INK, draw_curve, label_log_axes, name_ends, panels
+from holdfast.lab.scaling import blocks_by, equal_tails
+from holdfast.lab.statistics import crossing_point, fitted_slope, growth, per_decade
 from holdfast.planning.exact import exact_verdicts
 from holdfast.planning.joint_search import joint_plan
 from holdfast.planning.requests import Guesses

@@ -11,10 +11,8 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from holdfast.lab.protocol_attacks.base import Attack
-from holdfast.lab.protocol_attacks.page import page
-from holdfast.lab.protocol_attacks.plans import write_plans
-from holdfast.lab.protocol_attacks.results import ATTACKS, Result, run_attack
+from holdfast.lab.protocol_attacks.base import Attack, write_plans
+from holdfast.lab.protocol_attacks.results import ATTACKS, Result, page, run_attack
 
 __all__ = ["main"]
 

@@ -15,7 +15,7 @@ run        all of it together
 
 from __future__ import annotations
 
-from holdfast.lab.runner.catalogue import Experiment, find_experiments, known_experiments
+from holdfast.lab.runner.experiment import Experiment, find_experiments, known_experiments
 from holdfast.lab.runner.run import Outcome, run_experiments
 
 __all__ = ["Experiment", "Outcome", "find_experiments", "known_experiments", "run_experiments"]

@@ -10,26 +10,236 @@ findings.json    what the results show; the figures are beside it, as SVG and PN
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack, closing, suppress
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from multiprocessing import connection, parent_process
 from pathlib import Path
-from typing import Protocol
+from types import ModuleType
+from typing import Any, Protocol
+
+import numpy as np
 
 from holdfast.errors import HoldfastError, whole_number
-from holdfast.lab.experiments.base import Cell
-from holdfast.lab.runner.catalogue import Experiment
-from holdfast.lab.runner.cells import cells_of, identity_of
-from holdfast.lab.runner.journal import Done, Journal, Maker
-from holdfast.lab.runner.pictures import Pictured, picture
-from holdfast.lab.runner.place import Place
-from holdfast.lab.runner.pool import measure_all
-from holdfast.lab.runner.reach import digest_of
-from holdfast.lab.runner.record import run_record
-from holdfast.lab.runner.results import table_of, write_table
-from holdfast.lab.runner.worker import Failure, Job
+from holdfast.lab.experiments.base import Cell, Row
+from holdfast.lab.runner.experiment import Experiment, digest_of, load_module
+from holdfast.lab.runner.results import (
+    Done,
+    Journal,
+    Maker,
+    Pictured,
+    Place,
+    cells_of,
+    identity_of,
+    picture,
+    run_record,
+    table_of,
+    write_table,
+)
 
-__all__ = ["Failed", "Outcome", "Watch", "run_experiments"]
+__all__ = [
+    "Failed",
+    "Failure",
+    "Job",
+    "Outcome",
+    "Watch",
+    "measure_all",
+    "measure_cell",
+    "run_experiments",
+    "start_worker",
+]
+
+
+# What a worker process does: measure one cell, and say what came of it.
+
+
+@dataclass(frozen=True)
+class Job:
+    """A cell to measure, the file of the module that measures it, and the digest of its code."""
+
+    experiment: str
+    source: Path
+    code: str
+    cell: Cell
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why there are no rows: a traceback, as text, which every process can read."""
+
+    text: str
+
+
+def start_worker() -> None:
+    """Leave Ctrl-C to the parent, and end with it, whatever ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A killed parent cannot stop its workers, and they would wait for work for ever."""
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+
+def measure_cell(job: Job) -> Done | Failure:
+    """Measure a cell. No exception leaves: one cell must not stop the others."""
+    begin = time.perf_counter()
+    try:
+        measured = _module(job.source, job.code).measure(job.cell)
+        rows = _plain_rows(measured, {*job.cell.parameters, "repeat"})
+    except Exception:
+        return Failure(traceback.format_exc())
+    seconds = round(time.perf_counter() - begin, 4)
+    return Done(rows, seconds, datetime.now(UTC).isoformat(timespec="seconds"))
+
+
+@cache
+def _module(source: Path, code: str) -> ModuleType:
+    """The module, loaded once: of the code that the journal names, and no other."""
+    module = load_module(source)
+    if digest_of(source) != code:
+        raise HoldfastError(f"{source} has changed since the run began. Run it again.")
+    return module
+
+
+def _plain_rows(rows: Iterable[Mapping[str, Any]], taken: set[str]) -> list[Row]:
+    plain = []
+    for row in rows:
+        both = taken & set(row)
+        if both:
+            raise ValueError(f"a row names {sorted(both)}, which the cell names already")
+        plain.append({str(name): _plain(name, value) for name, value in row.items()})
+    return plain
+
+
+def _plain(name: str, value: object) -> object:
+    """A value that a table can hold: a number, a boolean, text, or nothing."""
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    kind = type(value).__name__
+    raise TypeError(f"a row's {name!r} is a {kind}, not a number, a boolean, text or None")
+
+
+# Cells measured in parallel: finished ones come out as they are finished.
+
+
+Finished = tuple[Job, Done | Failure]
+
+# Workers share the machine: each with as many threads as there are cores would only be slower.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+_AHEAD = 2  # cells handed out for each worker, so that none waits while results are written
+_DIED = "The process that measured this cell died: killed, or out of memory.\n"
+
+
+def measure_all(jobs: Iterable[Job], workers: int) -> Generator[Finished]:
+    """Measure every cell, in as many processes as there are workers; in this one if there are none.
+
+    Closing the iterator, or an exception in it, ends the workers at once.
+    """
+    if not workers:
+        for job in jobs:
+            yield job, measure_cell(job)
+        return
+    queue = _Queue(jobs)
+    while queue:  # a pool whose process died is of no more use
+        with _processes(workers) as executor:
+            yield from queue.drain(executor, workers)
+
+
+class _Queue:
+    """Cells to measure. Those in flight when a process died are tried again, one at a time."""
+
+    def __init__(self, jobs: Iterable[Job]) -> None:
+        self._waiting = deque(jobs)
+        self._suspects: deque[Job] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting or self._suspects)
+
+    def drain(self, executor: ProcessPoolExecutor, workers: int) -> Iterator[Finished]:
+        """Until all is done, or a process dies."""
+        running: dict[Future[Done | Failure], Job] = {}
+        while self or running:
+            self._hand_out(executor, workers, running)
+            if not running:  # the pool broke while nothing was in flight
+                return
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            lost = []
+            for future in finished:
+                job, problem = running.pop(future), future.exception()
+                if isinstance(problem, BrokenProcessPool):
+                    lost.append(job)
+                else:
+                    yield job, Failure(repr(problem)) if problem else future.result()
+            if lost:
+                lost += running.values()
+                if len(lost) == 1:
+                    yield lost[0], Failure(_DIED)
+                else:
+                    self._suspects.extend(lost)
+                return
+
+    def _hand_out(
+        self,
+        executor: ProcessPoolExecutor,
+        workers: int,
+        running: dict[Future[Done | Failure], Job],
+    ) -> None:
+        queue, most = (self._suspects, 1) if self._suspects else (self._waiting, _AHEAD * workers)
+        while queue and len(running) < most:
+            try:
+                future = executor.submit(measure_cell, queue[0])
+            except BrokenProcessPool:  # it shows in what is running
+                return
+            running[future] = queue.popleft()
+
+
+@contextmanager
+def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
+    before = set(multiprocessing.active_children())
+    with _one_thread_each():
+        # Spawned, not forked: the parent has threads, and locks that a copy would hold for ever.
+        context = multiprocessing.get_context("spawn")
+        executor = ProcessPoolExecutor(workers, context, initializer=start_worker)
+        try:
+            yield executor
+        except BaseException:
+            for child in set(multiprocessing.active_children()) - before:
+                child.terminate()
+            raise
+        finally:
+            executor.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Set where the workers will read it: before they import numpy."""
+    kept = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 class Watch(Protocol):
