@@ -177,7 +177,7 @@ def most_queries(width: Callable[[int], float], half_width: float) -> int:
 #
 # ε that of κ and δ (`dp_epsilon`), t how far k noises go but for a probability δ/2. This is
 # how Rogers et al. 2020 compare with it; the theorem as it is printed, with 18ε, asks for far more
-# (`holdfast.baselines.noisy_means.rows_by_bassily`). Proofs of both:
+# (`holdfast_lab.baselines.noisy_means.rows_by_bassily`). Proofs of both:
 # docs/explanation/published-widths.md.
 
 
