@@ -9,8 +9,7 @@ from fractions import Fraction
 import pytest
 
 from holdfast.errors import Infeasible, InvalidInput
-from holdfast.planning.joint import joint_from
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_from, joint_plan
 from holdfast.planning.proposals import (
     narrowest_interval,
     propose_amplified,

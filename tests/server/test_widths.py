@@ -14,7 +14,7 @@ import holdfast as hf
 from holdfast.engines.process import Worker
 from holdfast.errors import InvalidInput
 from holdfast.planning import widths
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.requests import DirectMeans
 from holdfast.planning.widths import Study, compare_widths
 from holdfast.server import routes

@@ -17,11 +17,10 @@ from holdfast.grids import Grid
 from holdfast.grids import grid as make_grid
 from holdfast.mechanisms.exponential import exponential_median
 from holdfast.planning.alternatives import split_blocks
-from holdfast.planning.cache import steepest
 from holdfast.planning.exact import exact_estimates
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.requests import Estimates, Intervals, SimpleEstimates
+from holdfast.planning.solve import steepest
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.searches import Estimate, Interval, Simple
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from holdfast.errors import Infeasible, InvalidInput
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.requests import Estimates, Guesses, Request, WeightedEstimates
 from holdfast.planning.shapes import BoundedMean
 from holdfast.protocols.answers import Verdict

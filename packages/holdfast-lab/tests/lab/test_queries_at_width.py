@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.planning import joint_search
+from holdfast.planning import joint
 from holdfast.planning.requests import DirectMeans
 from holdfast_lab.experiments import queries_at_width
 from holdfast_lab.experiments.base import Cell
@@ -85,7 +85,7 @@ def test_holdfasts_means_are_planned_by_the_direct_search(monkeypatch: pytest.Mo
         assert confidence == 0.999
         return Made(math.ceil(100 * math.sqrt(request.queries)))
 
-    monkeypatch.setattr(joint_search, "joint_plan", joint_plan)
+    monkeypatch.setattr(joint, "joint_plan", joint_plan)
     (row,) = measure(cell("holdfast-mean", 1_000, 0.001, 0.05))
     assert row["queries"] == 100
     assert math.isnan(row["published"])

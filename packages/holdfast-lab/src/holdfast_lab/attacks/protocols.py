@@ -25,8 +25,7 @@ from holdfast.planning.exact import (
     exact_verdicts,
     exact_weights,
 )
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.menu import Order
 from holdfast.planning.parts import DirectPart, SearchPart
 from holdfast.planning.requests import (

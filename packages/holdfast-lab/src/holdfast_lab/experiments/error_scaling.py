@@ -12,8 +12,7 @@ import numpy as np
 
 from holdfast.grids import Grid
 from holdfast.grids import grid as make_grid
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.requests import DirectMeans, MedianMeans
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.means import DirectMean, MedianMean

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import Infeasible
 from holdfast.planning.exact import exact_weights
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.requests import WeightedEstimates
 from holdfast_lab.experiments.base import Cell, Finding, Row
 from holdfast_lab.figures import INK, draw_curve, label_log_axes, legend_below, panels

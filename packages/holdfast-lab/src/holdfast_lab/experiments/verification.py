@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from holdfast.planning.exact import exact_verdicts
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.requests import Guesses
 from holdfast.theory.paper import sv
 from holdfast_lab.experiments.base import Cell, Finding, Row

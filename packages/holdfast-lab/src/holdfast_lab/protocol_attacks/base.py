@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import Exhausted, InvalidInput
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.requests import Request
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
