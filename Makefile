@@ -8,13 +8,15 @@ VENV := .venv
 BENCH := .venv-bench
 DIST := .venv-dist
 BIN := $(VENV)/bin
+LAB := packages/holdfast-lab
+PROJECTS := pyproject.toml $(LAB)/pyproject.toml
 export MPLBACKEND := Agg
 
 # $(call venv,DIRECTORY) makes a virtual environment; $(call install,DIRECTORY) is the command that installs into it.
 venv = $(if $(UV),$(UV) venv --quiet --allow-existing --python $(PYTHON) $(1),$(PYTHON) -m venv $(1))
 install = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet --disable-pip-version-check)
 # The lock pins everything, the build backend too: no second resolution, no isolated build.
-editable = $(call install,$(1)) --no-deps --no-build-isolation --editable .
+editable = $(call install,$(1)) --no-deps --no-build-isolation --editable . --editable $(LAB)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup browser postgres demo test test-cluster lint format docs bench lab lab-full crash crash-server fuzz neighbours seeds soak screenshots campaign-cluster support dist lock clean
@@ -22,15 +24,22 @@ editable = $(call install,$(1)) --no-deps --no-build-isolation --editable .
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
 
-setup: $(VENV)/.installed  ## Build .venv and install the pinned dependencies and the project
+setup: $(VENV)/.installed  ## Build .venv and install the pinned dependencies, Holdfast and its lab
 
-$(VENV)/.installed: requirements.lock pyproject.toml
+$(VENV)/.installed: requirements.lock $(PROJECTS)
 	$(call venv,$(VENV))
 	$(call install,$(VENV)) --require-hashes --requirement requirements.lock
 	$(call editable,$(VENV))
+	@touch $(VENV)/.demo $@
+
+# A part of the above: what was installed for all is there for the demo.
+$(VENV)/.demo: requirements-demo.lock $(PROJECTS)
+	$(call venv,$(VENV))
+	$(call install,$(VENV)) --require-hashes --requirement requirements-demo.lock
+	$(call editable,$(VENV))
 	@touch $@
 
-$(BENCH)/.installed: requirements-bench.lock pyproject.toml
+$(BENCH)/.installed: requirements-bench.lock $(PROJECTS)
 	$(call venv,$(BENCH))
 	$(call install,$(BENCH)) --require-hashes --requirement requirements-bench.lock
 	$(call editable,$(BENCH))
@@ -48,7 +57,7 @@ $(CHROMIUM):
 	apt-get update --quiet --quiet
 	DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends chromium fonts-liberation
 
-demo: setup  ## Search a year of real flights for the worst, naively and on a holdout
+demo: $(VENV)/.demo  ## Search a year of real flights for the worst, naively and on a holdout
 	$(BIN)/holdfast demo
 
 # Ledgers that several servers share are tested in a server of Debian's, which each test starts.
@@ -63,7 +72,7 @@ $(POSTGRES):
 	apt-get update --quiet --quiet
 	DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends postgresql
 
-test: setup  ## Run every test: tests/, the doctests of src/, the examples of the docs
+test: setup  ## Run every test: tests/, those of the lab, the doctests, the examples of the docs
 	@$(MAKE) --no-print-directory browser || echo "Without it the tests of the page are left out." >&2
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
@@ -128,18 +137,23 @@ support: setup postgres  ## Write the table of what each engine and ledger does,
 dist: setup  ## Build wheel and sdist, and try the wheel in an empty environment
 	rm -rf dist $(DIST)
 	$(BIN)/python -m build --no-isolation --outdir dist
+	$(BIN)/python -m build --no-isolation --wheel --outdir dist $(LAB)
 	$(call venv,$(DIST))
 	$(call install,$(DIST)) --require-hashes --requirement requirements-runtime.lock
-	$(call install,$(DIST)) --no-deps dist/*.whl
+	$(call install,$(DIST)) --no-deps dist/holdfast-*.whl
 	$(BIN)/python -m tools.readme_example README.md > dist/readme_example.py
 	cd dist && ../$(DIST)/bin/python readme_example.py
 	cd dist && ../$(DIST)/bin/holdfast plan --queries 100 --json
 	$(call install,$(DIST)) --require-hashes --requirement requirements-server.lock
 	cd dist && ../$(DIST)/bin/python -c "import holdfast.client, holdfast.ledger.postgres, holdfast.server.run"
+	! $(DIST)/bin/holdfast lab list 2> /dev/null
+	$(call install,$(DIST)) --require-hashes --requirement requirements-demo.lock
+	$(call install,$(DIST)) --no-deps dist/holdfast_lab-*.whl
+	cd dist && ../$(DIST)/bin/holdfast lab list
 
 lock:  ## Pin the dependencies again (needs uv)
 	tools/lock.sh
 
 clean:  ## Remove everything that can be made again
 	rm -rf $(VENV) $(BENCH) $(DIST) dist docs/reference/api site .cache .scratch .hypothesis .pytest_cache .mypy_cache .ruff_cache
-	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests tools packages -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 
-from tests.mutants import baselines, mechanisms, protocols, scores, theory
+from tests.mutants import mechanisms, protocols, scores, theory
 from tests.mutants.theory import Mutant
 
 
@@ -25,7 +25,6 @@ def passed_by_the_real_code(check: Callable[..., bool]) -> bool:
     [
         *theory.MUTANTS,
         *mechanisms.MUTANTS,
-        *baselines.MUTANTS,
         *protocols.MUTANTS,
         *scores.MUTANTS,
     ],

@@ -6,12 +6,14 @@ import re
 import subprocess
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.cli.custody import _PACKAGES
 
 ROOT = Path(__file__).parents[1]
+LAB = ROOT / "packages" / "holdfast-lab"
 LOCKS = sorted(ROOT.glob("requirements*.lock"))
 MACHINE_PATH = re.compile(r"(^|[^\w.])/(work|farm|root|home)/", re.MULTILINE)
 LARGEST = 1_000_000
@@ -62,11 +64,15 @@ def pins(lock: Path) -> dict[str, str]:
     return dict(found)
 
 
+def project(folder: Path = ROOT) -> dict[str, Any]:
+    about: dict[str, Any] = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+    return about
+
+
 def needed(*extras: str) -> set[str]:
-    """The names of the packages that the project needs with these extras."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    optional = project["optional-dependencies"]
-    named = [*project["dependencies"], *(each for extra in extras for each in optional[extra])]
+    """The names of the packages that Holdfast needs with these extras; `lab` is the lab."""
+    optional = {**project()["optional-dependencies"], "lab": project(LAB)["dependencies"]}
+    named = [*project()["dependencies"], *(each for extra in extras for each in optional[extra])]
     return {re.split(r"[^a-z0-9-]", each)[0] for each in named}
 
 
@@ -75,7 +81,8 @@ def needed(*extras: str) -> set[str]:
     [
         ("requirements-runtime.lock", ()),
         ("requirements-server.lock", ("client", "postgres", "server")),
-        ("requirements.lock", ("client", "dask", "plot", "polars", "postgres", "server")),
+        ("requirements-demo.lock", ("lab",)),
+        ("requirements.lock", ("client", "dask", "lab", "plot", "polars", "postgres", "server")),
     ],
 )
 def test_locks_hold_what_is_needed_in_the_versions_that_are_tested(
@@ -112,7 +119,8 @@ def test_nobody_is_told_to_install_a_name_that_is_not_ours(committed: list[Path]
 
 
 def test_the_changelog_mentions_the_version() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    version = project()["version"]
+    assert project(LAB)["version"] == version
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 

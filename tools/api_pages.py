@@ -13,7 +13,6 @@ from tools.architecture import LAYERS
 __all__ = ["LAYER_PAGES", "write_pages"]
 
 ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src" / "holdfast"
 PAGES = ROOT / "docs" / "reference" / "api"
 
 # What a reader should expect of a layer. The command line is documented as commands, not as code.
@@ -31,14 +30,12 @@ LAYER_PAGES = {
     "engines": "From blocks and an estimator to one value per block.",
     "ledger": "The durable record.",
     "holdout": "The one door to the data.",
-    "baselines": "Textbook mechanisms that cannot certify.",
-    "lab": "Analysts who attack, experiments that measure them, audits.",
     "report": "One self-contained page about a holdout.",
-    "demo": "A search for the worst flights of New York, naive and on a holdout.",
     "server": "The holdout behind a network interface.",
     "client": "Talks to a server.",
+    "holdfast_lab": "The evidence, a package of its own: attacks, baselines, experiments, audits.",
 }
-_PUBLIC = "holdfast"
+_PUBLIC, _LAB = "holdfast", "holdfast_lab"
 
 _INDEX = """\
 # Python modules
@@ -52,16 +49,11 @@ what is only in the modules is documented so that it can be checked, and may cha
 """
 
 
-def _exists(layer: str) -> bool:
-    return (SOURCE / f"{layer}.py").exists() or (SOURCE / layer / "__init__.py").exists()
-
-
 def write_pages(folder: Path) -> list[str]:
-    """Write an index and the pages of the layers that exist; return the names of the pages."""
-    layers = [name for row in LAYERS for name in row if name in LAYER_PAGES and _exists(name)]
-    about = {name: LAYER_PAGES[name] for name in layers}
-    if (SOURCE / "__init__.py").exists():
-        about = {_PUBLIC: "The public surface: what `import holdfast` gives.", **about}
+    """Write an index and the pages of the layers; return the names of the pages."""
+    layers = [name for row in LAYERS for name in row if name in LAYER_PAGES]
+    about = {_PUBLIC: "The public surface: what `import holdfast` gives."}
+    about |= {name: LAYER_PAGES[name] for name in layers}
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name, sentence in about.items():
@@ -69,7 +61,7 @@ def write_pages(folder: Path) -> list[str]:
             # Its submodules have their own pages; here only the names it gathers.
             block = f"::: {name}\n    options:\n      show_submodules: false\n"
         else:
-            block = f"::: {_PUBLIC}.{name}\n"
+            block = f"::: {name}\n" if name == _LAB else f"::: {_PUBLIC}.{name}\n"
         (folder / f"{name}.md").write_text(f"# {name}\n\n{sentence}\n\n{block}", "utf-8")
     rows = "".join(f"| [{name}]({name}.md) | {sentence} |\n" for name, sentence in about.items())
     (folder / "index.md").write_text(_INDEX + rows, "utf-8")

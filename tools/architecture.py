@@ -22,12 +22,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engines",),
     ("ledger",),
     ("holdout",),
-    ("baselines",),
-    ("lab",),
     ("report",),
-    ("demo",),
     ("server", "client", "cli", "__main__"),
+    ("holdfast_lab",),  # a package of its own, in packages/
 )
+_LAB = "holdfast_lab"
 _ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
 
 _NOWHERE = {
@@ -74,9 +73,11 @@ def _imports(node: ast.AST, *, inside_function: bool = False) -> Iterator[tuple[
 
 def _wrong_import(name: str, own: str, *, inside_function: bool) -> Iterator[str]:
     """Every rule that importing this name into this layer breaks."""
-    if _within(name, "holdfast"):
-        _, target, *_ = *name.split("."), ""
-        if target not in _ROW:
+    if _within(name, "holdfast") or _within(name, _LAB):
+        target = _layer(name)
+        if own == _LAB:
+            pass  # it may use all of Holdfast, as anybody may
+        elif target not in _ROW:
             yield f"imports {name} from the top of the package; name the module instead"
         elif _ROW[target] > _ROW[own]:
             yield f"imports {name}, but {target} is a later layer than {own}"
@@ -103,13 +104,19 @@ def _wrong_use(node: ast.AST, own: str) -> Iterator[str]:
             yield f"calls {name}, but theory is pure"
 
 
+def _layer(name: str) -> str:
+    """The layer that a module is in; empty for the top of the package."""
+    package, inner, *_ = *name.split("."), ""
+    return package if package == _LAB else inner
+
+
 def problems(module: str, source: str, *, is_package: bool = False) -> list[str]:
     """Every rule that a module breaks, as `module:line: what`; nothing for a good one.
 
-    >>> problems("holdfast.theory.coins", "import holdfast.lab.audit")
-    ['holdfast.theory.coins:1: imports holdfast.lab.audit, but lab is a later layer than theory']
+    >>> problems("holdfast.theory.coins", "import holdfast.server")
+    ['holdfast.theory.coins:1: imports holdfast.server, but server is a later layer than theory']
     """
-    own = module.split(".")[1]
+    own = _layer(module)
     if own not in _ROW:
         return [f"{module}: {own} is in no layer; give it a row in tools/architecture.py"]
     tree = ast.parse(source)

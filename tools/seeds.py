@@ -35,7 +35,8 @@ __all__ = ["main"]
 
 ROOT = Path(__file__).parents[1]
 _MARKED = ["-m", "hypothesis and not cluster", "-n", "0", "-p", "no:cacheprovider"]
-_CODE = ("src", "tests", "tools")
+_CODE = ("src", "tests", "tools", "packages")
+_TESTS = ("tests", "packages/holdfast-lab/tests")
 
 _PAGE = """# Property tests, with fresh seeds
 
@@ -104,7 +105,7 @@ def _slice(text: str) -> tuple[int, int]:
 
 def _property_files(root: Path, only: Sequence[str]) -> list[str]:
     """The files with property tests; one that imports Hypothesis and has none has lost its mark."""
-    found = _pytest(root, ["--collect-only", "-q", *_MARKED, *(only or ["tests"])])
+    found = _pytest(root, ["--collect-only", "-q", *_MARKED, *(only or _tests(root))])
     lines = [line for line in found.stdout.splitlines() if "::" in line]
     if found.returncode or not lines:
         raise SystemExit(f"The tests cannot be collected:\n{found.stdout[-3000:]}{found.stderr}")
@@ -116,11 +117,16 @@ def _property_files(root: Path, only: Sequence[str]) -> list[str]:
     return files
 
 
+def _tests(root: Path) -> list[str]:
+    return [folder for folder in _TESTS if (root / folder).is_dir()]
+
+
 def _importing(root: Path) -> list[str]:
     """The test files that import from Hypothesis."""
     return [
         str(path.relative_to(root))
-        for path in sorted((root / "tests").rglob("test_*.py"))
+        for folder in _tests(root)
+        for path in sorted((root / folder).rglob("test_*.py"))
         if any(
             isinstance(node, ast.ImportFrom) and node.module == "hypothesis"
             for node in ast.parse(path.read_text("utf-8")).body

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from holdfast.planning.widths import compare_widths
 from holdfast.server import routes
 from holdfast.server.errors import STATUS
-from holdfast.server.widths import compare_widths
 from tests.server.conftest import auth
 from tests.server.test_matrix import TABLE
 from tests.test_docs_examples import compare

@@ -11,15 +11,15 @@ import pytest
 from fastapi.testclient import TestClient
 
 import holdfast as hf
-from holdfast.baselines.published import WIDTHS
 from holdfast.engines.process import Worker
 from holdfast.errors import InvalidInput
+from holdfast.planning import widths
 from holdfast.planning.joint import joint_plan
 from holdfast.planning.requests import DirectMeans
-from holdfast.server import methods, routes, widths
-from holdfast.server.methods import Study
-from holdfast.server.widths import compare_widths
+from holdfast.planning.widths import Study, compare_widths
+from holdfast.server import routes
 from holdfast.theory.means import scaled_direct
+from holdfast.theory.published import WIDTHS
 from tests.server.conftest import auth
 
 NAMES = ["mean", "median", "split", "bassily", "rogers", "jung", "naive"]
@@ -47,10 +47,10 @@ def test_medians_are_those_of_the_planner(
 ) -> None:
     planned = hf.plan(rows=rows, queries=queries, grid=32, tail=tail, confidence=confidence)
     study = Study(rows, queries, tail, confidence)
-    ours = methods._on_grid(study, 5)
+    ours = widths._on_grid(study, 5)
     assert ours.half_width == pytest.approx(planned.error, rel=0.01)
     assert ours.blocks == pytest.approx(planned.recommended_blocks, rel=0.02)
-    best = methods._median(study)  # on the grid that is best
+    best = widths._median(study)  # on the grid that is best
     assert best.half_width is not None
     assert ours.half_width is not None
     assert best.half_width <= ours.half_width
@@ -121,11 +121,11 @@ def test_a_curve_over_many_rows_takes_fewer_points_but_its_own(
 
 @pytest.mark.parametrize("queries", [1, 100])
 def test_scaled_parameters_are_certified_and_not_much_wider(queries: int) -> None:
-    plan = methods.direct(5_000, 10, 0.95)
+    plan = widths.direct(5_000, 10, 0.95)
     scaled = scaled_direct(plan, queries)
     assert scaled.verify()
     assert scaled.queries == queries
-    best = methods.direct(5_000, queries, 0.95).half_width
+    best = widths.direct(5_000, queries, 0.95).half_width
     assert 0.9 * best < scaled.half_width < 1.12 * best
 
 
@@ -148,7 +148,7 @@ def test_what_is_wrong_is_named(study: tuple[Any, ...], parameter: str) -> None:
 def test_the_server_plans_in_a_process_of_its_own_and_starts_it_again(
     client: TestClient, tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dead = Worker("holdfast.server.widths")
+    dead = Worker("holdfast.planning.widths")
     dead.kill()
     monkeypatch.setattr(routes, "_workers", [dead])
     header = auth(tokens["viewer"])

@@ -6,7 +6,8 @@ import io
 import json
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib.metadata import EntryPoint, entry_points, version
 from typing import Annotated
 
 import typer
@@ -29,12 +30,10 @@ from holdfast.cli.custody import (
     status_command,
     token_app,
 )
-from holdfast.cli.demo import demo_command
-from holdfast.cli.lab import lab_app
 from holdfast.cli.plan import plan_command
 from holdfast.errors import Damaged, Doubtful, Exhausted, HoldfastError, Infeasible, InvalidInput
 
-__all__ = ["app", "run"]
+__all__ = ["add_commands", "app", "run"]
 
 app = typer.Typer(
     name="holdfast",
@@ -55,16 +54,29 @@ app.command("status")(status_command)
 app.command("check")(check_command)
 app.command("backup")(backup_command)
 app.command("report")(report_command)
-app.command("demo")(demo_command)
 app.command("serve")(serve_command)
 app.add_typer(token_app)
-app.add_typer(lab_app)
+
+
+def add_commands(app: typer.Typer, found: Iterable[EntryPoint]) -> None:
+    """Add what other packages bring: a function as a command, a Typer as a group of them."""
+    for each in found:
+        try:
+            brought = each.load()
+        except ImportError as wrong:
+            print(f"holdfast: the command {each.name} is left out: {wrong}", file=sys.stderr)
+            continue
+        if isinstance(brought, typer.Typer):
+            app.add_typer(brought, name=each.name)
+        else:
+            app.command(each.name)(brought)
+
+
+add_commands(app, entry_points(group="holdfast.commands"))
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
         typer.echo(f"holdfast {version('holdfast')}")
         raise typer.Exit
 

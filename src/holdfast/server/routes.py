@@ -22,11 +22,11 @@ from holdfast.holdout.left import can_be_asked, left_of
 from holdfast.holdout.questions import Verb
 from holdfast.holdout.scoring import Submission
 from holdfast.holdout.transcripts import audit_of
+from holdfast.planning.widths import Study
 from holdfast.protocols.guesses import Corrected
 from holdfast.server.auth import Seat
 from holdfast.server.errors import STATUS, Fault
 from holdfast.server.jobs import Job
-from holdfast.server.methods import Study
 from holdfast.server.schemas import (
     AnswerShape,
     AskWords,
@@ -531,7 +531,7 @@ async def left(
 # after the other, and remembered.
 
 
-_MODULE = "holdfast.server.widths"
+_MODULE = "holdfast.planning.widths"
 _SECONDS = 60.0  # for one comparison
 _WAITING = 4  # comparisons that may wait for their turn
 _MOST_KNOWN = 2_000

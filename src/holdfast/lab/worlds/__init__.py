@@ -1,3 +1,0 @@
-"""Populations that are real: every row is known, so that every truth is."""
-
-from __future__ import annotations
