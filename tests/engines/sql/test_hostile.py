@@ -83,6 +83,7 @@ REFUSED = {
     "arg max": "arg_max(x, y)",
     "max of n": "max(x, 100000)",
     "min of n": "min(x, 100000)",
+    "several quantiles": "quantile_cont(x, [0.1, 0.9])",
     "grouping": "grouping(x)",
     "all columns": "max(COLUMNS(*))",
     "columns by expression": "avg(COLUMNS('x|y'))",
@@ -223,10 +224,6 @@ def engines(plain: BlockStore, hostile: BlockStore) -> Iterator[list[SqlEngine]]
     yield engines
     for engine in engines:
         engine.close()
-
-
-def test_there_are_enough_of_them() -> None:
-    assert len(REFUSED) + len(ANSWERED) >= 160
 
 
 @pytest.mark.parametrize("question", REFUSED.values(), ids=REFUSED.keys())
