@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import holdfast as hf
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.requests import Estimates
 
 __all__ = ["COLUMNS", "ROOT", "Sealed", "many_questions", "scratch", "sealed"]

@@ -26,7 +26,7 @@ from benchmarks.comparing import compared
 from benchmarks.holdouts import ROOT, scratch
 from benchmarks.tables import milliseconds, table
 from benchmarks.timing import Results
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.requests import Estimates
 
 __all__ = ["comparisons", "measure", "section", "served"]

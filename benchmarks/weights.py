@@ -20,7 +20,7 @@ from benchmarks.tables import milliseconds, ratio, table
 from benchmarks.timing import Results, Timing, recorded
 from holdfast.grids import grid
 from holdfast.mechanisms.hypothesis import Universe
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.proposals import propose_weights
 from holdfast.planning.requests import Estimates, WeightedEstimates
 from holdfast.protocols.budget import Budget

@@ -52,3 +52,11 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("HOLDFAST_STATE", str(tmp_path_factory.mktemp("state")))
         patch.setenv("MPLBACKEND", "Agg")
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_state(own_folders: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A module may be set up twice in one process, by `--dist worksteal`, with the same data."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOLDFAST_STATE", str(tmp_path_factory.mktemp("state")))
+        yield

@@ -209,7 +209,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
 
-    from holdfast.planning.joint_search import joint_plan
+    from holdfast.planning.joint import joint_plan
     from holdfast.planning.requests import DirectMeans
     from holdfast.planning.scores import score_plan
 

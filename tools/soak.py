@@ -34,7 +34,7 @@ import numpy as np
 import holdfast as hf
 from benchmarks.holdouts import scratch
 from benchmarks.service import served
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.requests import Estimates
 
 __all__ = ["MOST_GROWTH", "Watched", "page", "resident", "watched"]

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from holdfast.engines.python.estimator import local_estimator
     from holdfast.engines.source import Limits
     from holdfast.holdout.holdout import Holdout
-    from holdfast.planning.joint import JointPlan
-    from holdfast.planning.joint_search import joint_plan
+    from holdfast.planning.joint import JointPlan, joint_plan
     from holdfast.planning.plan import Plan
     from holdfast.planning.recommend import recommend
     from holdfast.planning.solve import plan

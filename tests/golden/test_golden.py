@@ -27,7 +27,7 @@ from holdfast.errors import HoldfastError
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.planning.exact import exact_weights
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.requests import WeightedEstimates
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings

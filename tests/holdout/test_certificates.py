@@ -13,8 +13,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.planning.exact import exact_estimates, exact_weights
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.requests import Estimates, WeightedEstimates
 from holdfast.planning.shapes import BoundedMean, KnownSd
 

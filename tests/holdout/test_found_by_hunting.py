@@ -18,8 +18,7 @@ from holdfast.engines.source import Limits
 from holdfast.errors import Doubtful, InvalidInput, Unavailable
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.requests import DirectMeans, Estimates, Guesses, MedianMeans
 from holdfast.planning.shapes import BoundedMean, KnownSd
 from holdfast.protocols.searches import Estimate

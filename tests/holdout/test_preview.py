@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.holdout.creation import preview_of
 from holdfast.holdout.spec import sets_for
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.parts import DirectPart, SearchPart
 from holdfast.planning.requests import DirectMeans, Estimates, MedianMeans
 from holdfast.protocols.means import median_bar, range_grid

@@ -20,7 +20,7 @@ from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.prices import tally_fits
 from holdfast.ledger.ledger import Row
 from holdfast.planning.exact import exact_weights
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.requests import WeightedEstimates
 from holdfast.planning.shapes import BoundedMean, KnownSd
 from tests.holdout import plans

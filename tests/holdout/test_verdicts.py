@@ -23,7 +23,7 @@ from holdfast.holdout.left import can_be_asked
 from holdfast.holdout.open_part import OpenPart
 from holdfast.holdout.ranges import compatible_range
 from holdfast.planning.exact import exact_verdicts
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.proposals import propose_correct, propose_verify
 from holdfast.planning.requests import Guesses
 from holdfast.protocols.answers import Claim

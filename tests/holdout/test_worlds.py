@@ -17,8 +17,7 @@ from holdfast.holdout.check import check_holdout
 from holdfast.holdout.universe import Cells, read_cells, world_size, written_indices
 from holdfast.mechanisms import hypothesis as mechanism
 from holdfast.planning.exact import exact_weights
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.requests import WeightedEstimates
 from holdfast.protocols.weights import ExactWeighing
 from tests.holdout import forging

@@ -21,7 +21,7 @@ from holdfast.lab.experiments.queries_at_width import (
     measure,
     most_planned,
 )
-from holdfast.planning import joint_search
+from holdfast.planning import joint
 from holdfast.planning.requests import DirectMeans
 
 
@@ -85,7 +85,7 @@ def test_holdfasts_means_are_planned_by_the_direct_search(monkeypatch: pytest.Mo
         assert confidence == 0.999
         return Made(math.ceil(100 * math.sqrt(request.queries)))
 
-    monkeypatch.setattr(joint_search, "joint_plan", joint_plan)
+    monkeypatch.setattr(joint, "joint_plan", joint_plan)
     (row,) = measure(cell("holdfast-mean", 1_000, 0.001, 0.05))
     assert row["queries"] == 100
     assert math.isnan(row["published"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.planning import cache
+from holdfast.planning import solve
 from holdfast.theory.sizing import Promise, Sized, best_steepest
 
 PROMISE = Promise(10, 8, 0.1, 0.1, 0.9)
@@ -29,14 +29,14 @@ def count_searches(monkeypatch: pytest.MonkeyPatch) -> list[Promise]:
         asked.append(promise)
         return searched(promise, target)
 
-    monkeypatch.setattr(cache, "best_steepest", counted)
+    monkeypatch.setattr(solve, "best_steepest", counted)
     return asked
 
 
 def test_second_time_needs_no_search(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = count_searches(monkeypatch)
-    first = cache.steepest(PROMISE)
-    again = cache.steepest(PROMISE)
+    first = solve.steepest(PROMISE)
+    again = solve.steepest(PROMISE)
     assert len(asked) == 1
     assert again.size == first.size
     assert again.parameters == first.parameters
@@ -57,10 +57,10 @@ def test_spoiled_entries_are_ignored_and_replaced(
     folder: Path, monkeypatch: pytest.MonkeyPatch, content: str
 ) -> None:
     asked = count_searches(monkeypatch)
-    true = cache.steepest(PROMISE)
+    true = solve.steepest(PROMISE)
     (entry,) = folder.iterdir()
     entry.write_text(content)
-    assert cache.steepest(PROMISE).size == true.size
+    assert solve.steepest(PROMISE).size == true.size
     assert len(asked) == 2
     assert json.loads(entry.read_text())[3] == true.size.blocks
 
@@ -70,13 +70,13 @@ def test_a_cache_that_cannot_be_written_is_no_error(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path / "file" / "below"))
-    assert cache.steepest(PROMISE).size.blocks > 0
+    assert solve.steepest(PROMISE).size.blocks > 0
 
 
 def test_off_and_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOLDFAST_CACHE", "off")
-    assert cache.cache_folder() is None
-    assert cache.steepest(PROMISE).size.blocks > 0
+    assert solve.cache_folder() is None
+    assert solve.steepest(PROMISE).size.blocks > 0
     monkeypatch.delenv("HOLDFAST_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache.cache_folder() == tmp_path / "holdfast"
+    assert solve.cache_folder() == tmp_path / "holdfast"

@@ -22,8 +22,7 @@ from mpmath import mp, mpf, workdps
 
 from holdfast.errors import HoldfastError, Infeasible, InvalidInput
 from holdfast.planning import requests
-from holdfast.planning.joint import JOINT_FORMAT, JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JOINT_FORMAT, JointPlan, joint_plan
 from holdfast.planning.parts import VerdictPart
 from holdfast.planning.requests import (
     AmplifiedEstimates,

@@ -12,8 +12,7 @@ from holdfast.errors import InvalidInput
 from holdfast.holdout.offers import choose_offer, offers_of
 from holdfast.holdout.spec import joint_confidence, sets_for
 from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.menu import MENU, Order, _share, plans_for, read_order
 from holdfast.planning.parts import DirectPart
 from holdfast.planning.requests import DirectMeans, Guesses

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.planning.cache import steepest
-from holdfast.planning.explain import explain, theorem_chain
+from holdfast.planning.plan import explain, theorem_chain
+from holdfast.planning.solve import steepest
 from holdfast.theory.bars import mean_half_width
 from holdfast.theory.sizing import Promise
 from tests.theory.checker import check

@@ -12,8 +12,7 @@ import pytest
 
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.planning import proposals
-from holdfast.planning.joint import joint_from
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_from, joint_plan
 from holdfast.planning.recommend import recommend
 from holdfast.planning.requests import DirectMeans, Estimates, Guesses, Setting
 from holdfast.planning.shapes import BoundedMean, KnownSd

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import Infeasible
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.parts import DirectPart
 from holdfast.planning.requests import DirectMeans, Estimates, Guesses, Request, WeightedEstimates
 from holdfast.planning.scores import score_plan

@@ -14,8 +14,7 @@ from hypothesis.extra.numpy import arrays
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.grids import grid
 from holdfast.mechanisms.looks import weighted_count
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.requests import DirectMeans, MedianMeans
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.means import DirectMean, MedianMean, direct_bar, mean_of, median_bar

@@ -11,8 +11,7 @@ import pytest
 from holdfast.errors import Exhausted, Infeasible, InvalidInput
 from holdfast.grids import grid
 from holdfast.mechanisms.hypothesis import Universe
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.requests import (
     AmplifiedEstimates,
     Estimates,

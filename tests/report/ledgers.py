@@ -11,8 +11,7 @@ from holdfast.grids import Grid, grid
 from holdfast.holdout.records import written_result
 from holdfast.holdout.spec import AnyPlan, Charter, sets_for
 from holdfast.ledger.ledger import Receipt, Row, genesis
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.requests import Estimates, Guesses
 from holdfast.planning.solve import plan
 from holdfast.protocols.answers import Answer, Claim, Verdict

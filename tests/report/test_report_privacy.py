@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.parts import SearchPart, VerdictPart
 from holdfast.planning.requests import DirectMeans, MedianMeans, WeightedEstimates
 from holdfast.report.page import page_html

@@ -13,7 +13,7 @@ from holdfast.planning.exact import (
     exact_verdicts,
     exact_weights,
 )
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.requests import AmplifiedEstimates, Intervals, SimpleEstimates
 from holdfast.planning.rounds import rounds_plan
 from holdfast.planning.splits import split_plan

@@ -14,7 +14,7 @@ import holdfast as hf
 from holdfast.baselines.published import WIDTHS
 from holdfast.engines.process import Worker
 from holdfast.errors import InvalidInput
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.requests import DirectMeans
 from holdfast.server import methods, routes, widths
 from holdfast.server.methods import Study

@@ -11,7 +11,7 @@ import numpy as np
 
 from holdfast.concurrency import Closing
 from holdfast.holdout.holdout import Holdout
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.requests import Estimates
 from holdfast.randomness import system_entropy
 from tools.crash.serving import PROGRAM, Server

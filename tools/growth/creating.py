@@ -15,7 +15,7 @@ import numpy as np
 
 from holdfast.engines.source import open_store
 from holdfast.holdout.holdout import Holdout
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.requests import Estimates
 from tools.cluster import Cluster
 

@@ -192,7 +192,7 @@ def show_status(status: Status) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from holdfast.planning.explain import ASSUMPTIONS
+    from holdfast.planning.plan import ASSUMPTIONS
 
     console = Console(highlight=False)
     console.print(Text(status.name, style="bold"), Text(status.path, style="dim"))

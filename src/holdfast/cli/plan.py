@@ -259,10 +259,10 @@ def plan_command(
             flag = "--" + name.replace("_", "-")
             raise InvalidInput(flag, value, "left out for estimates", "Name another --protocol.")
     if plot is not None:
-        from holdfast.planning.figure import check_plot_file
+        from holdfast.planning.recommend import check_plot_file
 
         check_plot_file(plot)
-    from holdfast.planning.explain import explain
+    from holdfast.planning.plan import explain
     from holdfast.planning.solve import plan
 
     made = plan(
@@ -341,7 +341,7 @@ def _draw(made: Plan, path: Path, *, quiet: bool) -> None:
     from rich.console import Console
     from rich.progress import Progress
 
-    from holdfast.planning.figure import PLOT_QUERIES, comparison, draw_comparison
+    from holdfast.planning.recommend import PLOT_QUERIES, comparison, draw_comparison
 
     queries = sorted({*PLOT_QUERIES, made.queries})
     console = Console(stderr=True, quiet=quiet)

@@ -29,7 +29,6 @@ from holdfast.grids import Grid
 from holdfast.holdout.books import Books, read_tally, written_tally
 from holdfast.holdout.estimators import is_within
 from holdfast.holdout.leaderboard import submission_fits
-from holdfast.holdout.notes import notes, without_open_note
 from holdfast.holdout.prices import (
     charged_parts,
     final_charge,
@@ -38,6 +37,7 @@ from holdfast.holdout.prices import (
     worst_charge,
     worst_tally,
 )
+from holdfast.holdout.questions import notes, without_open_note
 from holdfast.holdout.records import read_result
 from holdfast.holdout.scores import is_score
 from holdfast.holdout.spec import BlockSet, Charter

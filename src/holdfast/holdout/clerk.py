@@ -29,10 +29,9 @@ from holdfast.holdout.doubts import Doubt, doubts_of, empty_blocks
 from holdfast.holdout.estimators import Asked, Estimator, asked_estimator, asked_mean, is_within
 from holdfast.holdout.grants import Asker
 from holdfast.holdout.labels import public_labels
-from holdfast.holdout.notes import can_be_empty, notes, open_note
 from holdfast.holdout.offers import choose_offer, offers_of
 from holdfast.holdout.open_part import OpenPart
-from holdfast.holdout.questions import Question, Verb
+from holdfast.holdout.questions import Question, Verb, can_be_empty, notes, open_note
 from holdfast.holdout.records import Result
 from holdfast.holdout.remaining import as_of_now
 from holdfast.holdout.sessions import Learnt, Pace, Session

@@ -11,8 +11,8 @@ from holdfast.holdout.spec import BlockSet, Charter, protocol_of
 from holdfast.holdout.usage import tally_use
 from holdfast.ledger.ledger import Receipt
 from holdfast.notebook import html_bar, html_table
-from holdfast.planning.explain import ASSUMPTIONS
 from holdfast.planning.joint import JointPlan
+from holdfast.planning.plan import ASSUMPTIONS
 from holdfast.protocols.answers import confidence_text
 
 __all__ = ["PartStatus", "SetStatus", "Status", "set_status", "status_of"]

@@ -164,6 +164,7 @@ def _ordered(elements: NDArray[Any]) -> NDArray[Any]:
 _ROUND_UP = 1 + 2.0**-40  # covers the rounding of n·e^(−x), below 2^-41 for x ≤ 700
 _ROUND_DOWN = 1 - 2.0**-40
 _FARTHEST = 700.0  # e^−700 is still a normal float; a bound beyond it may as well be it
+_SMALLEST = 2.0**-1000  # below, floats may have lost digits, or everything
 _TOTAL_BITS = 61  # W stays below 2^62, the largest range of uniform_index
 
 
@@ -259,7 +260,7 @@ def flip_exponential(factor: Fraction, exponent: Fraction, entropy: Entropy) -> 
     estimate = float(factor) * math.exp(-float(exponent) if near else -_FARTHEST)
     if near and word + 1 <= math.ldexp(estimate * _ROUND_DOWN, bits):
         return True
-    if word >= math.ldexp(estimate * _ROUND_UP, bits):
+    if word >= math.ldexp(max(estimate, _SMALLEST) * _ROUND_UP, bits):
         return False
     while True:
         low, high = _exponential_bounds(exponent, digits)

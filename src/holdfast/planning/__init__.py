@@ -13,8 +13,7 @@ from holdfast.planning.exact import (
     exact_verdicts,
     exact_weights,
 )
-from holdfast.planning.joint import JointPlan, joint_from
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_from, joint_plan
 from holdfast.planning.plan import Plan
 from holdfast.planning.recommend import Recommendation, recommend
 from holdfast.planning.requests import (

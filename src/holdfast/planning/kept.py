@@ -9,10 +9,9 @@ from typing import Any, cast
 from holdfast.errors import InvalidInput
 from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts, ExactWeights
 from holdfast.planning.joint import JointPlan
-from holdfast.planning.plan import Plan
+from holdfast.planning.plan import Plan, json_object
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.splits import SplitPlan
-from holdfast.planning.written import json_object
 
 __all__ = ["KeptPlan", "kept_dict", "kept_plan", "written_plan"]
 

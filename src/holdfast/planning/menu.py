@@ -19,8 +19,7 @@ from holdfast.planning.exact import (
     exact_verdicts,
     exact_weights,
 )
-from holdfast.planning.joint import joint_from
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_from, joint_plan
 from holdfast.planning.kept import KeptPlan
 from holdfast.planning.requests import (
     AmplifiedEstimates,

@@ -21,8 +21,7 @@ from holdfast.planning.exact import (
     exact_verdicts,
     exact_weights,
 )
-from holdfast.planning.joint import JointPlan, joint_from
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_from, joint_plan
 from holdfast.planning.kept import KeptPlan, kept_dict
 from holdfast.planning.parts import LEAST_SHARE, VerdictPart
 from holdfast.planning.requests import (

@@ -20,8 +20,7 @@ from fractions import Fraction
 
 from holdfast.errors import InvalidInput, real_number
 from holdfast.planning.exact import ExactVerdicts, exact_verdicts
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.parts import VerdictPart
 from holdfast.planning.requests import Guesses
 from holdfast.theory.sizing import median_failure, median_samples

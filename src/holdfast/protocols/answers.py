@@ -14,8 +14,8 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from holdfast.notebook import html_table
-from holdfast.planning.explain import ASSUMPTIONS
 from holdfast.planning.parts import LEAST_SHARE
+from holdfast.planning.plan import ASSUMPTIONS
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 
 __all__ = [

@@ -245,7 +245,7 @@ class Budget:
 
     >>> from holdfast.planning.requests import Guesses
 
-    >>> from holdfast.planning.joint_search import joint_plan
+    >>> from holdfast.planning.joint import joint_plan
     >>> budget = Budget(joint_plan(Guesses(100, refusals=3)))
     >>> budget.left == budget.plan.budget, budget.buys()["verify"]
     (True, Left(questions=100, looks=200, refusals=3))

@@ -36,7 +36,7 @@ class Verify(Asking[VerdictPart]):
 
     >>> from holdfast.planning.requests import Guesses
 
-    >>> from holdfast.planning.joint_search import joint_plan
+    >>> from holdfast.planning.joint import joint_plan
     >>> from holdfast.protocols.source import BlockArray
     >>> from holdfast.protocols.budget import Budget
     >>> from holdfast.randomness import SeededEntropy
@@ -169,7 +169,7 @@ class Correct:
     >>> from holdfast.grids import grid
     >>> from holdfast.planning.requests import Estimates
     >>> from holdfast.planning.requests import Guesses
-    >>> from holdfast.planning.joint_search import joint_plan
+    >>> from holdfast.planning.joint import joint_plan
     >>> from holdfast.protocols.source import BlockArray
     >>> from holdfast.protocols.budget import Budget
     >>> from holdfast.randomness import SeededEntropy

@@ -57,7 +57,7 @@ class MedianMean(Searching):
 
     >>> from holdfast.planning.requests import MedianMeans
 
-    >>> from holdfast.planning.joint_search import joint_plan
+    >>> from holdfast.planning.joint import joint_plan
     >>> from holdfast.protocols.source import BlockArray
     >>> from holdfast.protocols.budget import Budget
     >>> from holdfast.randomness import SeededEntropy
@@ -198,7 +198,7 @@ class DirectMean(Asking[DirectPart]):
 
     >>> from holdfast.planning.requests import DirectMeans
 
-    >>> from holdfast.planning.joint_search import joint_plan
+    >>> from holdfast.planning.joint import joint_plan
     >>> from holdfast.protocols.source import BlockArray
     >>> from holdfast.protocols.budget import Budget
     >>> from holdfast.randomness import SeededEntropy

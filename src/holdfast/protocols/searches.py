@@ -70,7 +70,7 @@ class Estimate(Searching):
 
     >>> from holdfast.grids import grid
     >>> from holdfast.planning.requests import Estimates
-    >>> from holdfast.planning.joint_search import joint_plan
+    >>> from holdfast.planning.joint import joint_plan
     >>> from holdfast.protocols.source import BlockArray
     >>> from holdfast.protocols.budget import Budget
     >>> from holdfast.randomness import SeededEntropy
@@ -262,7 +262,7 @@ class Near(Searching):
 
     >>> from holdfast.planning.requests import Estimates
 
-    >>> from holdfast.planning.joint_search import joint_plan
+    >>> from holdfast.planning.joint import joint_plan
     >>> from holdfast.protocols.source import BlockArray
     >>> from holdfast.protocols.budget import Budget
     >>> from holdfast.randomness import SeededEntropy

@@ -143,7 +143,7 @@ class Weights(Asking[WeightsPart], Weighing):
 
     >>> from holdfast.grids import grid
     >>> from holdfast.planning.requests import WeightedEstimates
-    >>> from holdfast.planning.joint_search import joint_plan
+    >>> from holdfast.planning.joint import joint_plan
     >>> from holdfast.protocols.source import BlockArray
     >>> from holdfast.protocols.budget import Budget
     >>> from holdfast.randomness import SeededEntropy

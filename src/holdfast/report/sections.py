@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from holdfast.engines.python.metrics import listed as listed_labels
-from holdfast.holdout.notes import empty_note
+from holdfast.holdout.questions import empty_note
 from holdfast.holdout.spec import Charter
 from holdfast.holdout.status import SetStatus
 from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts, ExactWeights
-from holdfast.planning.explain import ASSUMPTIONS
 from holdfast.planning.joint import JointPlan
 from holdfast.planning.kept import KeptPlan
 from holdfast.planning.parts import DirectPart, Part, SearchPart, VerdictPart, WeightsPart
+from holdfast.planning.plan import ASSUMPTIONS
 from holdfast.planning.rounds import RoundsPlan
 from holdfast.planning.splits import SplitPlan
 from holdfast.protocols.answers import Answer, Verdict, reading_words

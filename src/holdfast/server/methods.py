@@ -18,7 +18,7 @@ from typing import Any
 from holdfast.baselines.published import WIDTHS
 from holdfast.errors import Infeasible, real_number, whole_number
 from holdfast.planning.alternatives import split_blocks
-from holdfast.planning.cache import steepest
+from holdfast.planning.solve import steepest
 from holdfast.theory.bars import mean_half_width
 from holdfast.theory.means import DirectMean, narrowest_direct
 from holdfast.theory.sizing import Promise, steepest_at, table_length

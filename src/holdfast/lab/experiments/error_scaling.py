@@ -18,8 +18,7 @@ from holdfast.lab.experiments.base import Cell, Finding, Row
 from holdfast.lab.scaling.given import GivenBlocks
 from holdfast.lab.scaling.lines import draw_curve, guide, label_log_axes, name_ends, panels
 from holdfast.lab.scaling.slopes import fitted_slope
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.requests import DirectMeans, MedianMeans
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.means import DirectMean, MedianMean

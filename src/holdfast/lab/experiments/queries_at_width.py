@@ -84,7 +84,7 @@ def _confidence(failure: float) -> float:
 
 def _by_search(rows: int, half_width: float, failure: float) -> int:
     """The direct search for means, as `holdfast plan --protocol mean` makes it."""
-    from holdfast.planning.joint_search import joint_plan
+    from holdfast.planning.joint import joint_plan
     from holdfast.planning.requests import DirectMeans
 
     def needed(queries: int) -> float:

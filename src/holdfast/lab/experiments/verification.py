@@ -12,7 +12,7 @@ from holdfast.lab.scaling.sizes import blocks_by, equal_tails
 from holdfast.lab.scaling.slopes import crossing_point, fitted_slope, growth, per_decade
 from holdfast.lab.style import INK
 from holdfast.planning.exact import exact_verdicts
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.requests import Guesses
 from holdfast.theory.paper import sv
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import cast
 
 from holdfast.errors import InvalidInput
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.requests import Request
 
 __all__ = ["PLANS", "KeptPlan", "Wanted", "kept_plan", "write_plans"]

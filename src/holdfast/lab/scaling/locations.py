@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from holdfast.lab.experiments.base import Cell
 from holdfast.lab.scaling.given import GivenBlocks
 from holdfast.lab.scaling.laws import BlockLaw, Law, block_law, estimate
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.requests import Estimates, Intervals
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.searches import Estimate, Interval

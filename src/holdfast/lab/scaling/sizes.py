@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.planning.alternatives import split_blocks
-from holdfast.planning.cache import steepest
 from holdfast.planning.exact import exact_estimates
+from holdfast.planning.solve import steepest
 from holdfast.theory.paper import adaptive_iqr, adaptive_tails
 from holdfast.theory.sizing import Promise, best_exponential, best_gaussian
 

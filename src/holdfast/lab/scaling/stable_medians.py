@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from holdfast.grids import Grid
 from holdfast.lab.scaling.given import GivenBlocks
 from holdfast.mechanisms.exponential import exponential_median
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.requests import Estimates, SimpleEstimates
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.searches import Estimate, Simple

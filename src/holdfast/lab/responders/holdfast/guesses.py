@@ -10,8 +10,7 @@ from holdfast.grids import Grid
 from holdfast.lab.responders.holdfast.base import Asked, BlockResponder, Desk
 from holdfast.lab.responders.holdfast.claims import Told, of_corrected, of_verdict
 from holdfast.lab.responders.holdfast.rows import Rows
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.menu import Order
 from holdfast.planning.requests import Estimates, Guesses
 from holdfast.protocols.budget import Budget

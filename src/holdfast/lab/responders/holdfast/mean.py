@@ -17,8 +17,7 @@ from holdfast.lab.responders.holdfast.claims import NOTHING, Told, as_replies, o
 from holdfast.lab.responders.holdfast.rows import Rows
 from holdfast.lab.responders.holdfast.searches import HoldfastEstimate
 from holdfast.lab.responders.translate import MeanResponder, looks_of
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.parts import DirectPart
 from holdfast.planning.requests import MedianMeans
 from holdfast.protocols.budget import Budget

@@ -13,8 +13,7 @@ from holdfast.lab.responders.holdfast.base import SPARE, Asked, BlockResponder, 
 from holdfast.lab.responders.holdfast.claims import NOTHING, Told, mean_claim, of_answer, rank_claim
 from holdfast.lab.responders.holdfast.rows import Rows
 from holdfast.lab.responders.translate import looks_of
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import JointPlan, joint_plan
 from holdfast.planning.parts import SearchPart
 from holdfast.planning.requests import (
     AmplifiedEstimates,

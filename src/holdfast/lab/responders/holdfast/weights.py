@@ -25,7 +25,7 @@ from holdfast.lab.responders.holdfast.claims import NOTHING, Told, as_replies, o
 from holdfast.lab.responders.holdfast.rows import Rows
 from holdfast.mechanisms.hypothesis import Universe
 from holdfast.planning.exact import ExactWeights, exact_weights
-from holdfast.planning.joint_search import joint_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.requests import WeightedEstimates
 from holdfast.protocols.budget import Budget
 from holdfast.protocols.weights import ExactWeighing, Weights
