@@ -55,6 +55,10 @@ class Served(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
         self._loop.close()
 
 
+Make = Callable[..., Path]
+Serve = Callable[..., Served]
+
+
 @pytest.fixture(autouse=True)
 def no_token(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever runs the tests may have one."""
@@ -62,7 +66,7 @@ def no_token(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., Served]]:
+def serve() -> Iterator[Serve]:
     """serve(folder, …) is a transport to an app that serves them; blocks are stubs."""
     running: list[Served] = []
 
@@ -77,7 +81,7 @@ def serve() -> Iterator[Callable[..., Served]]:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Callable[..., Path]:
+def made(tmp_path: Path) -> Make:
     """made("a") is a seeded holdout: two of them draw the same."""
 
     def make(name: str, *more: Any) -> Path:

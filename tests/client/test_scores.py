@@ -20,7 +20,7 @@ from holdfast.client.wire import content_of, enter, gate, score
 from holdfast.errors import InvalidInput
 from holdfast.holdout.grants import Asker
 from holdfast.holdout.holdout import Holdout
-from tests.client.conftest import Served
+from tests.client.conftest import Serve
 from tests.holdout import plans
 from tests.holdout.tables import table
 
@@ -54,18 +54,16 @@ def _written(path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("admitted")
-def test_scores_are_those_of_the_holdout(tmp_path: Path, serve: Callable[..., Served]) -> None:
+def test_scores_are_those_of_the_holdout(tmp_path: Path, serve: Serve) -> None:
     transport = serve(labels(tmp_path / "a.holdfast"), labels(tmp_path / "b.holdfast"))
 
     def every(place: Any) -> list[Any]:
-        here, points = (
-            isinstance(place, Holdout),
-            {"metric": "f1"},
-        )
+        if isinstance(place, Holdout):  # a client's score is the result of an entry
+            scored = place.enter(BY_ID, name="one", metric="f1").result
+        else:
+            scored = place.score(BY_ID, name="one", metric="f1")
         return [
-            place.enter(BY_ID, name="one", **points).result
-            if here
-            else place.score(BY_ID, name="one", **points),
+            scored,
             place.gate(BY_ID, at_least=0.5),
             place.gate(BY_ID, metric="log_loss", at_most=0.001),
             place.enter(BY_ID, name="two"),
@@ -74,10 +72,7 @@ def test_scores_are_those_of_the_holdout(tmp_path: Path, serve: Callable[..., Se
 
     async def awaited() -> list[Any]:
         async with AsyncClient(URL, holdout="b", transport=transport) as client:
-            return [
-                await client.gate(BY_ID, at_least=0.5),
-                await client.leaderboard(),
-            ]
+            return [await client.gate(BY_ID, at_least=0.5), await client.leaderboard()]
 
     with (
         Client(URL, holdout="a", transport=transport) as client,

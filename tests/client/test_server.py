@@ -6,7 +6,6 @@ import asyncio
 import math
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -20,7 +19,7 @@ from holdfast.holdout.check import check_holdout
 from holdfast.holdout.grants import Asker
 from holdfast.holdout.holdout import Holdout
 from holdfast.protocols.answers import Answer
-from tests.client.conftest import Served
+from tests.client.conftest import Make, Serve
 from tests.holdout import plans
 
 URL = "http://127.0.0.1"
@@ -54,9 +53,7 @@ def plain(data: Any) -> Any:
     return data
 
 
-def test_every_question_has_the_answer_of_the_holdout(
-    made: Callable[..., Path], serve: Callable[..., Served]
-) -> None:
+def test_every_question_has_the_answer_of_the_holdout(made: Make, serve: Serve) -> None:
     every = plans.verdicts(), plans.corrections(), plans.exact()
     transport = serve(made("a", *every), made("b", *every))
 
@@ -111,9 +108,7 @@ def facts(wrong: HoldfastError) -> dict[str, Any]:
     return {name: str(value) for name, value in vars(wrong).items()}
 
 
-def test_every_error_is_the_one_of_the_holdout(
-    made: Callable[..., Path], serve: Callable[..., Served]
-) -> None:
+def test_every_error_is_the_one_of_the_holdout(made: Make, serve: Serve) -> None:
     with (
         Client(URL, transport=serve(made("a"))) as client,
         Holdout.open(made("b")) as holdout,
@@ -130,9 +125,7 @@ def test_every_error_is_the_one_of_the_holdout(
         assert client.status().answers == holdout.status().answers == 1
 
 
-def test_exhausted_like_the_holdout(
-    made: Callable[..., Path], serve: Callable[..., Served]
-) -> None:
+def test_exhausted_like_the_holdout(made: Make, serve: Serve) -> None:
     def all_of_it(place: Any) -> tuple[int, str, dict[str, Any]]:
         for number in range(100):
             try:
@@ -169,9 +162,7 @@ class Flaky(httpx2.BaseTransport):
         return response
 
 
-def test_a_reply_that_is_lost_comes_again_and_is_paid_once(
-    made: Callable[..., Path], serve: Callable[..., Served]
-) -> None:
+def test_a_reply_that_is_lost_comes_again_and_is_paid_once(made: Make, serve: Serve) -> None:
     path = made("a")
     flaky = Flaky(serve(path), losses=2)
     with Client(f"{URL}#a", transport=flaky) as client:
@@ -188,9 +179,7 @@ def test_a_reply_that_is_lost_comes_again_and_is_paid_once(
     assert check_holdout(path).passed
 
 
-def test_given_up_and_asked_again_later(
-    made: Callable[..., Path], serve: Callable[..., Served]
-) -> None:
+def test_given_up_and_asked_again_later(made: Make, serve: Serve) -> None:
     flaky = Flaky(serve(made("a")), losses=1)
     with Client(f"{URL}#a", transport=flaky, retries=0) as client:
         with pytest.raises(Unreachable) as wrong:
@@ -200,7 +189,7 @@ def test_given_up_and_asked_again_later(
         assert client.status().answers == 1
 
 
-def test_which_holdout(made: Callable[..., Path], serve: Callable[..., Served]) -> None:
+def test_which_holdout(made: Make, serve: Serve) -> None:
     transport = serve(made("a"), made("b"))
     with (
         Client(URL, transport=transport) as client,
@@ -218,7 +207,7 @@ def test_which_holdout(made: Callable[..., Path], serve: Callable[..., Served]) 
         assert repr(client) == "Client('http://127.0.0.1/holdouts/only')"
 
 
-def test_tokens(made: Callable[..., Path], serve: Callable[..., Served]) -> None:
+def test_tokens(made: Make, serve: Serve) -> None:
     path, other = made("a"), made("b")
     with Holdout.open(path) as holdout:
         viewer, analyst = (holdout.access.grant(role)[1] for role in ("viewer", "analyst"))
@@ -244,7 +233,7 @@ def test_tokens(made: Callable[..., Path], serve: Callable[..., Served]) -> None
 
 
 def test_the_transcript_is_read_page_by_page(
-    made: Callable[..., Path], serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+    made: Make, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.client.client._PAGE", 2)
     with Client(URL, transport=serve(made("a"))) as client:
@@ -258,7 +247,7 @@ def test_the_transcript_is_read_page_by_page(
         assert client.transcript(after=numbers[1], limit=2) == rows[2:4]
 
 
-def test_jobs(made: Callable[..., Path], serve: Callable[..., Served]) -> None:
+def test_jobs(made: Make, serve: Serve) -> None:
     transport = serve(made("a"))
     shares: list[float] = []
     with Client(URL, transport=transport) as client:
@@ -278,7 +267,7 @@ def test_jobs(made: Callable[..., Path], serve: Callable[..., Served]) -> None:
     assert shares[-1] == 1
 
 
-def test_jobs_awaited(made: Callable[..., Path], serve: Callable[..., Served]) -> None:
+def test_jobs_awaited(made: Make, serve: Serve) -> None:
     transport = serve(made("a"))
 
     async def work() -> None:

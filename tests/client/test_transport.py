@@ -84,8 +84,11 @@ class Acting:
         self._thread.join()
 
 
+Start = Callable[..., Acting]
+
+
 @pytest.fixture
-def acting() -> Iterator[Callable[..., Acting]]:
+def acting() -> Iterator[Start]:
     running: list[Acting] = []
 
     def start(*acts: Act) -> Acting:
@@ -113,7 +116,7 @@ def awaited(server: Acting, **more: Any) -> Any:
 @pytest.mark.parametrize("act", [hang_up, cut_off, dawdle])
 @pytest.mark.parametrize("ask", [asked, awaited])
 def test_a_lost_reply_is_asked_for_again_with_the_same_key(
-    acting: Callable[..., Acting], ask: Callable[..., Any], act: Act
+    acting: Start, ask: Callable[..., Any], act: Act
 ) -> None:
     server = acting(act)
     assert ask(server, timeout=0.1 if act is dawdle else 10) == ANSWER
@@ -126,7 +129,7 @@ def test_a_lost_reply_is_asked_for_again_with_the_same_key(
 
 
 @pytest.mark.parametrize("ask", [asked, awaited])
-def test_nobody_there(acting: Callable[..., Acting], ask: Callable[..., Any]) -> None:
+def test_nobody_there(acting: Start, ask: Callable[..., Any]) -> None:
     server = Acting()
     server.close()
     with pytest.raises(Unreachable, match="Does the server run") as wrong:
@@ -134,7 +137,7 @@ def test_nobody_there(acting: Callable[..., Acting], ask: Callable[..., Any]) ->
     assert (wrong.value.tries, wrong.value.request) == (2, None)
 
 
-def test_a_token_is_not_sent_on(acting: Callable[..., Acting]) -> None:
+def test_a_token_is_not_sent_on(acting: Start) -> None:
     server = acting(send_away)
     with pytest.raises(ServerFailed, match="status 307"):
         asked(server)
@@ -142,7 +145,7 @@ def test_a_token_is_not_sent_on(acting: Callable[..., Acting]) -> None:
 
 
 def test_no_proxy_reads_what_is_not_encrypted(
-    acting: Callable[..., Acting], monkeypatch: pytest.MonkeyPatch
+    acting: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
@@ -151,16 +154,14 @@ def test_no_proxy_reads_what_is_not_encrypted(
     assert asked(acting(), retries=0) == ANSWER
 
 
-def test_no_log_has_the_token(
-    acting: Callable[..., Acting], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_log_has_the_token(acting: Start, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     asked(acting(hang_up))
     assert "HTTP Request: POST" in caplog.text  # they do log
     assert TOKEN not in caplog.text
 
 
-def test_threads_share_a_client(acting: Callable[..., Acting]) -> None:
+def test_threads_share_a_client(acting: Start) -> None:
     server = acting(*[hang_up, answer] * 8)
     answers: list[Any] = []
     with Client(server.url) as client:

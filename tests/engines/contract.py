@@ -149,6 +149,8 @@ class EngineContract(ABC):
         expected = asked.by_pandas(MEAN)
         expected[BAD] = np.nan
         np.testing.assert_allclose(values, expected[start:stop], rtol=1e-12)
+        good = engines.values(asked.estimator(MEAN), BAD, BAD + 1)  # it is as good as before
+        np.testing.assert_allclose(good, asked.by_pandas(MEAN)[BAD : BAD + 1], rtol=1e-12)
 
     def test_progress_goes_to_the_end(self, asked: Asked) -> None:
         seen: list[tuple[int, int]] = []
@@ -159,7 +161,7 @@ class EngineContract(ABC):
         assert all(0 <= done <= BLOCKS - 1 for done, _ in seen)
 
     def test_progress_that_raises_ends_an_evaluation(self, asked: Asked) -> None:
-        class Enough(Exception):
+        class Enough(BaseException):
             pass
 
         def progress(done: int, total: int) -> None:

@@ -10,17 +10,15 @@ from tests.engines.contract_stores import Stored
 from tests.engines.questions import PYTHON, SQL
 
 
-class TestSqlHere(EngineContract):
+class Here(EngineContract):
+    @classmethod
+    def open(cls, given: Stored, limits: Limits, request: pytest.FixtureRequest) -> Engines:
+        return Engines(given.store, limits)
+
+
+class TestSqlHere(Here):
     language = SQL
 
-    @classmethod
-    def open(cls, given: Stored, limits: Limits, request: pytest.FixtureRequest) -> Engines:
-        return Engines(given.store, limits)
 
-
-class TestPythonHere(EngineContract):
+class TestPythonHere(Here):
     language = PYTHON
-
-    @classmethod
-    def open(cls, given: Stored, limits: Limits, request: pytest.FixtureRequest) -> Engines:
-        return Engines(given.store, limits)

@@ -43,26 +43,16 @@ def test_second_time_needs_no_search(folder: Path, monkeypatch: pytest.MonkeyPat
     assert [path.suffix for path in folder.iterdir()] == [".json"]  # no temporary file is left
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "",
-        "not json",
-        "[]",
-        "[1, 2, 3, 4]",
-        "[2.0, 0.1, 0.5, 1]",  # sound parameters, wrong blocks
-        "[1e9, 0.1, 0.5, 10]",
-        "[2.0, -1.0, 0.5, 10]",
-        "[NaN, 0.1, 0.5, 10]",
-        "[10000.0, 999.0, 0.5, 1413]",
-        "[20.0, 1e-11, 0.5, 1413]",
-        "[2.0, 5e-324, 0.5, 5]",
-        "[1.0001, 0.1, 0.5, 5]",
-        '{"order": 2}',
-        "[" * 3000,
-        "7" * 10_000,
-    ],
-)
+# No JSON; sound parameters of other blocks; numbers out of range; other shapes; too much.
+SPOILED = """
+not json; []; [1, 2, 3, 4]; [2.0, 0.1, 0.5, 1]; [1e9, 0.1, 0.5, 10]; [2.0, -1.0, 0.5, 10]
+[NaN, 0.1, 0.5, 10]; [10000.0, 999.0, 0.5, 1413]; [20.0, 1e-11, 0.5, 1413]
+[2.0, 5e-324, 0.5, 5]; [1.0001, 0.1, 0.5, 5]; {"order": 2}
+"""
+CONTENTS = ["", "[" * 3000, "7" * 10_000, *SPOILED.strip().replace("\n", "; ").split("; ")]
+
+
+@pytest.mark.parametrize("content", CONTENTS, ids=range(len(CONTENTS)))
 def test_spoiled_entries_are_ignored_and_replaced(
     folder: Path, monkeypatch: pytest.MonkeyPatch, content: str
 ) -> None:

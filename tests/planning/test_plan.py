@@ -28,19 +28,10 @@ def checked(plan: hf.Plan, blocks: int | None = None) -> bool:
     """The independent checker's verdict, at the plan's blocks or at another number of them."""
     m = plan.blocks if blocks is None else blocks
     central = plan.twice_target == plan.blocks and plan.tail is not None
-    return check(
-        plan.order,
-        plan.look_price,
-        plan.floor,
-        plan.looks,
-        m,
-        m if central else plan.twice_target,
-        plan.tail_low,
-        plan.tail_high,
-        plan.failure_low,
-        plan.failure_high,
-        central,
-    )
+    coin = plan.order, plan.look_price, plan.floor, plan.looks
+    target = m if central else plan.twice_target
+    tails = plan.tail_low, plan.tail_high, plan.failure_low, plan.failure_high
+    return check(*coin, m, target, *tails, central)
 
 
 @pytest.mark.parametrize(
@@ -109,70 +100,39 @@ def test_json_round_trip(made: hf.Plan) -> None:
     assert all("asymptotic only" in entry["note"] for entry in data["uncounted"])
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"blocks": 4_000, "twice_target": 4_000},
-        {"budget": 0.05},
-        {"queries": 1_100},
-        {"tail_low": 0.26, "tail_high": 0.26},
-        {"confidence": 0.96},
-        {"look_price": 3e-5},
-        {"floor": 1e-5},
-        {"order": 20.0},
-        {"failure_low": 0.06, "failure_high": 0.06},
-        {"tau": 100.0},
-    ],
-)
-def test_a_changed_plan_is_refused(made: hf.Plan, change: dict[str, float]) -> None:
-    changed = dataclasses.replace(made, **change)  # type: ignore[arg-type]
-    assert not changed.verify()
+PROMISES = """
+blocks=4_000, twice_target=4_000; budget=0.05; queries=1_100; tail_low=0.26, tail_high=0.26
+confidence=0.96; look_price=3e-5; floor=1e-5; order=20.0; tau=100.0
+failure_low=0.06, failure_high=0.06
+"""
+BESIDE = """
+method="split"; method="paper"; rows=8_000, block_size=2, leftover=0; alternatives=()
+rows=4_300, block_size=1, leftover=37; settings=(("sigma", 1.0),); error=0.1; blocks="many"
+order=None; queries=1e400; looks=[]
+"""
+WRITTEN = """
+tail=0.4; tails=[0.4, 0.6]; queries=1000.0; grid=32.0; blocks=0; binding=3; uncounted=None
+alternatives=[{"method": "steepest", "blocks": 4262}]; shape={"kind": "mean"}; error=1e-9
+"""
+
+
+def listed(text: str) -> list[str]:
+    return text.strip().replace("\n", "; ").split("; ")
+
+
+@pytest.mark.parametrize("change", listed(PROMISES + BESIDE.lstrip()))
+def test_a_changed_plan_is_refused(made: hf.Plan, change: str) -> None:
+    """Whether it promises more, or contradicts itself beside the promise."""
+    changed = dataclasses.replace(made, **eval(f"dict({change})"))
+    assert change in listed(BESIDE) or not changed.verify()
     with pytest.raises(hf.InvalidInput, match="plan must be"):
         hf.Plan.from_json(changed.to_json())
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"method": "split"},
-        {"method": "paper"},
-        {"rows": 8_000, "block_size": 2, "leftover": 0},
-        {"rows": 4_300, "block_size": 1, "leftover": 37},
-        {"alternatives": ()},
-        {"settings": (("sigma", 1.0),)},
-        {"error": 0.1},
-        {"blocks": "many"},
-        {"order": None},
-        {"queries": 1e400},
-        {"looks": []},
-    ],
-)
-def test_inconsistent_numbers_beside_the_promise_are_refused(
-    made: hf.Plan, change: dict[str, object]
-) -> None:
-    changed = dataclasses.replace(made, **change)  # type: ignore[arg-type]
+@pytest.mark.parametrize("change", listed(WRITTEN))
+def test_changed_fields_are_refused(made: hf.Plan, change: str) -> None:
     with pytest.raises(hf.InvalidInput, match="plan must be"):
-        hf.Plan.from_json(changed.to_json())
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("tail", 0.4),
-        ("tails", [0.4, 0.6]),
-        ("queries", 1000.0),
-        ("grid", 32.0),
-        ("blocks", 0),
-        ("binding", 3),
-        ("alternatives", [{"method": "steepest", "blocks": 4262}]),
-        ("uncounted", None),
-        ("shape", {"kind": "mean"}),
-        ("error", 1e-9),
-    ],
-)
-def test_changed_fields_are_refused(made: hf.Plan, name: str, value: object) -> None:
-    with pytest.raises(hf.InvalidInput, match="plan must be"):
-        hf.Plan.from_dict({**made.to_dict(), name: value})
+        hf.Plan.from_dict({**made.to_dict(), **eval(f"dict({change})")})
 
 
 def test_a_plan_with_rows_survives_the_journey() -> None:
@@ -191,14 +151,8 @@ def test_a_plan_with_rows_survives_the_journey() -> None:
 
 
 def test_foreign_json_is_refused(made: hf.Plan) -> None:
-    for text in (
-        "",
-        "[]",
-        "[" * 100_000,
-        "{}",
-        '{"format": 1}',
-        json.dumps({**made.to_dict(), "extra": 1}),
-    ):
+    more = json.dumps({**made.to_dict(), "extra": 1})
+    for text in ("", "[]", "[" * 100_000, "{}", '{"format": 1}', more):
         with pytest.raises(hf.InvalidInput, match="plan must be"):
             hf.Plan.from_json(text)
 
@@ -210,14 +164,7 @@ def test_plan_is_immutable(made: hf.Plan) -> None:
 
 def test_explanation_says_what_matters(made: hf.Plan) -> None:
     text = str(made)
-    for part in (
-        "(0.25, 0.75)",
-        "0.95",
-        "5,000 looks",
-        "864,839",
-        "centred transfer",
-        "independent",
-    ):
+    for part in ("(0.25, 0.75)", "0.95", "5,000 looks", "864,839", "centred", "independent"):
         assert part in text
     assert "others" not in explain(made, others=False)
     for method in ("steepest", "split", "gaussian", "exponential"):
@@ -306,7 +253,7 @@ def test_a_grid_brings_its_own_rounding() -> None:
     assert coarse.rounding == pytest.approx(0.25)
 
 
-@settings(max_examples=4)
+@settings(max_examples=3)
 @given(
     queries=st.integers(2, 300),
     tail=st.sampled_from([0.01, 0.05, 0.2]),
@@ -326,7 +273,7 @@ def test_monotone(queries: int, tail: float, confidence: float) -> None:
 
 @pytest.mark.parametrize(
     ("rows", "queries", "error"),
-    [(10_000, 10**6, 1.14), (50, 100, 1.17), (200, 20, 0.55), (3, 1, 0.72)],
+    [(10_000, 10**6, 1.14), (3, 1, 0.72)],
 )
 def test_a_plan_whose_bars_say_nothing_is_refused(rows: int, queries: int, error: float) -> None:
     with pytest.raises(hf.Infeasible, match="The bars would say nothing") as caught:
@@ -338,8 +285,9 @@ def test_a_plan_whose_bars_say_nothing_is_refused(rows: int, queries: int, error
 
 
 def test_half_of_any_range_says_nothing() -> None:
-    with pytest.raises(hf.Infeasible, match="below ±50, half of the mean's range"):
+    with pytest.raises(hf.Infeasible, match="below ±50, half of the mean's range") as caught:
         hf.plan(queries=20, rows=200, low=-20, high=80)
+    assert "would be ±5" in str(caught.value)
     wide = hf.plan(queries=20, rows=2000, low=-20, high=80)
     assert wide.error is not None
     assert wide.error < 50

@@ -42,7 +42,7 @@ QUERIES = st.one_of(st.integers(1, 30), st.sampled_from([100, 1_000, 10_000]))
 ROWS = st.one_of(st.integers(1, 2_000), st.sampled_from([10_000, 100_000]))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(QUERIES, ROWS, st.sampled_from([0.8, 0.95, 0.999]))
 def test_a_plan_proves_itself_and_says_something_or_it_is_refused(
     queries: int, rows: int, confidence: float

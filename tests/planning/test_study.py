@@ -12,40 +12,28 @@ import holdfast as hf
 GOOD: dict[str, Any] = {"queries": 10, "grid": 4, "tail": 0.1}
 
 
+WHOLE, MANY, UNIT, TAIL = "whole number from 1", "to 100,000,000", "(0, 1)", "(0, 0.5)"
+WRONG: list[tuple[str, str, tuple[object, ...]]] = [
+    ("queries", WHOLE, (0, -3, 2.5, math.nan, math.inf)),
+    ("queries", MANY, (10**9, 10**400)),
+    ("queries", "whole number", (True, "ten")),
+    ("grid", "whole number from 2", (1, 2**63, math.nan)),
+    ("tail", TAIL, (0.5, 0.7, 0, math.nan)),
+    ("confidence", UNIT, (0, 1, 1.5, math.nan)),
+    ("rows", WHOLE, (0, 1e30)),
+    ("block_size", WHOLE, (0,)),
+    ("blocks", WHOLE, (0,)),
+    ("error", "(0, inf]", (-1, math.nan)),
+    ("shape", "'mean', 'sd' or 'none'", ("median",)),
+    ("target", UNIT, (1.0,)),
+]
+
+
 @pytest.mark.parametrize(
-    ("parameter", "value", "allowed"),
-    [
-        ("queries", 0, "whole number from 1"),
-        ("queries", -3, "whole number from 1"),
-        ("queries", 2.5, "whole number from 1"),
-        ("queries", math.nan, "whole number from 1"),
-        ("queries", math.inf, "whole number from 1"),
-        ("queries", 10**9, "to 100,000,000"),
-        ("queries", 10**400, "to 100,000,000"),
-        ("queries", True, "whole number"),
-        ("queries", "ten", "whole number"),
-        ("grid", 1, "whole number from 2"),
-        ("grid", 2**63, "whole number from 2"),
-        ("grid", math.nan, "whole number from 2"),
-        ("tail", 0.5, "(0, 0.5)"),
-        ("tail", 0.7, "(0, 0.5)"),
-        ("tail", 0, "(0, 0.5)"),
-        ("tail", math.nan, "(0, 0.5)"),
-        ("confidence", 0, "(0, 1)"),
-        ("confidence", 1, "(0, 1)"),
-        ("confidence", 1.5, "(0, 1)"),
-        ("confidence", math.nan, "(0, 1)"),
-        ("rows", 0, "whole number from 1"),
-        ("rows", 1e30, "whole number from 1"),
-        ("block_size", 0, "whole number from 1"),
-        ("blocks", 0, "whole number from 1"),
-        ("error", -1, "(0, inf]"),
-        ("error", math.nan, "(0, inf]"),
-        ("shape", "median", "'mean', 'sd' or 'none'"),
-        ("target", 1.0, "(0, 1)"),
-    ],
+    ("parameter", "allowed", "value"),
+    [(name, allowed, value) for name, allowed, values in WRONG for value in values],
 )
-def test_one_wrong_argument(parameter: str, value: object, allowed: str) -> None:
+def test_one_wrong_argument(parameter: str, allowed: str, value: object) -> None:
     with pytest.raises(hf.InvalidInput) as caught:
         hf.plan(**{**GOOD, parameter: value})
     assert caught.value.parameter == parameter

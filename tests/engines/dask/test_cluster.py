@@ -61,6 +61,13 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Stored:
     return stored(tmp_path_factory.mktemp("kills"), "shards, id units")
 
 
+@pytest.fixture
+def engines(cluster: Cluster, given: Stored) -> Iterator[DaskEngines]:
+    engines = DaskEngines(given.store, Limits(), cluster.url)
+    yield engines
+    engines.close()
+
+
 def slowly(frame: Any) -> float:
     time.sleep(0.2)
     return float(frame.y.sum())
@@ -88,31 +95,20 @@ class Once:
         return self._what is None
 
 
-def expected(given: Stored) -> list[float]:
-    return [float(frame.y.sum()) for frame in given.frames]
-
-
-def test_a_worker_killed_in_a_question(cluster: Cluster, given: Stored) -> None:
-    engines = DaskEngines(given.store, Limits(), cluster.url)
-    kill = Once(lambda: cluster.kill(alive(cluster)[0]))
-    found = engines.values(local_estimator(slowly), 0, BLOCKS, kill)
-    assert kill.happened
-    assert found.tolist() == expected(given)
-    engines.close()
-
-
-def test_all_workers_killed_and_one_that_comes_later(cluster: Cluster, given: Stored) -> None:
-    def kill_all() -> None:
-        for number in alive(cluster):
+@pytest.mark.parametrize("everybody", [False, True], ids=["one", "all, and one comes later"])
+def test_workers_killed_in_a_question(
+    cluster: Cluster, engines: DaskEngines, given: Stored, everybody: bool
+) -> None:
+    def kill_some() -> None:
+        for number in alive(cluster) if everybody else alive(cluster)[:1]:
             cluster.kill(number)
-        cluster.start_worker(wait=False)
+        if everybody:
+            cluster.start_worker(wait=False)
 
-    engines = DaskEngines(given.store, Limits(), cluster.url)
-    kill = Once(kill_all)
+    kill = Once(kill_some)
     found = engines.values(local_estimator(slowly), 0, BLOCKS, kill)
     assert kill.happened
-    assert found.tolist() == expected(given)
-    engines.close()
+    assert found.tolist() == [float(frame.y.sum()) for frame in given.frames]
 
 
 def test_an_answer_is_paid_once_though_a_worker_is_killed(cluster: Cluster, tmp_path: Path) -> None:
@@ -232,8 +228,7 @@ def test_a_question_that_is_taken_back_ends_on_the_workers(cluster: Cluster, giv
     engines.close()
 
 
-def test_a_fork_asks_by_itself(cluster: Cluster, given: Stored) -> None:
-    engines = DaskEngines(given.store, Limits(), cluster.url)
+def test_a_fork_asks_by_itself(engines: DaskEngines, given: Stored) -> None:
     estimator = sql_estimator("sum(y)", given.store.schema)
     values = engines.values(estimator, 0, BLOCKS)
     child = os.fork()
@@ -245,19 +240,16 @@ def test_a_fork_asks_by_itself(cluster: Cluster, given: Stored) -> None:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert engines.values(estimator, 0, BLOCKS).tobytes() == values.tobytes()
-    engines.close()
 
 
-def test_a_long_question_comes_in_parts(cluster: Cluster, given: Stored) -> None:
+def test_a_long_question_comes_in_parts(engines: DaskEngines, given: Stored) -> None:
     many = np.arange(2_000_000.0)  # 16 million bytes, in the function
 
     def last(frame: Any) -> float:
         return float(many[-1] + len(frame))
 
-    engines = DaskEngines(given.store, Limits(), cluster.url)
     found = engines.values(local_estimator(last), 0, 5)
     assert found.tolist() == [1_999_999.0 + len(frame) for frame in given.frames[:5]]
-    engines.close()
 
 
 @pytest.mark.parametrize("language", [SQL, PYTHON], ids=["SQL", "Python"])
@@ -298,14 +290,12 @@ def test_no_scheduler_and_no_worker_are_said(given: Stored) -> None:
 
 
 def test_another_version_is_refused(
-    cluster: Cluster, given: Stored, monkeypatch: pytest.MonkeyPatch
+    engines: DaskEngines, given: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
     monkeypatch.setattr(engine, "versions", lambda _: (("duckdb", "duckdb 1.0"),))
-    engines = DaskEngines(given.store, Limits(), cluster.url)
     with pytest.raises(Unavailable, match=r"duckdb 1\.0 on every worker, as here, but one on"):
         engines.values(sql_estimator("sum(y)", given.store.schema), 0, BLOCKS)
-    engines.close()
 
 
 @pytest.fixture
@@ -323,37 +313,32 @@ def only_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any]
 
 
 def test_a_function_that_only_runs_here_is_refused(
-    cluster: Cluster, given: Stored, only_here: Callable[[Any], float]
+    engines: DaskEngines, only_here: Callable[[Any], float]
 ) -> None:
-    engines = DaskEngines(given.store, Limits(), cluster.url)
     with pytest.raises(Unavailable, match="No module named 'module_of_the_driver'"):
         engines.admit(local_estimator(only_here))
     assert engines.admit(local_estimator(slowly))
-    engines.close()
 
 
 def test_a_worker_that_comes_later_tries_a_function_too(
     cluster: Cluster,
-    given: Stored,
+    engines: DaskEngines,
     only_here: Callable[[Any], float],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    engines = DaskEngines(given.store, Limits(), cluster.url)
     estimator = local_estimator(only_here)
     with monkeypatch.context() as nobody:
         nobody.setattr(Connection, "ask_each_worker", lambda *_, **__: [])
         engines.admit(estimator)
     with pytest.raises(Unavailable, match="No module named 'module_of_the_driver'"):
         engines.values(estimator, 0, BLOCKS)
-    engines.close()
 
 
 @pytest.mark.parametrize("failure", FAILURES)
 def test_a_function_that_can_no_longer_be_loaded_there_is_an_error(
-    failure: str, cluster: Cluster, given: Stored, tmp_path: Path
+    failure: str, engines: DaskEngines, given: Stored, tmp_path: Path
 ) -> None:
     gone = IsGone(tmp_path / "model")
-    engines = DaskEngines(given.store, Limits(), cluster.url)
     estimator = local_estimator(Loaded(gone, failure))
     engines.admit(estimator)
     by_pandas = [frame.x.mean() for frame in given.frames]
@@ -363,7 +348,6 @@ def test_a_function_that_can_no_longer_be_loaded_there_is_an_error(
         engines.values(estimator, 0, BLOCKS)
     holding = local_estimator(Loaded(holds_blocks, failure))
     assert np.isnan(engines.values(holding, 0, BLOCKS)).all()
-    engines.close()
 
 
 def test_a_control_tells_workers_that_are_killed_by_others(given: Stored) -> None:

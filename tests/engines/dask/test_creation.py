@@ -7,10 +7,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +33,9 @@ from holdfast.store.blocks import BlockStore, Contents, Manifest
 from holdfast.store.sealing import drawn_secret
 from tests.engines.store.tables import mixed, written
 from tests.holdout import plans
-from tests.test_docs_examples import compare, run_python
 from tools.cluster import Cluster, dask_cluster
-from tools.fences import fences
 
 pytestmark = pytest.mark.cluster
-
-Progress = Callable[[str, float], None]
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +94,16 @@ def made(
     return manifest, BlockStore(folder, manifest)
 
 
+def create(cluster: Cluster, folder: Path, data: Any, **options: Any) -> Holdout:
+    """A holdout named "a" in this folder."""
+    return Holdout.create(folder / "a", data, plans.estimates(), engine=cluster.url, **options)
+
+
+def inputs_alone(folder: Path) -> bool:
+    """Whether nothing is left there but the three files of `saved`."""
+    return {each.name for each in folder.iterdir()} == {f"in{i}.parquet" for i in range(3)}
+
+
 @pytest.mark.parametrize(("unit", "share"), [(None, 0.1), ("id", 0.0)])
 def test_the_blocks_are_those_of_one_machine(
     cluster: Cluster, tmp_path: Path, unit: str | None, share: float
@@ -106,21 +111,12 @@ def test_the_blocks_are_those_of_one_machine(
     frame = mixed(5_000)
     data = saved(frame, tmp_path)
     (tmp_path / "one").mkdir()
-    expected, one = written(
-        tmp_path / "one",
-        data,
-        blocks=37,
-        open_fraction=share,
-        entropy=SeededEntropy(3),
-        unit=unit,
-    )
-    manifest, many = made(
-        cluster, tmp_path / "many", data, blocks=37, open_fraction=share, unit=unit
-    )
+    how: dict[str, Any] = {"blocks": 37, "open_fraction": share, "unit": unit}
+    expected, one = written(tmp_path / "one", data, entropy=SeededEntropy(3), **how)
+    manifest, many = made(cluster, tmp_path / "many", data, **how)
     assert len(manifest.shards) > 2
-    assert manifest.to_dict() | {"files": [], "shards": []} == (
-        expected.to_dict() | {"files": [], "shards": []}
-    )
+    places: dict[str, Any] = {"files": [], "shards": []}
+    assert manifest.to_dict() | places == expected.to_dict() | places
     assert many.table(hidden=True).equals(one.table(hidden=True))
     many.check_files()
     sealed = many.table(hidden=True).to_pandas()
@@ -161,10 +157,8 @@ def test_a_file_that_is_replaced_after_it_was_read_is_refused(
             other.to_parquet(tmp_path / "in0.parquet", row_group_size=700)
 
     with pytest.raises(Infeasible, match=r"do not change.*3,000 rows have other values"):
-        Holdout.create(
-            tmp_path / "a", data, plans.estimates(), engine=cluster.url, progress=replace_one
-        )
-    assert sorted(each.name for each in tmp_path.iterdir()) == [f"in{i}.parquet" for i in range(3)]
+        create(cluster, tmp_path, data, progress=replace_one)
+    assert inputs_alone(tmp_path)
 
 
 def test_files_hold_whole_blocks_and_no_place_of_a_unit(
@@ -207,20 +201,11 @@ def test_another_secret_makes_other_blocks(cluster: Cluster, tmp_path: Path) -> 
 def test_a_holdout_is_made_and_asked(cluster: Cluster, tmp_path: Path) -> None:
     frame = numbers(4_500, seed=8).assign(name=[f"row {i}" for i in range(4_500)])
     seen: list[tuple[str, float]] = []
-    with Holdout.create(
-        tmp_path / "study",
-        saved(frame, tmp_path),
-        lambda units: plans.estimates(),
-        ids="name",
-        columns=["x", "k"],
-        target="k",
-        ranges={"x": (-9, 9)},
-        block_units=10,
-        open_fraction=0.1,
-        engine=cluster.url,
-        seed=1,
-        progress=lambda *told: seen.append(told),
-    ) as holdout:
+    data, plan = saved(frame, tmp_path), lambda units: plans.estimates()
+    what: dict[str, Any] = {"ids": "name", "columns": ["x", "k"], "target": "k"}
+    what |= {"ranges": {"x": (-9, 9)}, "block_units": 10, "open_fraction": 0.1, "seed": 1}
+    what |= {"engine": cluster.url, "progress": lambda *told: seen.append(told)}
+    with Holdout.create(tmp_path / "study", data, plan, **what) as holdout:
         answer = holdout.ask("avg(x)", grid=grid(-2, 2, step=0.01))
         manifest = holdout.charter.manifest
     stages = list(dict.fromkeys(stage for stage, _ in seen))
@@ -253,7 +238,7 @@ def values(folder: Path, manifest: Manifest, text: str) -> NDArray[np.float64]:
 def test_what_the_files_say_is_checked_as_on_one_machine(cluster: Cluster, tmp_path: Path) -> None:
     def refused(match: str, data: Any, **options: Any) -> None:
         with pytest.raises(InvalidInput, match=match):
-            Holdout.create(tmp_path / "a", data, plans.estimates(), engine=cluster.url, **options)
+            create(cluster, tmp_path, data, **options)
 
     good = saved(numbers(100), tmp_path)
     refused("unit must be among the columns", good, unit="who")
@@ -268,7 +253,7 @@ def test_what_the_files_say_is_checked_as_on_one_machine(cluster: Cluster, tmp_p
     (tmp_path / "torn.parquet").write_bytes(b"PAR1")
     refused("readable by every worker", tmp_path / "torn.parquet")
     with pytest.raises(Infeasible, match="at least 400 units"):
-        Holdout.create(tmp_path / "a", good, plans.estimates(), engine=cluster.url)
+        create(cluster, tmp_path, good)
     assert sorted(each.suffix for each in tmp_path.iterdir()) == [".parquet"] * 7
 
 
@@ -283,11 +268,9 @@ def test_an_interrupted_creation_leaves_nothing(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Holdout.create(
-            tmp_path / "a", data, plans.estimates(), engine=cluster.url, progress=interrupt
-        )
+        create(cluster, tmp_path, data, progress=interrupt)
     time.sleep(0.5)  # what a worker could still write
-    assert sorted(each.name for each in tmp_path.iterdir()) == [f"in{i}.parquet" for i in range(3)]
+    assert inputs_alone(tmp_path)
 
 
 CHILD = """
@@ -295,7 +278,6 @@ import sys
 from holdfast.engines.dask import sealing
 from holdfast.holdout import Holdout
 from tests.holdout import plans
-from tests.test_docs_examples import compare, run_python
 
 def tell(stage, share):
     if stage == "shuffling" and share > 0:
@@ -319,26 +301,14 @@ def test_what_a_killed_driver_left_is_removed_by_the_next(cluster: Cluster, tmp_
         child.stdout.read()
     [left] = tmp_path.glob(".a.creating-*")
     assert not (tmp_path / "a").exists()
-    stages = []
-    Holdout.create(
-        tmp_path / "a",
-        data,
-        plans.estimates(),
-        engine=cluster.url,
-        progress=lambda stage, _: stages.append(stage),
-    ).close()
+    stages: list[str] = []
+    create(cluster, tmp_path, data, progress=lambda stage, _: stages.append(stage)).close()
     assert stages[0] == "removing what an interrupted creation left"
     assert not left.exists()
-    assert {each.name for each in tmp_path.iterdir()} == {
-        "a",
-        *(f"in{i}.parquet" for i in range(3)),
-    }
-    assert {each.name for each in (tmp_path / "a").iterdir()} <= {
-        "contents.json",
-        "shards",
-        "ledger.sqlite",
-        "locks",
-    }
+    made_there = {each.name for each in (tmp_path / "a").iterdir()}
+    assert made_there <= {"contents.json", "shards", "ledger.sqlite", "locks"}
+    (tmp_path / "a").rename(tmp_path.with_suffix(".a"))
+    assert inputs_alone(tmp_path)
 
 
 def test_a_creation_under_way_is_left_alone(cluster: Cluster, tmp_path: Path) -> None:
@@ -349,13 +319,11 @@ def test_a_creation_under_way_is_left_alone(cluster: Cluster, tmp_path: Path) ->
     def again(stage: str, share: float) -> None:
         if stage == "writing" and not inner:
             (first,) = tmp_path.glob(".a.creating-*")
-            inner.append(
-                Holdout.create(tmp_path / "a", data, plans.estimates(), engine=cluster.url)
-            )
+            inner.append(create(cluster, tmp_path, data))
             assert first.exists()
 
     with pytest.raises(OSError, match="not empty"):
-        Holdout.create(tmp_path / "a", data, plans.estimates(), engine=cluster.url, progress=again)
+        create(cluster, tmp_path, data, progress=again)
     inner[0].close()
     assert list(tmp_path.glob(".a.*")) == []
 
@@ -371,9 +339,7 @@ def test_a_worker_killed_in_the_shuffle_does_not_matter(tmp_path: Path) -> None:
                 cluster.kill(0)
 
         with suppress(Infeasible):  # Dask recovers, or says that it cannot
-            with Holdout.create(
-                tmp_path / "a", data, plans.estimates(), engine=cluster.url, progress=kill
-            ) as holdout:
+            with create(cluster, tmp_path, data, progress=kill) as holdout:
                 store = open_store(tmp_path / "a", holdout.charter.manifest)
                 store.check_files()
                 rows = store.table(hidden=True)["__row"].to_numpy()
@@ -415,29 +381,19 @@ def test_data_and_shards_may_be_elsewhere(bucket: str, cluster: Cluster, tmp_pat
     location = f"{bucket}/study"
     system.pipe_file("bucket/study/shards/00000.parquet", b"another's")
 
-    def create(progress: Progress | None) -> Holdout:
-        return Holdout.create(
-            tmp_path / "study",
-            f"{bucket}/data/*.parquet",
-            plans.estimates(),
-            open_fraction=0.2,
-            seed=4,
-            engine=cluster.url,
-            location=location,
-            progress=progress,
-        )
-
+    what: dict[str, Any] = {"open_fraction": 0.2, "seed": 4, "location": location}
+    there = f"{bucket}/data/*.parquet"
     with pytest.raises(KeyboardInterrupt):
-        create(interrupt)
+        create(cluster, tmp_path, there, progress=interrupt, **what)
     system.invalidate_cache()
     assert system.find("bucket/study") == ["bucket/study/shards/00000.parquet"]
-    assert not list(tmp_path.glob(".study*"))
-    with create(None) as holdout:
+    assert not list(tmp_path.glob(".a.*"))
+    with create(cluster, tmp_path, there, **what) as holdout:
         manifest = holdout.charter.manifest
         answer = holdout.ask("avg(x)", grid=grid(-2, 2, step=0.01))
     assert abs(answer.value) < 1
     system.invalidate_cache()
-    store = open_store(tmp_path / "study", manifest)
+    store = open_store(tmp_path / "a", manifest)
     names = [shard.name for shard in store.shards]
     assert len(names) > 1
     assert manifest.location is not None
@@ -455,26 +411,4 @@ def test_data_and_shards_may_be_elsewhere(bucket: str, cluster: Cluster, tmp_pat
     assert pa.concat_tables(found).equals(one.table(hidden=True))
     sealed = one.table(hidden=True).to_pandas()
     means = sealed.groupby("__block")["x"].mean()
-    np.testing.assert_allclose(values(tmp_path / "study", manifest, "avg(x)"), means, rtol=1e-12)
-
-
-PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "create-on-a-cluster.md"
-
-
-def test_the_page_shows_what_happens(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.undo()  # parts of the usual size
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "__main__"}
-    blocks = fences(PAGE.read_text("utf-8"))
-    ran = 0
-    for fence, following in pairwise(blocks):
-        if "cluster" not in fence.words:
-            continue
-        text = fence.text.replace("dask://scheduler.example:8786", cluster.url)
-        printed = run_python(replace(fence, text=text), names, PAGE)
-        if following.language == "text" and not following.gap:
-            compare(following.text, printed, f"{PAGE.name}:{fence.first_line}")
-        ran += 1
-    assert ran == 3
+    np.testing.assert_allclose(values(tmp_path / "a", manifest, "avg(x)"), means, rtol=1e-12)

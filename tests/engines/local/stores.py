@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from holdfast.store.blocks import BlockStore
 from holdfast.store.inputs import open_input
 from holdfast.store.sealing import write_store
 
-__all__ = ["BLOCKS", "UNITS", "grouped_rows", "make_store", "mixed_rows"]
+__all__ = ["BLOCKS", "UNITS", "grouped_rows", "make_store", "mixed_rows", "processes"]
 
 BLOCKS, UNITS = 6, 30  # of the stores that conftest.py makes
 
@@ -52,3 +54,14 @@ def grouped_rows(units: int, seed: int = 1) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     who = np.repeat(np.arange(units), rng.integers(1, 4, units))
     return pd.DataFrame({"who": who, "x": rng.normal(size=len(who))})
+
+
+def processes(mark: str) -> list[int]:
+    """The living processes but this one that have a mark in their environment."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and int(folder.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if mark.encode() in (folder / "environ").read_bytes():
+                    found.append(int(folder.name))
+    return found

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.engines.local.stores import processes
+
 ORPHAN = """
 import os, sys, time
 from pathlib import Path
@@ -36,12 +38,12 @@ def test_no_worker_outlives_its_parent(ended_by: signal.Signals, tmp_path: Path)
     script = tmp_path / "script.py"
     script.write_text(ORPHAN, "utf-8")
     path = os.pathsep.join([str(Path(__file__).parents[3]), *filter(None, sys.path)])
-    mark = str(tmp_path)
+    mark = f"LC_ORPHAN={tmp_path}"
     parent = subprocess.Popen(
         [sys.executable, str(script), str(tmp_path / "store")],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": path, "LC_ORPHAN": mark},
+        env={**os.environ, "PYTHONPATH": path, "LC_ORPHAN": str(tmp_path)},
     )
     deadline = time.monotonic() + 120
     with parent:
@@ -59,17 +61,3 @@ def test_no_worker_outlives_its_parent(ended_by: signal.Signals, tmp_path: Path)
     while processes(mark) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert processes(mark) == []
-
-
-def processes(marker: str) -> list[int]:
-    """The living processes that have a mark in their environment."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                marked = f"LC_ORPHAN={marker}".encode() in (folder / "environ").read_bytes()
-            except OSError:
-                continue
-            if marked:
-                found.append(int(folder.name))
-    return found

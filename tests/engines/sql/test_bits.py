@@ -23,6 +23,17 @@ from tests.engines.sql.tables import SCHEMA, write
 from tests.engines.sql.values import by_pandas, same
 
 
+def worker(store: BlockStore, threads: int = 1, *, in_memory: bool = True) -> Any:
+    """What a worker's process runs, in this one."""
+    columns = tuple((each.name, each.kind) for each in store.schema.columns)
+    path = str(store.place(store.shards[0]))
+    return start(Setup((path,), columns, threads, 2**28, in_memory=in_memory))
+
+
+def path_of(store: BlockStore) -> str:
+    return str(store.place(store.shards[0]))
+
+
 @pytest.fixture(scope="module")
 def skewed(tmp_path_factory: pytest.TempPathFactory) -> BlockStore:
     """Numbers of all sizes, whose sum's last bits depend on the order, in many small blocks."""
@@ -115,13 +126,11 @@ def test_a_store_as_it_is_written(tmp_path: Path) -> None:
 
 def test_groups_are_formed_by_number(skewed: BlockStore) -> None:
     """The plan on which the equality of bits rests; hashing would split groups."""
-    columns = tuple((each.name, each.kind) for each in skewed.schema.columns)
-    path = str(skewed.place(skewed.shards[0]))
-    answer: Any = start(Setup((path,), columns, threads=8, memory_limit=2**28))
+    answer = worker(skewed, 8, in_memory=False)
     number = value_of(sql_estimator("sum(x)", skewed.schema, "y > 0"))
     for where in ("", "WHERE __block BETWEEN 5 AND 5", "WHERE __block BETWEEN 100 AND 2000"):
         sql = "EXPLAIN " + statement([number], where)
-        rows = answer.__self__.open(path).execute(sql).fetchall()
+        rows = answer.__self__.open(path_of(skewed)).execute(sql).fetchall()
         assert "Perfect Hash Group By" in rows[0][1]
 
 
@@ -144,27 +153,16 @@ def test_a_table_in_memory_has_the_bits_of_the_file(tmp_path: Path, blocks: int)
     with open_input(frame) as data:
         manifest = write_store(tmp_path, data, blocks=blocks, entropy=SeededEntropy(1))
     store = BlockStore(tmp_path, manifest)
-    columns = tuple((each.name, each.kind) for each in store.schema.columns)
-    path = str(store.place(store.shards[0]))
-    kept, read = (
-        start(Setup((path,), columns, threads, 2**28, in_memory=in_memory))
-        for in_memory, threads in ((True, 1), (False, 2))
-    )
+    path, kept, read = path_of(store), worker(store), worker(store, 2, in_memory=False)
     questions = [f"{name}({term})" for name in ("sum", "avg", "stddev_samp") for term in CONSTANT]
     numbers = [value_of(sql_estimator(each, store.schema)) for each in questions]
     whole = [Query(number, path, 0, blocks, whole=True) for number in numbers]
     some = [Query(number, path, 1, 4, whole=False) for number in numbers]
-    together = kept([*whole, *some])
-    assert together == read([*whole, *some])
-    assert (
-        together
-        == b"".join(  # and in whatever company they are asked
-            [
-                *(kept([each])[:8] for each in (*whole, *some)),
-                *(read([q])[8:] for q in (*whole, *some)),
-            ]
-        )
-    )
+    every = [*whole, *some]
+    together = kept(every)
+    assert together == read(every)
+    alone = [kept([each])[:8] for each in every] + [read([each])[8:] for each in every]
+    assert together == b"".join(alone)  # and in whatever company they are asked
 
 
 # What DuckDB would make of each other, and what it may find to be constant.
@@ -190,9 +188,7 @@ def test_bits_do_not_depend_on_the_company(tmp_path: Path, blocks: int, rows: in
     }
     schema = Schema(SCHEMA.columns[:8])
     store = write(tmp_path, columns, schema, blocks, group_blocks=max(1, blocks // 3))
-    path = str(store.place(store.shards[0]))
-    kinds = tuple((each.name, each.kind) for each in schema.columns)
-    answer = start(Setup((path,), kinds, 1, 2**28, in_memory=True))
+    path, answer = path_of(store), worker(store)
     asked = Questions(schema, 11)
     texts = [*FAMILIAR, *(to_text(asked.aggregate_question()) for _ in range(60))]
     wheres = (None, "y < 1.5")
@@ -209,11 +205,14 @@ def test_bits_do_not_depend_on_the_company(tmp_path: Path, blocks: int, rows: in
 def test_no_aggregate_is_made_of_others(tmp_path: Path) -> None:
     """DuckDB would divide the sum by the count, where both are there, and call that an average."""
     store = write(tmp_path, {"x": np.arange(40.0)}, Schema((Column("x", "number"),)), 4)
-    path = str(store.place(store.shards[0]))
     for in_memory in (True, False):
-        answer: Any = start(Setup((path,), (("x", "number"),), 1, 2**28, in_memory=in_memory))
+        answer = worker(store, in_memory=in_memory)
         company = [Number(each) for each in ("avg(x)", "sum(x)", "count(x)")]
-        rows = answer.__self__.open(path).execute("EXPLAIN " + statement(company, "")).fetchall()
+        rows = (
+            answer.__self__.open(path_of(store))
+            .execute("EXPLAIN " + statement(company, ""))
+            .fetchall()
+        )
         grouped = rows[0][1].partition("Aggregates:")[2].partition("rows")[0]
         assert "avg(" in grouped
 
@@ -221,8 +220,7 @@ def test_no_aggregate_is_made_of_others(tmp_path: Path) -> None:
 def test_the_company_of_a_question_that_fails(tmp_path: Path) -> None:
     """It fails alone; those beside it are asked again, each by itself."""
     store = write(tmp_path, {"x": np.arange(40.0)}, Schema((Column("x", "number"),)), 4)
-    path = str(store.place(store.shards[0]))
-    answer = start(Setup((path,), (("x", "number"),), 1, 2**28, in_memory=True))
+    path, answer = path_of(store), worker(store)
     good = [Query(Number(f"sum(x + {k})"), path, 0, 4, whole=True) for k in range(3)]
     bad = Query(Number("error('no')"), path, 0, 4, whole=True)
     lengths = [32, 0, 32, 32]

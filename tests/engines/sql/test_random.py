@@ -1,4 +1,4 @@
-"""5,000 random typed questions on the worst data: DuckDB reports not one error.
+"""3,000 random typed questions on the worst data: DuckDB reports not one error.
 
 An error would depend on the data. None means that no evaluation was ever done again block by block.
 """
@@ -29,7 +29,7 @@ def signature(row: Function | AggregateFunction) -> str:
     return f"{row.name}({', '.join(row.takes)})"
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(6))
 def test_no_question_makes_the_engine_fail(hostile_engine: SqlEngine, seed: int) -> None:
     questions = Questions(HOSTILE_SCHEMA, seed)
     before, numbers = hostile_engine.fallbacks, 0
@@ -46,7 +46,7 @@ def test_no_question_makes_the_engine_fail(hostile_engine: SqlEngine, seed: int)
 def test_no_term_makes_the_engine_fail(hostile_engine: SqlEngine) -> None:
     questions = Questions(HOSTILE_SCHEMA, 99)
     before = hostile_engine.fallbacks
-    for turn in range(300):
+    for turn in range(200):
         kind = questions.node("number" if turn % 2 else "boolean", 2, False)
         term = sql_term(to_text(kind), HOSTILE_SCHEMA, to_text(questions.condition()))
         sums = hostile_engine.sums(term)

@@ -37,50 +37,37 @@ RANGES = {"X": (-3.0, 4.0), "w": (0.0, 1.0), "n": (0.0, 11.0)}
 UNITS = 25
 
 
-@pytest.mark.parametrize(
-    ("question", "expected"),
-    [
-        ("corr(y, w)", (-1.0, 1.0)),
-        ("regr_r2(y, w)", (0.0, 1.0)),
-        ("avg(flag)", (0.0, 1.0)),
-        ("avg(y > 3)", (0.0, 1.0)),
-        ("count_if(y > 3) / count(*)", (0.0, 1.0)),
-        ("count(*) FILTER (WHERE y > 3) / count(*)", (0.0, 1.0)),
-        ("count(*)", (0.0, 25.0)),
-        ("count(DISTINCT arm)", (0.0, 25.0)),
-        ("avg(x)", (-3.0, 4.0)),
-        ("median(x)", (-3.0, 4.0)),
-        ("quantile_cont(x, 0.9)", (-3.0, 4.0)),
-        ("avg(x) FILTER (WHERE flag)", (-3.0, 4.0)),
-        ("max(x) - min(x)", (-7.0, 7.0)),
-        ("avg(2 * x + 1)", (-5.0, 9.0)),
-        ("sum(w)", (0.0, 25.0)),
-        ("sum(n * w) / sum(w)", (0.0, 11.0)),
-        ("sum(x * w) / sum(w)", (-3.0, 4.0)),
-        ("sum(x) / count(*)", (-3.0, 4.0)),
-        ("stddev_pop(x)", (0.0, 3.5)),
-        ("var_pop(x)", (0.0, 12.25)),
-        ("var_samp(x)", (0.0, 24.5)),
-        ("covar_pop(x, w)", (-1.75, 1.75)),
-        ("mad(x)", (0.0, 3.5)),
-        ("skewness(y)", (-5.0, 5.0)),
-        ("avg(month(born))", (1.0, 12.0)),
-        ("max(hour(seen))", (0.0, 23.0)),
-        ("avg(x) > avg(y)", (0.0, 1.0)),
-        ("bool_or(y > 3)", (0.0, 1.0)),
-        ("avg(abs(x))", (0.0, 4.0)),
-        ("avg(least(greatest(y, 0), 10))", (0.0, 10.0)),
-        ("avg(CASE WHEN y > 3 THEN 5 ELSE x END)", (-3.0, 5.0)),
-        ("avg(sin(y))", (-1.0, 1.0)),
-        ("avg(x / (n + 1))", (-3.0, 4.0)),
-        ("avg(y)", None),
-        ("sum(x) / sum(y)", None),
-        ("regr_slope(x, y)", None),
-        ("avg(length(arm))", None),
-        ("avg(1 / w)", None),
-    ],
-)
-def test_ranges(question: str, expected: tuple[float, float] | None) -> None:
+Ends = tuple[float, float] | None
+
+
+def listed(text: str) -> list[tuple[str, Ends]]:
+    """Questions and the ends of their ranges."""
+    found: list[tuple[str, Ends]] = []
+    for each in text.strip().replace("\n", " ¦ ").split(" ¦ "):
+        question, ends = each.split(" -> ")
+        low, _, high = ends.partition(", ")
+        found.append((question, None if ends == "none" else (float(low), float(high))))
+    return found
+
+
+RANGES_OF = """
+corr(y, w) -> -1, 1 ¦ regr_r2(y, w) -> 0, 1 ¦ avg(flag) -> 0, 1 ¦ avg(y > 3) -> 0, 1
+count_if(y > 3) / count(*) -> 0, 1 ¦ count(*) FILTER (WHERE y > 3) / count(*) -> 0, 1
+count(*) -> 0, 25 ¦ count(DISTINCT arm) -> 0, 25 ¦ avg(x) -> -3, 4 ¦ median(x) -> -3, 4
+quantile_cont(x, 0.9) -> -3, 4 ¦ avg(x) FILTER (WHERE flag) -> -3, 4 ¦ max(x) - min(x) -> -7, 7
+avg(2 * x + 1) -> -5, 9 ¦ sum(w) -> 0, 25 ¦ sum(n * w) / sum(w) -> 0, 11
+sum(x * w) / sum(w) -> -3, 4 ¦ sum(x) / count(*) -> -3, 4 ¦ stddev_pop(x) -> 0, 3.5
+var_pop(x) -> 0, 12.25 ¦ var_samp(x) -> 0, 24.5 ¦ covar_pop(x, w) -> -1.75, 1.75
+mad(x) -> 0, 3.5 ¦ skewness(y) -> -5, 5 ¦ avg(month(born)) -> 1, 12 ¦ max(hour(seen)) -> 0, 23
+avg(x) > avg(y) -> 0, 1 ¦ bool_or(y > 3) -> 0, 1 ¦ avg(abs(x)) -> 0, 4
+avg(least(greatest(y, 0), 10)) -> 0, 10 ¦ avg(CASE WHEN y > 3 THEN 5 ELSE x END) -> -3, 5
+avg(sin(y)) -> -1, 1 ¦ avg(x / (n + 1)) -> -3, 4 ¦ avg(y) -> none ¦ sum(x) / sum(y) -> none
+regr_slope(x, y) -> none ¦ avg(length(arm)) -> none ¦ avg(1 / w) -> none
+"""
+
+
+@pytest.mark.parametrize(("question", "expected"), listed(RANGES_OF))
+def test_ranges(question: str, expected: Ends) -> None:
     assert sql_estimator(question, SCHEMA).range(RANGES, UNITS, True) == expected
 
 
@@ -95,35 +82,25 @@ def test_rows_are_not_bounded_if_units_have_several(question: str) -> None:
     assert sql_estimator(question, SCHEMA).range(RANGES, UNITS, False) is None
 
 
-@pytest.mark.parametrize(
-    ("question", "expected"),
-    [
-        ("avg(x IS NULL)", (0.0, 1.0)),
-        ("avg(coalesce(x > 60, FALSE))", (0.0, 1.0)),
-        ("avg(coalesce(flag, FALSE))", (0.0, 1.0)),
-        ("avg(CASE WHEN x > 60 THEN 1 ELSE 0 END)", (0.0, 1.0)),
-        ("avg(CASE WHEN x > 60 THEN 1 ELSE -2 END * 3)", (-6.0, 3.0)),
-        ("avg(least(greatest(coalesce(x, 0), 0), 100))", (0.0, 100.0)),
-        ("avg(least(greatest(x, 0), 100))", (0.0, 100.0)),
-        ("avg(x IS NOT DISTINCT FROM y)", (0.0, 1.0)),
-        ("avg(x)", None),  # a declared range binds nobody
-        ("avg(flag)", None),  # may be NULL
-        ("avg(x > 60)", None),
-        ("avg(CASE WHEN x > 60 THEN 1 END)", None),
-        ("avg(greatest(least(coalesce(x - y, 0), 1), 0))", (0.0, 1.0)),
-        ("avg(least(greatest(coalesce(x - y, 0), 0), 1))", (0.0, 1.0)),
-        ("avg(greatest(coalesce(x - y, 0), 0))", None),
-        ("avg(greatest(coalesce(least(ln(x), 1), 0), 0))", (0.0, 1.0)),
-        ("avg(greatest(coalesce(ln(x), 0), 0))", None),
-        ("avg(nullif(coalesce(w, 0), 0.5))", None),
-        ("avg(x IS NULL) FILTER (WHERE flag)", None),
-        ("avg(x IS NULL) + 0", None),
-        ("median(x IS NULL)", None),
-        ("sum(x IS NULL) / count(*)", None),
-        ("avg(1)", None),
-    ],
-)
-def test_bounded_means(question: str, expected: tuple[float, float] | None) -> None:
+# A declared range binds nobody, and what may be NULL is no term of a mean.
+MEANS = """
+avg(x IS NULL) -> 0, 1 ¦ avg(coalesce(x > 60, FALSE)) -> 0, 1 ¦ avg(coalesce(flag, FALSE)) -> 0, 1
+avg(CASE WHEN x > 60 THEN 1 ELSE 0 END) -> 0, 1
+avg(CASE WHEN x > 60 THEN 1 ELSE -2 END * 3) -> -6, 3
+avg(least(greatest(coalesce(x, 0), 0), 100)) -> 0, 100 ¦ avg(least(greatest(x, 0), 100)) -> 0, 100
+avg(x IS NOT DISTINCT FROM y) -> 0, 1 ¦ avg(x) -> none ¦ avg(flag) -> none ¦ avg(x > 60) -> none
+avg(CASE WHEN x > 60 THEN 1 END) -> none ¦ avg(greatest(least(coalesce(x - y, 0), 1), 0)) -> 0, 1
+avg(least(greatest(coalesce(x - y, 0), 0), 1)) -> 0, 1
+avg(greatest(coalesce(x - y, 0), 0)) -> none
+avg(greatest(coalesce(least(ln(x), 1), 0), 0)) -> 0, 1
+avg(greatest(coalesce(ln(x), 0), 0)) -> none ¦ avg(nullif(coalesce(w, 0), 0.5)) -> none
+avg(x IS NULL) FILTER (WHERE flag) -> none ¦ avg(x IS NULL) + 0 -> none
+median(x IS NULL) -> none ¦ sum(x IS NULL) / count(*) -> none ¦ avg(1) -> none
+"""
+
+
+@pytest.mark.parametrize(("question", "expected"), listed(MEANS))
+def test_bounded_means(question: str, expected: Ends) -> None:
     assert sql_estimator(question, SCHEMA).bounded_mean(True) == expected
 
 

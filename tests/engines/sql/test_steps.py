@@ -30,24 +30,9 @@ WORDS = [
     *("AT TIME ZONE", "WITHIN GROUP", "IGNORE NULLS", "EXTRACT", "x", "1", "'a'", '"x"'),
 ]
 FORMS = [
-    "f(x {} ",
-    "f(x, {} ",
-    "f({} ",
-    "f(x) {} (",
-    "f(x) FILTER (WHERE {} (",
-    "{}(",
-    "({} ",
-    "{} ",
-    "x {} ",
-    "x {} (",
-    "x IN ({} ",
-    "x BETWEEN {} ( ",
-    "x.{}(",
-    "CASE {} ",
-    "CASE WHEN x {} ",
-    "EXTRACT(year FROM {} (",
-    "count(DISTINCT {} ",
-    "DATE '2020-01-01' {} (",
+    *("f(x {} ", "f(x, {} ", "f({} ", "f(x) {} (", "f(x) FILTER (WHERE {} (", "{}(", "({} ", "{} "),
+    *("x {} ", "x {} (", "x IN ({} ", "x BETWEEN {} ( ", "x.{}(", "CASE {} ", "CASE WHEN x {} "),
+    *("EXTRACT(year FROM {} (", "count(DISTINCT {} ", "DATE '2020-01-01' {} ("),
 ]
 
 

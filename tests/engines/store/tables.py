@@ -75,6 +75,13 @@ def stored_rows(data: Any, folder: Path, **options: Any) -> Rows:
     return row_set(store.table(), sorted(store.schema.names))
 
 
+def stored_column(data: Any, folder: Path) -> tuple[str, list[object]]:
+    """The kind and the values of column "c" once it is stored."""
+    folder.mkdir(exist_ok=True)
+    _, store = written(folder, data, blocks=1)
+    return store.schema.kind("c"), store.table(hidden=True).sort_by("__row").column("c").to_pylist()
+
+
 def to_parquet(frame: pd.DataFrame, file: Path, **options: Any) -> Path:
     pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), file, **options)
     return file

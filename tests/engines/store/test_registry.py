@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import stat
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,20 +17,18 @@ from holdfast.store.blocks import Contents, StoredFile
 from holdfast.store.table import Column, Schema
 from holdfast.store.user_state import first_seen, forget, known, recognise, remember, state_folder
 
-CONTENTS = Contents(
-    units=4,
-    blocks=2,
-    block_units=2,
-    unit_column="id",
-    open_units=0,
-    leftover_units=0,
-    schema=Schema((Column("x", "number"),)),
-    rows=7,
-    block_rows=7,
-    open_rows=0,
-    leftover_rows=0,
-    files=(StoredFile("blocks.parquet", "5" * 64, 4711),),
-)
+_FILE = StoredFile("blocks.parquet", "5" * 64, 4711)
+_NONE = dict.fromkeys(("open_units", "leftover_units", "open_rows", "leftover_rows"), 0)
+_COUNTS: dict[str, Any] = {
+    "units": 4,
+    "blocks": 2,
+    "block_units": 2,
+    "rows": 7,
+    "block_rows": 7,
+    **_NONE,
+}
+_SCHEMA = Schema((Column("x", "number"),))
+CONTENTS = Contents(unit_column="id", schema=_SCHEMA, files=(_FILE,), **_COUNTS)
 OTHER = replace(CONTENTS, files=(StoredFile("blocks.parquet", "6" * 64, 4711),))
 
 
@@ -111,21 +111,18 @@ def test_the_list_has_nothing_of_the_data_but_under_the_secret(state: Path) -> N
         rows.append((state / name / "holdouts.sqlite").read_bytes())
         for told in (b"fingerprint'", b"5555", b"4711", b'"rows"', secret):
             assert told not in rows[-1]
-    one, two = (_digests(file) for file in rows)
+    one, two = (set(re.findall(rb"[0-9a-f]{64}", file)) for file in rows)
     assert len(one) == len(two) == 3  # of the list, the contents and the fingerprint
     assert not one & two
 
 
-def _digests(content: bytes) -> set[bytes]:
-    import re
-
-    return set(re.findall(rb"[0-9a-f]{64}", content))
-
-
-def test_a_list_whose_secret_is_lost_says_what_to_do(state: Path) -> None:
+def test_a_list_whose_secret_is_lost_or_that_is_broken_says_what_to_do(state: Path) -> None:
     remember("h", Path("p"), CONTENTS, "f")
     (state / "secret").write_bytes(b"?" * 32)
     with pytest.raises(Damaged, match=r"secret of holdouts\.sqlite.*move holdouts\.sqlite away"):
+        known("f")
+    (state / "holdouts.sqlite").write_bytes(b"no database at all" * 100)
+    with pytest.raises(Damaged, match="Move the file away"):
         known("f")
     (state / "holdouts.sqlite").unlink()
     assert known("f") == []
@@ -145,13 +142,6 @@ def test_where_the_folder_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("HOLDFAST_STATE", str(tmp_path / "file" / "in it"))
     with pytest.raises(InvalidInput, match="HOLDFAST_STATE"):
         state_folder()
-
-
-def test_a_broken_list_says_what_to_do(state: Path) -> None:
-    remember("h", Path("p"), CONTENTS, "f")
-    (state / "holdouts.sqlite").write_bytes(b"no database at all" * 100)
-    with pytest.raises(Damaged, match="Move the file away"):
-        known("f")
 
 
 @pytest.mark.usefixtures("state")

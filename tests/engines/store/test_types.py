@@ -1,4 +1,4 @@
-"""Every type is supported, with the values that are stored, or refused by name."""
+"""Every type is supported, with the values that are stored, or refused by name; names and ids."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.engines.store.tables import check_refused, written
+from holdfast.errors import InvalidInput
+from holdfast.store.inputs import open_input
+from tests.engines.store.tables import check_refused, stored_column, to_text, written
 
 NOON = dt.datetime(2026, 6, 1, 12)
 DAY = dt.date(2026, 6, 1)
@@ -89,46 +93,205 @@ REFUSED: dict[str, tuple[pa.Array, str]] = {
 @pytest.mark.parametrize("name", SUPPORTED)
 def test_a_supported_type_is_stored_as_promised(name: str, tmp_path: Path) -> None:
     array, kind, values = SUPPORTED[name]
-    _, store = written(tmp_path, pa.table({"c": array}), blocks=1)
-    stored = store.table(hidden=True).sort_by("__row")
-    assert store.schema.kind("c") == kind
-    assert stored.column("c").to_pylist() == values
-
-
-@pytest.mark.parametrize("name", SUPPORTED)
-def test_a_supported_type_is_the_same_in_parquet(name: str, tmp_path: Path) -> None:
-    array, kind, values = SUPPORTED[name]
-    pq.write_table(pa.table({"c": array}), tmp_path / "data.parquet")
-    _, store = written(tmp_path, tmp_path / "data.parquet", blocks=1)
-    assert store.schema.kind("c") == kind
-    assert store.table(hidden=True).sort_by("__row").column("c").to_pylist() == values
+    table = pa.table({"c": array})
+    pq.write_table(table, tmp_path / "data.parquet")
+    assert stored_column(table, tmp_path / "table") == (kind, values)
+    assert stored_column(tmp_path / "data.parquet", tmp_path / "file") == (kind, values)
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_refused_type_is_refused_by_name(name: str) -> None:
+def test_a_refused_type_is_refused_by_name(name: str, tmp_path: Path) -> None:
     array, words = REFUSED[name]
-    check_refused(pa.table({"good": pa.array([1] * len(array)), "c": array}), words)
+    table = pa.table({"good": pa.array([1] * len(array)), "c": array})
+    check_refused(table, words)
+    if name != "farthest timestamp":  # which Parquet cannot hold
+        pq.write_table(table, tmp_path / "data.parquet")
+        check_refused(tmp_path / "data.parquet", words)
 
 
-NOT_IN_PARQUET = ("farthest timestamp",)
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(str(LARGEST + 1), "2\\^53"), ("12345678901234567890", "2\\^53"), ("10:30:00", "time of day")],
+)
+def test_what_a_csv_file_may_not_hold(value: str, words: str, tmp_path: Path) -> None:
+    check_refused(to_text(tmp_path / "data.csv", f"good,c\n1,{value}\n2,{value}\n"), words)
 
 
-@pytest.mark.parametrize("name", [name for name in REFUSED if name not in NOT_IN_PARQUET])
-def test_a_refused_type_is_refused_in_parquet_too(name: str, tmp_path: Path) -> None:
-    array, words = REFUSED[name]
-    pq.write_table(pa.table({"c": array}), tmp_path / "data.parquet")
-    check_refused(tmp_path / "data.parquet", words)
+# Python objects, and types of pandas and Polars.
 
-
-CSV_REFUSED = {
-    "above 2^53": (str(LARGEST + 1), "2\\^53"),
-    "beyond 64 bits": ("12345678901234567890", "2\\^53"),
-    "time of day": ("10:30:00", "time of day"),
+OBJECTS: dict[str, tuple[list[object], str, list[object]]] = {
+    "text": (["a", None, float("nan")], "text", ["a", None, None]),
+    "booleans": ([True, None], "boolean", [True, None]),
+    "decimals": ([Decimal("0.5"), Decimal("10.25")], "number", [0.5, 10.25]),
+    "dates": ([DAY, None], "date", [DAY, None]),
+    "times with zone": (
+        [NOON.replace(tzinfo=dt.timezone(dt.timedelta(hours=2)))],
+        "timestamp",
+        [dt.datetime(2026, 6, 1, 10)],
+    ),
+    "integers": ([1, 2, None], "number", [1, 2, None]),
+    "integers and floats": ([1, 2.5], "number", [1.0, 2.5]),
 }
 
 
-@pytest.mark.parametrize("name", CSV_REFUSED)
-def test_what_a_csv_file_may_not_hold(name: str, tmp_path: Path) -> None:
-    value, words = CSV_REFUSED[name]
-    (tmp_path / "data.csv").write_text(f"good,c\n1,{value}\n2,{value}\n", "utf-8")
-    check_refused(tmp_path / "data.csv", words)
+@pytest.mark.parametrize("name", OBJECTS)
+@pytest.mark.parametrize("form", ["pandas", "dictionary"])
+def test_python_objects_of_one_kind_are_supported(name: str, form: str, tmp_path: Path) -> None:
+    objects, kind, values = OBJECTS[name]
+    column = pd.Series(objects, dtype=object)
+    data = pd.DataFrame({"c": column}) if form == "pandas" else {"c": column.to_numpy()}
+    assert stored_column(data, tmp_path) == (kind, values)
+
+
+MIXED: dict[str, tuple[list[object], str]] = {
+    "text and numbers": (["a", 1], "mixed.*all text"),
+    "booleans and numbers": ([True, 1], "mixed.*all text"),
+    "dates and timestamps": ([DAY, NOON], "mixed.*all text"),
+    "lists": ([[1]], "mixed.*all text"),
+    "bytes": ([b"a"], "[Bb]inary"),
+    "times": ([dt.time(1)], "time of day"),
+    "all missing": ([None, None], "missing"),
+    "beyond 64 bits": ([2**70], "text"),
+    "complex": ([1 + 2j], "complex.*all text"),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_python_objects_of_several_kinds_are_refused(name: str) -> None:
+    objects, words = MIXED[name]
+    check_refused(pd.DataFrame({"c": pd.Series(objects, dtype=object)}), words)
+    with pytest.raises(InvalidInput) as caught:
+        open_input({"c": objects})
+    assert str(caught.value).count("must be") == 1  # one complaint, not one inside another
+
+
+PANDAS: dict[str, tuple[pd.Series, str, list[object]]] = {
+    "Int64": (pd.Series([1, None], dtype="Int64"), "number", [1, None]),
+    "Float64": (pd.Series([1.5, None], dtype="Float64"), "number", [1.5, None]),
+    "boolean": (pd.Series([True, None], dtype="boolean"), "boolean", [True, None]),
+    "str": (pd.Series(["a", None], dtype="str"), "text", ["a", None]),
+    "string[pyarrow]": (pd.Series(["a", None], dtype="string[pyarrow]"), "text", ["a", None]),
+    "arrow decimal": (
+        pd.Series([Decimal("0.25")], dtype=pd.ArrowDtype(pa.decimal128(5, 2))),
+        "number",
+        [0.25],
+    ),
+    "category": (pd.Series(["a", None], dtype="category"), "text", ["a", None]),
+    "float16": (pd.Series([0.5], dtype="float16"), "number", [0.5]),
+    "zone": (
+        pd.Series([pd.Timestamp("2026-06-01 12:00", tz="Asia/Kolkata")]),
+        "timestamp",
+        [dt.datetime(2026, 6, 1, 6, 30)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PANDAS)
+def test_types_of_pandas(name: str, tmp_path: Path) -> None:
+    series, kind, values = PANDAS[name]
+    assert stored_column(pd.DataFrame({"c": series}), tmp_path) == (kind, values)
+
+
+PANDAS_REFUSED: dict[str, tuple[pd.Series, str]] = {
+    "complex": (pd.Series([1 + 2j]), "complex.*two columns"),
+    "timedelta": (pd.Series([pd.Timedelta(1, "s")]), "duration"),
+    "period": (pd.Series([pd.Period("2026-01")]), "convert"),
+    "interval": (pd.Series([pd.Interval(0, 1)]), "."),
+    "sparse": (pd.Series([1.0, 0.0], dtype="Sparse[float]"), "."),
+}
+
+
+@pytest.mark.parametrize("name", PANDAS_REFUSED)
+def test_types_of_pandas_that_are_refused(name: str) -> None:
+    series, words = PANDAS_REFUSED[name]
+    check_refused(pd.DataFrame({"c": series}), words)
+
+
+def test_types_of_polars(tmp_path: Path) -> None:
+    frame = pl.DataFrame(
+        {
+            "c": pl.Series(["a", "b"], dtype=pl.Categorical),
+            "e": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b"])),
+            "n": pl.Series([1, None], dtype=pl.UInt8),
+            "t": pl.Series([NOON, None], dtype=pl.Datetime("ns", "Europe/Berlin")),
+        }
+    )
+    _, store = written(tmp_path, frame, blocks=1)
+    assert [store.schema.kind(name) for name in "cent"] == ["text", "text", "number", "timestamp"]
+    stored = store.table(hidden=True).sort_by("__row")
+    assert stored.column("e").to_pylist() == ["a", "b"]
+    assert stored.column("t").to_pylist() == [NOON, None]
+
+
+def test_text_that_is_no_text_is_refused() -> None:
+    offsets, data = pa.py_buffer(np.array([0, 1], np.int32)), pa.py_buffer(b"\xff")
+    broken = pa.Array.from_buffers(pa.string(), 1, [None, offsets, data])
+    check_refused(pa.table({"c": broken}), "UTF8")
+
+
+@pytest.mark.parametrize("weight", ["w", [1.0, 2.0]])
+def test_weights_are_refused_with_the_way_to_use_them(weight: object) -> None:
+    with pytest.raises(InvalidInput, match=r"sum\(w \* x\) / sum\(w\)"):
+        open_input({"w": np.ones(2)}, weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["a", "A"], "upper from lower"),
+        (["a", "a"], "upper from lower"),
+        (["__block"], "own"),
+        ([""], "empty"),
+        (["a\n"], "printable"),
+        ([3], "astype"),
+        ([f"c{i}" for i in range(2001)], "1 to 2,000"),
+        ([], "1 to 2,000"),
+    ],
+    ids=["case", "twice", "own", "empty", "line", "number", "many", "none"],
+)
+def test_names_that_cannot_be_asked_for(names: list[str], words: str) -> None:
+    frame = pd.DataFrame(np.zeros((2, len(names))), columns=pd.Index(names, dtype=object))
+    with pytest.raises(InvalidInput, match=words):
+        open_input(frame)
+
+
+IDS: dict[str, pa.Array] = {
+    "integer above 2^53": pa.array([2**60, 2**60, 2**60 + 1]),
+    "unsigned": pa.array([2**64 - 1, 2**64 - 1, 2**64 - 2], pa.uint64()),
+    "text": pa.array(["1", "1", "01"]),
+    "category": pa.array(["a", "a", "b"]).dictionary_encode(),
+    "binary": pa.array([b"\x00", b"\x00", b"\x00\x00"]),
+    "uuid": pa.array([b"0" * 16, b"0" * 16, b"1" * 16], pa.uuid()),
+    "date": pa.array([DAY, DAY, DAY + dt.timedelta(1)]),
+    "nanoseconds with zone": pa.array([5, 5, 6]).cast(pa.timestamp("ns", "UTC")),
+    "nanoseconds": pa.array([5, 5, 6]).cast(pa.timestamp("ns")),
+    "zone": pa.array([5, 5, 6]).cast(pa.timestamp("us", "Europe/Berlin")),
+    "time": pa.array([dt.time(1), dt.time(1), dt.time(2)]),
+    "boolean": pa.array([True, True, False]),
+    "float": pa.array([0.0, -0.0, 5e-324]),
+    "decimal": pa.array([Decimal("0.10"), Decimal("0.10"), Decimal("0.11")]),
+}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_an_id_of_units_may_have_any_plain_type(name: str, tmp_path: Path) -> None:
+    table = pa.table({"c": IDS[name], "x": pa.array([1, 2, 3])})
+    manifest, store = written(tmp_path, table, blocks=2, unit="c")
+    assert (manifest.units, manifest.block_units) == (2, 1)
+    assert sorted(map(sorted, (store.table(i, i + 1)["x"].to_pylist() for i in (0, 1)))) == [
+        [1, 2],
+        [3],
+    ]
+    assert store.schema.names == ("x",)
+
+
+@pytest.mark.parametrize(
+    "ids", [pa.array([1, None]), pa.array([1.0, float("nan")]), pa.array(["a", None])], ids=str
+)
+def test_a_missing_id_is_refused(ids: pa.Array) -> None:
+    check_refused(pa.table({"c": ids, "x": [1, 2]}), "1 missing.*own", unit="c")
+
+
+@pytest.mark.parametrize("array", [pa.array([[1]]), pa.array([dt.timedelta(1)])], ids=["a", "b"])
+def test_an_id_that_has_no_one_form_is_refused(array: pa.Array) -> None:
+    check_refused(pa.table({"c": array, "x": [1]}), ".", unit="c")

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.randomness import SeededEntropy, SystemEntropy
-from holdfast.store import sealing as cutting
-from holdfast.store import sealing as writing
-from holdfast.store.blocks import Contents
+from holdfast.store import sealing
+from holdfast.store.blocks import BlockStore, Contents
 from holdfast.store.inputs import open_input
 from holdfast.store.sealing import split_units, write_store
 from tests.engines.store.tables import mixed, to_csv, written
@@ -185,44 +184,40 @@ def test_the_same_entropy_gives_the_same_order(tmp_path: Path) -> None:
 # Files
 
 
-def test_row_groups_hold_whole_blocks(tmp_path: Path) -> None:
-    rows = 450_000
-    ids = np.arange(rows) // 3
-    _, store = written(tmp_path, {"id": ids, "x": np.arange(rows)}, blocks=100, unit="id")
+def groups(store: BlockStore) -> list[Any]:
     meta = pq.ParquetFile(store.place(store.shards[0])).metadata
-    spans = [meta.row_group(i).column(0).statistics for i in range(meta.num_row_groups)]
-    assert meta.num_row_groups == 3
+    return [meta.row_group(i) for i in range(meta.num_row_groups)]
+
+
+def test_row_groups_hold_whole_blocks_of_any_size(tmp_path: Path) -> None:
+    for name in ("units", "large"):
+        (tmp_path / name).mkdir()
+    data = {"id": np.arange(450_000) // 3, "x": np.arange(450_000)}
+    found = groups(written(tmp_path / "units", data, blocks=100, unit="id")[1])
+    spans = [each.column(0).statistics for each in found]
+    assert len(spans) == 3
     assert all(a.max < b.min for a, b in itertools.pairwise(spans))
-
-
-def test_a_block_larger_than_a_row_group_is_one(tmp_path: Path) -> None:
-    _, store = written(tmp_path, {"x": np.arange(900_000)}, blocks=3)
-    meta = pq.ParquetFile(store.place(store.shards[0])).metadata
-    assert [meta.row_group(i).num_rows for i in range(meta.num_row_groups)] == [300_000] * 3
+    _, store = written(tmp_path / "large", {"x": np.arange(900_000)}, blocks=3)
+    assert [each.num_rows for each in groups(store)] == [300_000] * 3
 
 
 def test_a_wide_table_has_smaller_row_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cutting, "_GROUP_BYTES", 2**20)
+    monkeypatch.setattr(sealing, "_GROUP_BYTES", 2**20)
     wide = {f"x{i}": np.arange(10_000) for i in range(40)}
     _, store = written(tmp_path, wide, blocks=100)
-    meta = pq.ParquetFile(store.place(store.shards[0])).metadata
-    sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
+    sizes = [each.num_rows for each in groups(store)]
     assert max(sizes) <= 2**20 / 8 / 43
     assert [size % 100 for size in sizes] == [0] * len(sizes)
 
 
-def test_files_are_private_and_nothing_else_is_left(tmp_path: Path) -> None:
+def test_files_are_private_written_once_and_nothing_else_is_left(tmp_path: Path) -> None:
     manifest, _ = written(tmp_path, mixed(), blocks=3, open_fraction=0.2)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["blocks.parquet", "open.parquet"]
     assert sorted(file.name for file in manifest.files) == ["blocks.parquet", "open.parquet"]
     for file in tmp_path.iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-
-
-def test_a_store_is_never_overwritten(tmp_path: Path) -> None:
-    written(tmp_path, mixed(), blocks=3)
     before = (tmp_path / "blocks.parquet").read_bytes()
     with pytest.raises(InvalidInput, match="written once"):
         written(tmp_path, mixed(), blocks=3)
@@ -252,7 +247,7 @@ def test_an_error_while_a_file_is_closed_leaves_nothing(
     def fail(file: Path) -> None:
         raise OSError("no space")
 
-    monkeypatch.setattr(writing, "finished", fail)
+    monkeypatch.setattr(sealing, "finished", fail)
     with pytest.raises(OSError, match="no space"):
         written(tmp_path, mixed(), blocks=3, open_fraction=0.5)
     assert list(tmp_path.iterdir()) == []
@@ -292,13 +287,8 @@ def test_data_of_the_same_size_are_not_taken_for_the_same(tmp_path: Path, column
 def test_the_stages_of_progress(tmp_path: Path) -> None:
     told: list[tuple[str, float]] = []
     with open_input(mixed(), unit="id") as rows:
-        write_store(
-            tmp_path,
-            rows,
-            blocks=3,
-            entropy=SeededEntropy(1),
-            progress=lambda *step: told.append(step),
-        )
+        seed, tell = SeededEntropy(1), lambda *step: told.append(step)
+        write_store(tmp_path, rows, blocks=3, entropy=seed, progress=tell)
     stages = list(dict.fromkeys(stage for stage, _ in told))
     assert stages == ["reading", "counting units", "shuffling", "writing"]
     assert {stage for stage, fraction in told if fraction == 1.0} == set(stages)
