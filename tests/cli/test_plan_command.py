@@ -145,7 +145,7 @@ def test_plot(
     monkeypatch: pytest.MonkeyPatch,
     suffix: str,
 ) -> None:
-    monkeypatch.setattr("holdfast.planning.recommend.PLOT_QUERIES", (1, 10))
+    monkeypatch.setattr(sys.modules["holdfast.planning.recommend"], "PLOT_QUERIES", (1, 10))
     target = tmp_path / f"figure.{suffix}"
     assert run(["plan", "--queries", "5", "--tail", "0.1", "--plot", str(target)]) == 0
     assert target.stat().st_size > 5_000

@@ -22,7 +22,7 @@ from holdfast.errors import InvalidInput
 from holdfast.grids import grid
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.scorers import Scorer, Scorers
+from holdfast.holdout.scoring import Scorer, Scorers
 from holdfast.planning.joint import JointPlan
 from tests.holdout.plans import board, direct, estimates, gates, simple
 from tests.holdout.tables import table

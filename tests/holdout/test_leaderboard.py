@@ -21,8 +21,7 @@ from holdfast.holdout.check import check_holdout
 from holdfast.holdout.grants import Asker
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.leaderboard import Entry, Standings, ranked
-from holdfast.holdout.scorers import Scorers, read_scorers
-from holdfast.holdout.scoring import Gate
+from holdfast.holdout.scoring import Gate, Scorers, read_scorers
 from holdfast.holdout.spec import Charter
 from holdfast.holdout.submissions import IDS_FILE
 from holdfast.protocols.answers import Answer, Verdict, rounded_down

@@ -14,8 +14,7 @@ from holdfast.errors import InvalidInput
 from holdfast.grids import grid
 from holdfast.holdout.grants import Asker
 from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.scorers import Scorers, read_scorers
-from holdfast.holdout.scoring import Scoring
+from holdfast.holdout.scoring import Scorers, Scoring, read_scorers
 from holdfast.planning.exact import exact_verdicts
 from tests.holdout.plans import board, estimates, gates, mixed
 from tests.holdout.tables import sealed

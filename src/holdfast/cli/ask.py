@@ -351,7 +351,7 @@ def _local(
     wanted: dict[str, Any],
 ) -> Gate:
     from holdfast.holdout.holdout import Holdout
-    from holdfast.holdout.scorers import read_scorers
+    from holdfast.holdout.scoring import read_scorers
 
     with Holdout.open(folder, engine=engine) as holdout:
         if metrics is not None:

@@ -18,6 +18,7 @@ from holdfast.store.blocks import OPEN_FILE, BlockStore, Contents, Manifest, Sha
 if TYPE_CHECKING:
     from holdfast.engines.python.engine import LocalEngine
     from holdfast.engines.python.estimator import LocalEstimator
+    from holdfast.engines.python.predictions import PredictionEngine
     from holdfast.engines.sql.engine import SqlEngine
 
 __all__ = [
@@ -83,7 +84,11 @@ class Engines:
         """The estimator's value on the blocks start, …, stop − 1; NaN is a failure."""
         from holdfast.engines.sql.estimator import SqlEstimator
 
-        engine = self.sql if isinstance(estimator, SqlEstimator) else self.local
+        engine: SqlEngine | LocalEngine | PredictionEngine
+        if isinstance(estimator, SqlEstimator):
+            engine = self.sql
+        else:
+            engine = self.predictions if _is_own(estimator) else self.local
 
         def of(first: int, last: int) -> NDArray[np.float64]:
             tell = None if progress is None else _later(progress, first - start, stop - start)
@@ -106,8 +111,11 @@ class Engines:
         """
         from holdfast.engines.sql.estimator import SqlTerm
 
-        sql = isinstance(function, SqlTerm) or isinstance(where, SqlTerm)
-        engine = self.sql if sql else self.local
+        engine: SqlEngine | LocalEngine | PredictionEngine
+        if isinstance(function, SqlTerm) or isinstance(where, SqlTerm):
+            engine = self.sql
+        else:
+            engine = self.predictions if _is_own(function) and where is None else self.local
 
         def of(first: int, last: int) -> NDArray[np.int64]:
             tell = None if progress is None else _later(progress, first - start, stop - start)
@@ -124,6 +132,8 @@ class Engines:
         bounds: Bounds = UNIT,
     ) -> tuple[str, ...]:
         """What is assumed of a Python function, after a try on public blocks; see `LocalEngine`."""
+        if function.own:  # nothing of the user's runs: there is nothing to try
+            return self.predictions.check(function).assumes
         tried = self.local.admit(function, rows=rows, symmetric=symmetric, bounds=bounds)
         return tried.assumptions
 
@@ -177,6 +187,13 @@ class Engines:
                 )
             return self._local
 
+    @property
+    def predictions(self) -> PredictionEngine:
+        """The engine for Holdfast's own scores of predictions."""
+        from holdfast.engines.python.predictions import PredictionEngine
+
+        return PredictionEngine(self.store)
+
     def close(self) -> None:
         """End the workers. They start again by themselves if they are needed again."""
         with self._lock:
@@ -184,6 +201,11 @@ class Engines:
                 if engine is not None:
                     engine.close()
             self._sql = self._local = None
+
+
+def _is_own(function: Any) -> bool:
+    """Whether it is Holdfast's own code, and not a function of the user's."""
+    return bool(getattr(function, "own", False))
 
 
 def _later(progress: Progress, done: int, total: int) -> Progress:

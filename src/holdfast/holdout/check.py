@@ -28,7 +28,7 @@ from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.grids import Grid
 from holdfast.holdout.books import Books, read_tally, written_tally
 from holdfast.holdout.estimators import is_within
-from holdfast.holdout.leaderboard import submission_fits
+from holdfast.holdout.leaderboard import is_score, submission_fits
 from holdfast.holdout.prices import (
     charged_parts,
     final_charge,
@@ -39,7 +39,6 @@ from holdfast.holdout.prices import (
 )
 from holdfast.holdout.questions import notes, without_open_note
 from holdfast.holdout.records import read_result
-from holdfast.holdout.scores import is_score
 from holdfast.holdout.spec import BlockSet, Charter
 from holdfast.holdout.submissions import check_ids
 from holdfast.holdout.universe import read_indices

@@ -24,8 +24,7 @@ from holdfast.holdout.pricing import Price, price_of
 from holdfast.holdout.questions import SLOTS, Verb
 from holdfast.holdout.ranges import ranged
 from holdfast.holdout.records import Result, is_answer
-from holdfast.holdout.scorers import Scorers
-from holdfast.holdout.scoring import Boards, Scoring
+from holdfast.holdout.scoring import Boards, Scorers, Scoring
 from holdfast.holdout.sessions import Pace
 from holdfast.holdout.spec import AnyPlan, Charter
 from holdfast.holdout.status import Status, status_of

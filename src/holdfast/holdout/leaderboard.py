@@ -12,6 +12,7 @@ bars overlap are tied.
 from __future__ import annotations
 
 import math
+import re
 import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
@@ -20,11 +21,10 @@ from typing import Any
 
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.holdout.door import Door
-from holdfast.holdout.scores import is_score, is_score_of
 from holdfast.ledger.ledger import Receipt, Row
 from holdfast.protocols.answers import reading_words, rounded_down, rounded_up
 
-__all__ = ["MOST_NAMES", "Board", "Entry", "Standings", "submission_fits"]
+__all__ = ["MOST_NAMES", "Board", "Entry", "Standings", "is_score", "submission_fits"]
 
 
 MOST_NAMES = 10_000
@@ -255,7 +255,7 @@ def submission_fits(row: Row, recorded: Row | None) -> bool:
         return False
     wanted = "verdict" if note.get("improved") is False else "answer"
     text = question["estimator"]["text"]
-    return answer["type"] == wanted and is_score_of(str(note["metric"]), text)
+    return answer["type"] == wanted and _is_score_of(str(note["metric"]), text)
 
 
 def _better(one: Row, two: Row, greater_is_better: bool) -> bool:
@@ -297,3 +297,13 @@ def _bar(entry: Entry, sign: float) -> tuple[float, float]:
     low = -math.inf if entry.low is None else entry.low
     high = math.inf if entry.high is None else entry.high
     return (low, high) if sign > 0 else (-high, -low)
+
+
+def is_score(text: object) -> bool:
+    """Whether the ledger's words for an estimator are those of a score of predictions."""
+    return " of predictions for " in str(text)
+
+
+def _is_score_of(metric: str, text: object) -> bool:
+    """Likewise, by this metric."""
+    return re.match(rf"{re.escape(metric)} of predictions for ", str(text)) is not None

@@ -5,30 +5,59 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any, Literal, cast
 
+import numpy as np
+
 from holdfast.concurrency import Closing
+from holdfast.engines.python.estimator import LocalEstimator
+from holdfast.engines.python.metrics import (
+    NAMES,
+    NEEDS_LABEL,
+    NEEDS_NUMBER,
+    NEEDS_PROBABILITY,
+    NEEDS_SCORE,
+    Labels,
+    Metric,
+    checked_function,
+    checked_predictions,
+    checked_target,
+    find_metric,
+    has_term,
+    is_exact,
+    is_scorer,
+    listed,
+    mean_estimator,
+    needs_of,
+    score_estimator,
+    term_estimator,
+    unwrapped,
+)
 from holdfast.engines.source import Progress
 from holdfast.errors import Exhausted, InvalidInput, real_number
+from holdfast.grids import Grid, parse_grid
 from holdfast.holdout.clerk import Clerk
+from holdfast.holdout.default_grids import grid_between
 from holdfast.holdout.grants import Asker
 from holdfast.holdout.leaderboard import Board, Standings
 from holdfast.holdout.offers import tells
 from holdfast.holdout.questions import Verb
 from holdfast.holdout.records import Result
-from holdfast.holdout.scorers import Scorer, Scorers
-from holdfast.holdout.scores import (
-    Judged,
-    judged,
-    needs_grid,
-    no_public_grid,
-    public_grid,
-    score_question,
+from holdfast.holdout.spec import Charter, Offer
+from holdfast.holdout.submissions import (
+    RowIds,
+    is_keyed,
+    read_ids,
+    read_submission,
+    refused,
+    values_by_row,
+    wanted_for,
 )
-from holdfast.holdout.spec import Offer
-from holdfast.holdout.submissions import RowIds, read_ids
 from holdfast.ledger.ledger import Receipt
+from holdfast.planning.parts import DirectPart
+from holdfast.planning.shapes import BoundedMean
 from holdfast.protocols.answers import (
     Answer,
     Verdict,
@@ -44,17 +73,363 @@ __all__ = [
     "Boards",
     "Gate",
     "GateWord",
+    "Judged",
+    "Scorer",
+    "Scorers",
     "Scoring",
     "Side",
     "Submission",
-    "gate_offer",
-    "refuse_empty",
-    "refuse_foregone",
-    "rounded_down",
-    "rounded_up",
+    "judged",
+    "read_scorers",
     "side_of",
-    "told",
 ]
+
+
+# Scorers: the metrics that scores are asked by, by name, and those that the custodian adds.
+#
+# A file of the custodian has one name, METRICS:
+#
+#     METRICS = {
+#         "cost": {"function": cost, "greater_is_better": False, "grid": "0:10:0.1"},
+#         "kappa": {"function": cohen_kappa_score, "greater_is_better": True, "range": (-1, 1)},
+#         "fbeta": {"function": make_scorer(fbeta_score, beta=2), "range": (0, 1)},
+#         "rmse": {"grid": "0:50:0.5"},
+#     }
+#
+# A function takes the targets and the predictions of one block and gives one number. It runs where
+# estimators run, in the engines' workers. `predictions` says what it takes: label (the default),
+# number, probability or score. A scorer of scikit-learn's says both by itself, and greater is
+# better: it gives losses the other sign. An entry without a function gives a known metric a grid.
+
+
+_KEYS = {"function", "greater_is_better", "grid", "predictions", "range"}
+_TAKES = (NEEDS_LABEL, NEEDS_NUMBER, NEEDS_PROBABILITY, NEEDS_SCORE)
+# Of targets and predictions that lie `span` apart at most: what the metric is at most.
+_ERRORS = {"mae": 1, "rmse": 1, "mse": 2}
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A metric, and the grid that its scores are answered on, if it has one of its own."""
+
+    metric: Metric
+    grid: Grid | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.metric.name
+
+    @property
+    def greater_is_better(self) -> bool:
+        """Its direction."""
+        return self.metric.greater_is_better
+
+    def public_grid(self, points: int, span: tuple[float, float] | None) -> Grid | None:
+        """The grid for a target whose values were declared to lie within `span`; None if none is.
+
+        A metric with a range needs none: the range is its grid.
+        """
+        if self.grid is not None or self.metric.range is not None:
+            return self.grid
+        if self.metric.span is not None:
+            return grid_between(*self.metric.span, points)
+        power = _ERRORS.get(self.name)
+        if power is None or span is None:
+            return None
+        return grid_between(0.0, (span[1] - span[0]) ** power, points)
+
+
+class Scorers:
+    """Metrics by name: those added first, then Holdfast's, then scikit-learn's."""
+
+    def __init__(self, added: Mapping[str, Scorer] | None = None) -> None:
+        self._added = dict(added or {})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those added, and Holdfast's own; scikit-learn's are known by their names there."""
+        own = {find_metric(name).name for name in NAMES if not name.startswith("neg_")}
+        return tuple(sorted({*self._added, *own}))
+
+    def find(self, metric: object) -> Scorer:
+        """A metric by its name, or a function of targets and predictions."""
+        if isinstance(metric, str) and metric in self._added:
+            return self._added[metric]
+        try:
+            found = find_metric(metric)
+        except InvalidInput as wrong:
+            if not self._added:
+                raise
+            allowed = f"{wrong.allowed}; here also {', '.join(self._added)}"
+            raise InvalidInput(wrong.parameter, metric, allowed, wrong.hint) from None
+        known = self._added.get(found.name) if isinstance(metric, str) else None
+        return known or Scorer(found)
+
+
+def read_scorers(path: Path) -> Scorers:
+    """The metrics of a custodian's file, which is run, as the custodian, once."""
+    import runpy
+
+    if not path.is_file():
+        raise InvalidInput("metrics", str(path), "a Python file that exists")
+    try:
+        found = runpy.run_path(str(path)).get("METRICS")
+    except Exception as wrong:
+        hint = f"It fails when it is run: {wrong!r}"
+        raise InvalidInput("metrics", str(path), "a Python file that runs", hint) from wrong
+    if not isinstance(found, dict) or not found:
+        raise InvalidInput("metrics", str(path), "a file with METRICS = {name: {…}, …}")
+    return Scorers({name: _scorer(name, entry) for name, entry in found.items()})
+
+
+def _scorer(name: object, entry: object) -> Scorer:
+    if not isinstance(name, str) or not name.isidentifier():
+        raise InvalidInput("METRICS", name, "names of letters, digits and underscores")
+    if not isinstance(entry, dict) or not set(entry) <= _KEYS:
+        raise InvalidInput(f"METRICS[{name!r}]", entry, f"a dictionary with {sorted(_KEYS)}")
+    points = None if entry.get("grid") is None else _grid(entry["grid"])
+    if entry.get("function") is None:
+        return Scorer(_known(name, entry), points)
+    given = entry["function"]
+    scorer = is_scorer(given)
+    takes = entry.get("predictions", needs_of(given) if scorer else NEEDS_LABEL)
+    better = entry.get("greater_is_better", True if scorer else None)
+    directions = (True,) if scorer else (True, False)  # a scorer gives losses the other sign
+    metric = Metric(
+        name,
+        _one_of(f"predictions of {name}", takes, _TAKES),
+        function=(unwrapped if scorer else checked_function)(f"function of {name}", given),
+        greater_is_better=_one_of(f"greater_is_better of {name}", better, directions),
+        range=None if entry.get("range") is None else _range(name, entry["range"]),
+    )
+    if points is None and metric.range is None:
+        hint = "Values beyond an end are told as the end."
+        raise InvalidInput(f"METRICS[{name!r}]", sorted(entry), "one with a grid or a range", hint)
+    return Scorer(metric, points)
+
+
+def _known(name: str, entry: Mapping[str, Any]) -> Metric:
+    if set(entry) - {"function"} != {"grid"}:
+        allowed = "a grid alone, for a metric that is known; else a function too"
+        raise InvalidInput(f"METRICS[{name!r}]", sorted(entry), allowed)
+    return replace(find_metric(name), name=name) if name in NAMES else find_metric(name)
+
+
+def _grid(given: object) -> Grid:
+    return given if isinstance(given, Grid) else parse_grid(str(given))
+
+
+def _range(name: str, given: Any) -> tuple[float, float]:
+    try:
+        low, high = given
+    except (TypeError, ValueError):
+        raise InvalidInput(f"range of {name}", given, "a pair (low, high)") from None
+    whole = BoundedMean(low, high)  # says what is wrong with the pair
+    return float(whole.low), float(whole.high)
+
+
+def _one_of(what: str, given: Any, allowed: tuple[Any, ...]) -> Any:
+    if given not in allowed:
+        raise InvalidInput(what, given, f"one of {', '.join(map(str, allowed))}")
+    return given
+
+
+# Scores as questions: which estimator, which verb, which grid.
+#
+# A score that is a mean over rows of a term between 0 and 1 is asked as that mean where every unit
+# is a row and the plan can answer means: its error bar is then as narrow as the plan has planned
+# means. Any other score is a value of a block, and is asked as such.
+
+
+_KINDS = ("boolean", "number", "text")
+_VERBS: tuple[Verb, Verb] = ("mean", "ask")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What is scored: a model, or predictions in the order of the rows; and by what."""
+
+    given: Any
+    scorer: Scorer
+    target: str
+    features: Sequence[str] | None
+    model: bool
+    """Whether it is a model; predictions were checked, and are what the metric takes."""
+    terms: bool
+    """Whether the score is the mean over units of a term between 0 and 1."""
+    labels: Labels | None = None
+    """What is public of the target's labels."""
+
+    def estimator(self) -> LocalEstimator:
+        """The score as an estimator of one block."""
+        if self.terms:
+            return mean_estimator(*self._asked)
+        return score_estimator(
+            self.given,
+            self.scorer.metric,
+            target=self.target,
+            features=self.features,
+            checked=not self.model,
+            labels=self.labels,
+        )
+
+    def term(self) -> LocalEstimator | None:
+        """Its term, if it has one."""
+        return term_estimator(*self._asked) if self.terms else None
+
+    @property
+    def _asked(self) -> tuple[Any, Metric, str, Sequence[str] | None, Labels | None]:
+        return self.given, self.scorer.metric, self.target, self.features, self.labels
+
+
+def judged(
+    clerk: Clerk,
+    ids: RowIds | None,
+    given: Any,
+    scorer: Scorer,
+    *,
+    target: str | None,
+    features: Sequence[str] | None = None,
+    form: str | None = None,
+) -> Judged:
+    """A model or predictions, checked against what is public; nothing is asked."""
+    charter = clerk.charter
+    column = _target(charter, target)
+    kind = charter.manifest.schema.kind(column)
+    metric, terms = scorer.metric, charter.manifest.one_row_units and has_term(scorer.metric)
+    labels = clerk.labels(column) if kind in _KINDS else None
+    if callable(getattr(given, "predict", None)):
+        _refuse_targets(metric, column, labels, getattr(given, "classes_", None))
+        return Judged(given, scorer, column, features, True, terms, labels)
+    wanted = wanted_for(metric, kind, column)
+    _refuse_targets(metric, column, labels, None)
+    if isinstance(given, str | Path | bytes | bytearray | memoryview) or is_keyed(given):
+        if ids is None:
+            hint = "Create the holdout with ids='COLUMN', or give one prediction for every row."
+            raise InvalidInput("predictions", "ids", "in the order of the rows here", hint)
+        array = read_submission(given, ids, wanted, form=form)
+        _refuse_labels(metric, labels, array)
+    else:
+        array = checked_predictions(given)
+        _refuse_labels(metric, labels, array)
+        array = values_by_row(array, wanted)
+    return Judged(array, scorer, column, features, False, terms, labels)
+
+
+def _refuse_labels(metric: Metric, labels: Labels | None, array: np.ndarray[Any, Any]) -> None:
+    """Refuse predictions that can be no labels, by what is public, where labels are compared."""
+    if labels is None:
+        return
+    binary = {*labels.known} and not labels.beside((0.0, 1.0))
+    takes = metric.function is not None and metric.needs == NEEDS_LABEL
+    if not metric.labels and not (takes and (binary or labels.declared is not None)):
+        return
+    found = labels.contradiction(array)
+    if found is not None:
+        hint = ""
+        if takes:
+            hint = (
+                f"{metric.name} gets labels, as predict gives them. One that takes probabilities "
+                "is scikit-learn's make_scorer(function, response_method='predict_proba')."
+            )
+        raise refused(*found, hint)
+
+
+def _refuse_targets(metric: Metric, column: str, labels: Labels | None, classes: Any) -> None:
+    """Refuse a metric of two classes where the target is known to have others."""
+    if labels is None or not metric.binary:
+        return
+    own = (0.0, 1.0) if classes is None else np.asarray(classes).ravel().tolist()
+    others = labels.beside(own)
+    if others:
+        known = "declared" if labels.declared is not None else "in the open part"
+        hint = f"{column} has {listed(others)} ({known}). Nothing was charged."
+        allowed = f"one for such labels: {metric.name} takes {listed(own)} alone"
+        raise InvalidInput("metric", metric.name, allowed, hint)
+
+
+def _target(charter: Charter, target: str | None) -> str:
+    column = target or charter.target
+    if column is None:
+        hint = "Name the column once, at creation: target='y', --target y; or score(…, target='y')."
+        raise InvalidInput("target", None, "the column that the model predicts", hint)
+    found = charter.manifest.schema.find(checked_target(column))
+    if found is None:
+        names = ", ".join(charter.manifest.schema.names[:20])
+        raise InvalidInput("target", column, f"one of {names}")
+    return found.name
+
+
+def score_question(
+    clerk: Clerk, score: Judged, by: str | None, options: dict[str, Any]
+) -> tuple[Verb, LocalEstimator, dict[str, Any]]:
+    """The verb, the estimator and the words that ask for a score."""
+    term = score.term() if _means(clerk, score, by) and not options.get("shape") else None
+    if term is None:
+        means, values = (_offer(clerk, verb, None) is not None for verb in _VERBS)
+        if by is None and means and not values:
+            hint = (
+                f"{score.scorer.name} is no mean over rows, but a value of a block: plan it with "
+                "--protocols estimate."
+            )
+            allowed = "a mean over rows, as accuracy is, for this plan"
+            raise InvalidInput("metric", score.scorer.name, allowed, hint)
+        words = {name: options.pop(name, None) for name in ("grid", "where", "shape")}
+        return "ask", score.estimator(), {**words, "by": by, "options": options}
+    grid = options.pop("grid", None)
+    options.pop("shape", None)
+    for name, value in options.items():
+        raise InvalidInput(name, value, "left out for a score that is a mean")
+    return "mean", term, {"grid": grid, "by": by}
+
+
+def _means(clerk: Clerk, score: Judged, by: str | None) -> bool:
+    """Whether a part of the plan answers the score as a mean."""
+    if not score.terms:
+        return False
+    offer = _offer(clerk, "mean", by)
+    if offer is None or (score.model and offer.protocol != "mean"):
+        return False
+    exact = isinstance(offer.part, DirectPart) and offer.part.exact
+    return not exact or is_exact(score.scorer.metric)
+
+
+def _offer(clerk: Clerk, verb: Verb, by: str | None) -> Offer | None:
+    try:
+        return clerk.offer(verb, by)
+    except InvalidInput:
+        return None
+
+
+def public_grid(clerk: Clerk, score: Judged, by: str | None) -> Grid | None:
+    """The grid of a score that names none: from what is public, so that all have the same one.
+
+    None where the score needs none, and where nothing public gives it ends.
+    """
+    if not needs_grid(clerk, score, by):
+        return score.scorer.grid
+    offer = _offer(clerk, "ask", by)
+    assert offer is not None  # else nothing is asked on a grid
+    points = int(getattr(offer.part or offer.set.plan, "grid", 32))
+    return score.scorer.public_grid(points, clerk.charter.ranges.get(score.target))
+
+
+def needs_grid(clerk: Clerk, score: Judged, by: str | None) -> bool:
+    """Whether a score is asked on a grid that neither its range nor the plan gives."""
+    known = score.terms or score.scorer.metric.range is not None
+    return not known and _offer(clerk, "ask", by) is not None
+
+
+def no_public_grid(score: Judged) -> InvalidInput:
+    """The refusal of a submission by a metric without ends."""
+    name, column = score.scorer.name, score.target
+    hint = (
+        f"{name} has no ends of its own. The custodian can declare the target's range at "
+        f"creation (--range {column}=LOW:HIGH), or give a grid in the file of `holdfast serve "
+        f'--metrics`: METRICS = {{"{name}": {{"grid": "LOW:HIGH:STEP"}}}}.'
+    )
+    return InvalidInput("metric", name, "one whose grid is known", hint)
 
 
 # Gates: does a score reach a threshold? One verification on one side, and what it certifies.

@@ -15,7 +15,7 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from holdfast.errors import Infeasible, InvalidInput
-from holdfast.holdout.scorers import read_scorers
+from holdfast.holdout.scoring import read_scorers
 from holdfast.server.app import SETTINGS_VARIABLE
 from holdfast.server.auth import Hosts
 from holdfast.server.middleware import BoundedHeads

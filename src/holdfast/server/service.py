@@ -18,7 +18,7 @@ from fastapi import Request
 
 from holdfast.concurrency import Closing
 from holdfast.holdout.grants import Role
-from holdfast.holdout.scorers import Scorers, read_scorers
+from holdfast.holdout.scoring import Scorers, read_scorers
 from holdfast.server.auth import Doorman, Hosts, Seat
 from holdfast.server.errors import Fault
 from holdfast.server.jobs import Jobs

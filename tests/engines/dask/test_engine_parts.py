@@ -30,6 +30,7 @@ from holdfast.engines.dask.worker import (
     versions,
 )
 from holdfast.engines.python.estimator import local_estimator, packages
+from holdfast.engines.python.metrics import score_estimator
 from holdfast.engines.source import Engines, Limits
 from holdfast.engines.sql.estimator import sql_estimator
 from holdfast.errors import Damaged, HoldfastError, InvalidInput, Unavailable
@@ -108,6 +109,17 @@ def test_a_question_has_no_code_that_a_worker_would_load(given: Stored) -> None:
     again = pickle.loads(pack(asked))
     assert again.functions[0].payload == estimator.payload
     assert again.own_limits().workers == 1
+
+
+def test_own_metrics_travel_as_they_are(given: Stored) -> None:
+    """A Dask worker evaluates them itself: there is nothing of a user's in them."""
+    zeros = np.zeros(given.store.manifest.rows)
+    estimator = score_estimator(zeros, "mse", target="y", checked=True)
+    asked = question(pack(given.store), (estimator,), Limits(), sums=False)
+    assert asked.packages == ()
+    reply = worker.evaluate(4, 6, versions=versions(), question=pack(asked))
+    found = numbers_of(reply, 2, integers=False)
+    assert found.tolist() == [float(np.mean(np.square(given.frames[k].y))) for k in (4, 5)]
 
 
 def test_tasks_evaluate_and_verify(given: Stored) -> None:

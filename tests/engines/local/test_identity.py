@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.engines.python.identity import identify
+from holdfast.engines.python.identity import Encoder, identify
 
 
 def digest(value: object) -> str:
@@ -388,3 +388,14 @@ def test_identities_are_the_same_in_every_process() -> None:
         found.add(run.stdout)
     assert len(found) == 1
     assert len(set(found.pop().split())) == 8
+
+
+def test_many_texts_are_written_as_each_would_be() -> None:
+    texts = ["ham", "", "Grüße", "\ud800", "ham"] * 3
+    together, apart = Encoder(), Encoder()
+    together.add_all("items", texts)
+    apart.write("items", len(texts))
+    for each in texts:
+        apart.add(each)
+    assert together.digest() == apart.digest()
+    assert identify(np.array(["x"] * 600_000, object)).digest is None  # as ever: too many values

@@ -33,7 +33,7 @@ from holdfast.engines.dask.worker import (
     verify,
     versions,
 )
-from holdfast.engines.python.estimator import LocalEstimator, failed_sum
+from holdfast.engines.python.estimator import LocalEstimator, checked_estimator, failed_sum
 from holdfast.engines.python.worker import batch_blocks
 from holdfast.engines.source import Engines, Limits, Progress
 from holdfast.errors import Unavailable, whole_number
@@ -291,7 +291,7 @@ class DaskEngines(Engines):
         self, estimator: Any, start: int, stop: int, progress: Progress | None = None
     ) -> NDArray[np.float64]:
         if isinstance(estimator, LocalEstimator):
-            estimator = self.local.check(estimator)
+            estimator = checked_estimator(estimator, self.store)
         failure = estimator.failure if isinstance(estimator, LocalEstimator) else math.nan
         found = np.full(self._blocks(start, stop), failure)
         self._fill(found, self._question((estimator,), sums=False), start, progress)
@@ -307,7 +307,7 @@ class DaskEngines(Engines):
         progress: Progress | None = None,
     ) -> NDArray[np.int64]:
         functions = tuple(
-            self.local.check(each) if isinstance(each, LocalEstimator) else each
+            checked_estimator(each, self.store) if isinstance(each, LocalEstimator) else each
             for each in (function, where)
         )
         failed = failed_sum(function, self.store.units)
@@ -383,8 +383,8 @@ class DaskEngines(Engines):
         return found
 
     def _trial(self, function: Any, *, sums: bool, bounds: Bounds) -> Trial | None:
-        """What workers compare, of a function that was admitted."""
-        if not isinstance(function, LocalEstimator):
+        """What workers compare, of a function that was admitted; Holdfast's own needs no trial."""
+        if not isinstance(function, LocalEstimator) or function.own:
             return None
         known = self._outcomes.get((_known_by(function), sums, bounds))
         if known is None and any(key[0] == _known_by(function) for key in self._outcomes):

@@ -232,7 +232,8 @@ def _asked(function: LocalEstimator, sums: bool) -> tuple[LocalEstimator | None,
 # A question as it travels to Dask workers: the store, the estimators, the limits, the versions.
 #
 # Python functions travel as the pickles that their estimators hold; a Dask worker hands them on to
-# the processes that it starts, and never loads them itself.
+# the processes that it starts, and never loads them itself. Holdfast's own metrics travel as they
+# are, and a Dask worker evaluates them itself.
 
 
 Versions = tuple[tuple[str, str], ...]  # of each module, what is installed
@@ -287,7 +288,7 @@ def question(
 ) -> Question:
     """A question, without anything that only this process could load."""
     stripped = tuple(_stripped(each) for each in functions)
-    payloads = [each.payload for each in stripped if isinstance(each, LocalEstimator)]
+    payloads = [each.packed for each in stripped if isinstance(each, LocalEstimator)]
     return Question(
         store=store,
         functions=stripped,
@@ -323,7 +324,7 @@ def check_versions(wanted: Versions) -> None:
 
 
 def _stripped(function: Any) -> Any:
-    if not isinstance(function, LocalEstimator):
+    if not isinstance(function, LocalEstimator) or function.own:
         return function
     one = None if function.function is None else _travelled
     many = None if function.batched is None else _travelled

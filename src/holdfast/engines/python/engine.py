@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from holdfast.concurrency import Closing
 from holdfast.engines.process import WorkerDied, WorkerTimeout
 from holdfast.engines.python.estimator import (
-    HIDDEN,
     Job,
     Limits,
     LocalEstimator,
     Part,
+    checked_estimator,
     failed_share,
     failed_sum,
-    local_estimator,
     packages,
+    stored_columns,
     surroundings,
 )
 from holdfast.engines.python.metrics import WrongLabels
@@ -867,21 +867,6 @@ class LocalEngine(Closing):
             Wanted(self._isolated, rows or estimator.bounded_mean, symmetric, estimator.assumes),
         )
 
-    def check(self, estimator: object) -> LocalEstimator:
-        """An estimator that fits the store: its columns exist, its blocks can be made."""
-        if not isinstance(estimator, LocalEstimator):
-            estimator = local_estimator(estimator)
-        self._columns(estimator)
-        rows = self._store.manifest.rows
-        if estimator.rows is not None and estimator.rows != rows:
-            allowed = f"{rows:,} predictions, one for each row of the data"
-            raise InvalidInput("model", f"{estimator.rows:,} predictions", allowed)
-        if estimator.function is None and not self._store.manifest.one_row_units:
-            hint = "Here units have several rows: write it for one block, and leave vectorised out."
-            allowed = "a function of one block where units have several rows"
-            raise InvalidInput("estimator", estimator.name, allowed, hint)
-        return estimator
-
     def job(
         self,
         functions: tuple[LocalEstimator | None, ...],
@@ -894,7 +879,9 @@ class LocalEngine(Closing):
         key = (functions, sums, explain, bounds, surroundings())
         if self._last is not None and self._last[0] == key:
             return self._last[1]
-        checked = [None if each is None else self.check(each) for each in functions]
+        checked = [
+            None if each is None else checked_estimator(each, self._store) for each in functions
+        ]
         called = [None if each is None else self._part(each) for each in checked]
         payloads = tuple(None if each is None else each.payload for each in checked)
         path, folder = surroundings()
@@ -919,16 +906,7 @@ class LocalEngine(Closing):
         rectangular = self._store.manifest.one_row_units
         vectorised = estimator.batched is not None and rectangular
         kind = "numpy" if vectorised else estimator.block
-        return Part(kind, self._columns(estimator), vectorised)
-
-    def _columns(self, estimator: LocalEstimator) -> tuple[str, ...]:
-        schema = self._store.schema
-        if estimator.columns is None:
-            return tuple(schema.names)
-        hidden = HIDDEN if estimator.rows is not None else ()  # predictions are found by row
-        return tuple(
-            name if name in hidden else _column(schema, name) for name in estimator.columns
-        )
+        return Part(kind, stored_columns(estimator, self._store.schema), vectorised)
 
     def _ask(
         self, job: Job, start: int, stop: int | None, progress: Progress | None
@@ -952,12 +930,3 @@ class LocalEngine(Closing):
         rows = self._store.manifest.block_rows / self._store.blocks
         share = max(_FEWEST_BLOCKS, -(-blocks // (self._pool.workers * _RANGES)))
         return max(1, min(share, _MOST_BLOCKS, int(_MOST_ROWS / rows)))
-
-
-def _column(schema: Any, name: str) -> str:
-    column = schema.find(name)
-    if column is None or column.name != name:  # Python tells upper from lower case
-        names = ", ".join(schema.names[:12]) + (", …" if len(schema.names) > 12 else "")
-        hint = "" if column is None else f"Did you mean {column.name!r}?"
-        raise InvalidInput("columns", name, f"columns of the holdout: {names}", hint)
-    return name

@@ -40,6 +40,7 @@ __all__ = [
     "block_value",
     "block_values",
     "checked_columns",
+    "checked_estimator",
     "even_sums",
     "failed_share",
     "failed_sum",
@@ -51,6 +52,7 @@ __all__ = [
     "refuse_hidden",
     "row_numbers",
     "row_terms",
+    "stored_columns",
     "surroundings",
 ]
 
@@ -234,8 +236,8 @@ class LocalEstimator:
     """The hash of all that its value can depend on; None if that cannot be told."""
     name: str
     """What the function is called."""
-    payload: bytes = field(repr=False)
-    """Both functions as they were when the identity was taken, pickled."""
+    packed: bytes | None = field(repr=False)
+    """Both functions as they were when the identity was taken, pickled; None if `own`."""
     range: tuple[float, float] | None = None
     """Bounds of its value that hold whatever the data are, if known."""
     bounded_mean: bool = False
@@ -246,7 +248,7 @@ class LocalEstimator:
     rows: int | None = None
     """How many rows the original data must have, for predictions; None for all others."""
     built_in: bool = False
-    """Whether it is Holdfast's own code: it treats rows and blocks apart and never fails."""
+    """Whether nothing of a user's runs in it: rows and blocks are treated apart."""
     failing: str | None = None
     """What a failure counts as, as a code of `protocols.answers`; None for the lowest value."""
     reading: str | None = None
@@ -262,6 +264,16 @@ class LocalEstimator:
     def vectorised(self) -> bool:
         """Whether it can take many blocks at once."""
         return self.batched is not None
+
+    @property
+    def own(self) -> bool:
+        """Whether it is all Holdfast's own code, which needs no process of its own."""
+        return self.packed is None
+
+    @property
+    def payload(self) -> bytes:
+        """Both functions, pickled."""
+        return pack((self.function, self.batched), ()) if self.packed is None else self.packed
 
     @property
     def fails_high(self) -> bool:
@@ -317,6 +329,7 @@ def make_estimator(
     range: tuple[float, float] | None = None,  # noqa: A002 – as the field is called
     bounded_mean: bool = False,
     failure: float = math.nan,
+    own: bool = False,
     **more: Any,
 ) -> LocalEstimator:
     """An estimator from functions that are known to fit; `more` are other fields of it."""
@@ -328,9 +341,9 @@ def make_estimator(
         if not math.isnan(failure):
             parts = (*parts, failure)
         identity = hashlib.sha256(repr(parts).encode("utf-8")).hexdigest()
-    payload = pack((function, batched), found.modules)
+    packed = None if own else pack((function, batched), found.modules)
     return LocalEstimator(
-        *(function, batched, columns, block, identity, name, payload, range, bounded_mean),
+        *(function, batched, columns, block, identity, name, packed, range, bounded_mean),
         failure,
         **more,
     )
@@ -355,6 +368,39 @@ def refuse_hidden(parameter: str, name: str) -> None:
     if name.casefold() in HIDDEN:
         hint = "Numbers of rows and units say nothing of fresh data."
         raise InvalidInput(parameter, name, "columns of the data", hint)
+
+
+def checked_estimator(estimator: object, store: Any) -> LocalEstimator:
+    """An estimator that fits the store: its columns exist, its blocks can be made."""
+    if not isinstance(estimator, LocalEstimator):
+        estimator = local_estimator(estimator)
+    stored_columns(estimator, store.schema)
+    rows = store.manifest.rows
+    if estimator.rows is not None and estimator.rows != rows:
+        allowed = f"{rows:,} predictions, one for each row of the data"
+        raise InvalidInput("model", f"{estimator.rows:,} predictions", allowed)
+    if estimator.function is None and not store.manifest.one_row_units:
+        hint = "Here units have several rows: write it for one block, and leave vectorised out."
+        allowed = "a function of one block where units have several rows"
+        raise InvalidInput("estimator", estimator.name, allowed, hint)
+    return estimator
+
+
+def stored_columns(estimator: LocalEstimator, schema: Any) -> tuple[str, ...]:
+    """The columns that an estimator gets, each of which the store has."""
+    if estimator.columns is None:
+        return tuple(schema.names)
+    hidden = HIDDEN if estimator.rows is not None else ()  # predictions are found by row
+    return tuple(name if name in hidden else _column(schema, name) for name in estimator.columns)
+
+
+def _column(schema: Any, name: str) -> str:
+    column = schema.find(name)
+    if column is None or column.name != name:  # Python tells upper from lower case
+        names = ", ".join(schema.names[:12]) + (", …" if len(schema.names) > 12 else "")
+        hint = "" if column is None else f"Did you mean {column.name!r}?"
+        raise InvalidInput("columns", name, f"columns of the holdout: {names}", hint)
+    return name
 
 
 def _name(function: object) -> str:

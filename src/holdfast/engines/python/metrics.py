@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -111,12 +112,11 @@ def _undefined(values: Values, *arrays: Array) -> Values:
 
 
 def _finite(values: Values, *arrays: Array) -> Values:
-    """NaN where any of a block's numbers is missing or infinite; looked for only where it shows."""
-    odd = np.flatnonzero(~np.isfinite(values))
-    broken = [not all(np.isfinite(array[block]).all() for array in arrays) for block in odd]
-    values = values.astype(np.float64)
-    values[odd[np.array(broken, np.bool_)]] = np.nan
-    return values
+    """NaN where any of a block's numbers is missing or infinite, and that shows in its value."""
+    whole = np.ones(len(values), np.bool_)
+    for array in arrays:
+        whole &= np.isfinite(array).all(axis=1)
+    return np.where(whole | np.isfinite(values), values, np.nan)
 
 
 def accuracy(target: Array, predicted: Array) -> Values:
@@ -409,7 +409,13 @@ def missing_labels(predicted: NDArray[Any]) -> NDArray[np.bool_]:
         return np.zeros(predicted.shape, np.bool_)
     if predicted.dtype.kind == "f":
         return np.asarray(~np.isfinite(predicted))
+    if _all_text(predicted):
+        return np.zeros(predicted.shape, np.bool_)
     return np.array([not _is_label(each) for each in predicted], np.bool_)
+
+
+def _all_text(predicted: NDArray[Any]) -> bool:
+    return set(map(type, predicted.tolist())) <= {str}
 
 
 def _is_label(value: object) -> bool:
@@ -426,10 +432,8 @@ def _distinct(predicted: NDArray[Any]) -> tuple[list[object], NDArray[np.int64]]
     if predicted.dtype.kind in "biuf":
         values, counts = np.unique(predicted.astype(np.float64), return_counts=True)
         return values.tolist(), counts
-    found: dict[object, int] = {}
-    for each in predicted.tolist():
-        label = plain(each)
-        found[label] = found.get(label, 0) + 1
+    given = predicted.tolist()
+    found = Counter[object](given if _all_text(predicted) else map(plain, given))
     return [*found], np.array([*found.values()], np.int64)
 
 
@@ -728,6 +732,7 @@ def score_estimator(
         columns, rows = (target, ROW), len(predictions)
         name = f"{chosen.name} of predictions for {target}"
     failure = _failure(chosen)
+    built_in = checked and chosen.function is None and not chosen.bounded_mean
     return make_estimator(
         score,
         None if chosen.needs == "scorer" else score.batch,
@@ -738,7 +743,8 @@ def score_estimator(
         bounded_mean=chosen.bounded_mean,
         failure=failure,
         rows=rows,
-        built_in=checked and chosen.function is None and not chosen.bounded_mean,
+        built_in=built_in,
+        own=built_in and chosen.needs != "scorer",
         failing="highest" if failure == math.inf else None,
         reading=RULE,
         notes=score_notes(score, labels),
@@ -1226,7 +1232,7 @@ def _made(
         score = PredictionScore(predictions, metric, checked_target(target))
         terms = PredictionTerms(predictions, metric.name, target)
         columns, name = (target, ROW), f"{metric.name} of predictions for {target}"
-        more = {"rows": len(predictions), "built_in": True}
+        more = {"rows": len(predictions), "built_in": True, "own": True}
     return make_estimator(
         None,
         terms.mean if mean else terms.terms,

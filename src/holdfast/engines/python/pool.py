@@ -25,8 +25,10 @@ from holdfast.engines.python.worker import (
     Range,
     Reading,
     Setup,
+    too_large,
+    unreadable,
 )
-from holdfast.errors import Damaged, HoldfastError, Unavailable
+from holdfast.errors import HoldfastError, Unavailable
 
 __all__ = [
     "CONTROLS",
@@ -150,7 +152,7 @@ class Seat:
         try:
             _readable(self.call(Reading(block, block + 1), 0.0))
         except (WorkerDied, WorkerTimeout):
-            self._blame(_too_large("the process that reads it was ended"))
+            self._blame(too_large("the process that reads it was ended"))
         found = self._range(job, block, block + 1, isolated=True)
         if found is None or not found.loaded:
             self._control(job)
@@ -212,10 +214,9 @@ class Seat:
 def _readable(reply: bytes) -> bytes:
     """The reply, unless it says that the blocks could not be read: no function was near them."""
     if reply == UNREADABLE:
-        remedy = "Restore the holdout from a copy."
-        raise Damaged("The sealed blocks", "files that can be read", "others", remedy)
+        raise unreadable()
     if reply == NO_MEMORY:
-        raise _too_large("there is not enough of it")
+        raise too_large("there is not enough of it")
     return reply
 
 
@@ -231,12 +232,6 @@ def _started(setup: Setup) -> Worker:
 def _unstarted(remedy: str) -> Unavailable:
     needed, given = "a Python process that starts", f"{_STARTS} of them did not"
     return Unavailable("Evaluating Python functions", needed, given, remedy)
-
-
-def _too_large(given: str) -> Unavailable:
-    needed = "memory for the blocks, with the columns that the function gets"
-    remedy = "Ask with fewer workers or columns, or on a machine with more memory."
-    return Unavailable("Reading sealed blocks", needed, given, remedy)
 
 
 def _unloadable(given: str) -> Unavailable:

@@ -47,6 +47,7 @@ from holdfast.engines.python.sandbox import (
     left_processes,
     same_randomness,
 )
+from holdfast.errors import Damaged, Unavailable
 from holdfast.protocols.source import UNIT, unit_terms
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "Status",
     "Trial",
     "batch_blocks",
+    "column_array",
     "evaluate",
     "loads",
     "make_chunk",
@@ -75,6 +77,8 @@ __all__ = [
     "single_items",
     "some_columns",
     "start",
+    "too_large",
+    "unreadable",
 ]
 
 
@@ -783,6 +787,19 @@ class Trial:
     rows: tuple[int, ...]
     items: tuple[Item, ...] | None
     isolated: bool
+
+
+def unreadable() -> Damaged:
+    """That blocks could not be read: no function was near them."""
+    remedy = "Restore the holdout from a copy."
+    return Damaged("The sealed blocks", "files that can be read", "others", remedy)
+
+
+def too_large(given: str) -> Unavailable:
+    """That blocks could not be read for want of memory."""
+    needed = "memory for the blocks, with the columns that the function gets"
+    remedy = "Ask with fewer workers or columns, or on a machine with more memory."
+    return Unavailable("Reading sealed blocks", needed, given, remedy)
 
 
 def batch_blocks(units: int, *, sums: bool = False) -> int:

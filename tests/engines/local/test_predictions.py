@@ -1,0 +1,191 @@
+"""Holdfast's own metrics of predictions: in this process they have the values of the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import holdfast as hf
+from holdfast.engines.process import Worker
+from holdfast.engines.python import predictions as module
+from holdfast.engines.python.engine import LocalEngine
+from holdfast.engines.python.estimator import LocalEstimator
+from holdfast.engines.python.metrics import (
+    NAMES,
+    NEEDS_LABEL,
+    NEEDS_PROBABILITY,
+    find_metric,
+    has_term,
+    mean_estimator,
+    score_estimator,
+    term_estimator,
+)
+from holdfast.engines.python.predictions import PredictionEngine
+from holdfast.engines.source import Engines
+from holdfast.errors import Damaged, InvalidInput
+from holdfast.store.blocks import BlockStore
+from tests.engines.local.stores import make_store
+
+BLOCKS, ROWS = 11, 500
+TARGETS = ("whole", "gaps", "real", "infinite", "flag", "text")
+
+
+def rows(count: int = ROWS) -> pd.DataFrame:
+    """Targets of every kind, with what is missing or infinite among them."""
+    rng = np.random.default_rng(3)
+    whole, real = rng.integers(0, 2, count), rng.normal(size=count)
+    missing = rng.random(count) < 0.02
+    text = np.array(["ham", "spam", "eggs"], object)[rng.integers(0, 3, count)]
+    return pd.DataFrame(
+        {
+            "whole": whole,
+            "gaps": pd.array(whole, "Int64"),
+            "real": real,
+            "infinite": np.where(missing, np.inf, real),
+            "flag": pd.array(rng.random(count) < 0.5, "boolean"),
+            "text": text,
+            "who": rng.integers(0, count // 4, count),
+        }
+    ).assign(**{name: lambda f, n=name: f[n].mask(missing) for name in ("gaps", "flag", "text")})
+
+
+@pytest.fixture(scope="module", params=["rows", "units of several rows"])
+def engines(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Engines]:
+    unit = "who" if request.param != "rows" else None
+    store = make_store(tmp_path_factory.mktemp("own"), rows(), BLOCKS, unit=unit)
+    found = Engines(store)
+    yield found
+    found.close()
+
+
+def given(metric: str, target: str) -> Any:
+    rng, needs = np.random.default_rng(4), find_metric(metric).needs
+    if target == "text":
+        return np.array(["ham", "spam", "no label"], object)[rng.integers(0, 3, ROWS)]
+    if needs == NEEDS_LABEL:
+        return rng.integers(0, 2, ROWS)
+    return rng.random(ROWS) if needs == NEEDS_PROBABILITY else rng.normal(size=ROWS)
+
+
+def scores(metric: str, target: str, store: BlockStore) -> list[LocalEstimator]:
+    """What is asked of a metric: where it is the mean of a term, that, else the metric."""
+    chosen, made = find_metric(metric), given(metric, target)
+    if has_term(chosen) and store.manifest.one_row_units:
+        return [mean_estimator(made, chosen, target)]
+    return [score_estimator(made, chosen, target=target, checked=True)]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_values_are_those_of_the_sandbox(
+    target: str, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bit for bit, failures too, however many blocks are read at once."""
+    store, seen = engines.store, 0
+    for metric in NAMES:
+        for estimator in scores(metric, target, store):
+            if not estimator.own:
+                continue
+            for most in (2**22, 100):
+                monkeypatch.setattr(module, "_MOST_ROWS", most)
+                here = PredictionEngine(store).values(estimator, 2, BLOCKS)
+                there = engines.local.values(estimator, 2, BLOCKS)
+                assert here.tobytes() == there.tobytes(), (metric, target)
+            seen += 1
+    assert seen > 8
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "error_rate", "brier"])
+@pytest.mark.parametrize("target", ["gaps", "text"])
+def test_sums_are_those_of_the_sandbox(metric: str, target: str, engines: Engines) -> None:
+    term = term_estimator(given(metric, target), find_metric(metric), target)
+    if not engines.store.manifest.one_row_units:
+        with pytest.raises(InvalidInput, match="units have several rows"):
+            engines.sums(term, None, 0, BLOCKS)
+        return
+    for bounds in ((0.0, 1.0), (-1.0, 0.5)):
+        here = engines.sums(term, None, 0, BLOCKS, bounds)
+        assert here.tolist() == engines.local.sums(term, None, 0, BLOCKS, bounds=bounds).tolist()
+
+
+def test_a_block_that_raises_fails_alone(tmp_path: Path) -> None:
+    """None does. If one did, what is raised would tell of the rows."""
+    frame = pd.DataFrame({"y": np.arange(60.0)})
+    store = make_store(tmp_path, frame, 6)
+
+    def picky(target: Any, predicted: Any) -> Any:
+        del predicted
+        if (target == 7).any():
+            raise ValueError("7 is among them")
+        return target.mean(axis=1)
+
+    for name, failure in (("r2", np.nan), ("mse", np.inf)):
+        metric = replace(find_metric(name), batched=picky)
+        estimator = score_estimator(np.zeros(60), metric, target="y", checked=True)
+        assert estimator.own
+        found = PredictionEngine(store).values(estimator, 0, 6)
+        blocks = [store.table(k, k + 1).column("y").to_numpy() for k in range(6)]
+        wanted = [failure if 7 in block else block.mean() for block in blocks]
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_blocks_that_cannot_be_read_are_damage(tmp_path: Path) -> None:
+    store = make_store(tmp_path, pd.DataFrame({"y": np.arange(60.0)}), 6)
+    engine = PredictionEngine(store)
+    estimator = score_estimator(np.zeros(60), "mse", target="y", checked=True)
+    file = store.place(store.shards[0])
+    kept = file.read_bytes()
+    file.write_bytes(kept[:-1])
+    with pytest.raises(Damaged, match="as many bytes"):
+        engine.values(estimator, 0, 6)
+    file.write_bytes(bytes(len(kept)))
+    with pytest.raises(Damaged, match="The sealed blocks"):
+        engine.values(estimator, 0, 6)
+
+
+def test_only_own_code_runs_here(tmp_path: Path) -> None:
+    """A metric of the user's or of scikit-learn's, and predictions that nobody has checked."""
+    given = {"target": "y", "checked": True}
+    assert score_estimator(np.zeros(3), "mse", **given).own  # type: ignore[arg-type]
+    assert not score_estimator(np.zeros(3), "mse", target="y").own
+    assert not score_estimator(np.zeros(3), "f1_macro", **given).own  # type: ignore[arg-type]
+    assert not score_estimator(np.zeros(3), max, **given).own  # type: ignore[arg-type]
+    store = make_store(tmp_path, pd.DataFrame({"y": np.arange(60.0)}), 6)
+    term = term_estimator(np.zeros(60), find_metric("accuracy"), "y")
+    kept = hf.local_estimator(lambda frame: frame.y > 30)
+    with LocalEngine(store, workers=1) as local:
+        wanted = local.sums(term, kept)
+    engines = Engines(store)
+    assert engines.sums(term, kept, 0, 6).tolist() == wanted.tolist()
+    engines.close()
+
+
+class Model:
+    """Says 0."""
+
+    def predict(self, frame: Any) -> Any:
+        return np.zeros(len(frame))
+
+
+def test_a_score_of_predictions_starts_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def started(*_: Any, **__: Any) -> None:
+        raise AssertionError("a process was started")
+
+    frame = pd.DataFrame({"id": np.arange(4000), "y": np.arange(4000) % 2, "x": 0.5})
+    plan = hf.plan(queries=3, grid=4, tail=0.05)
+    with hf.Holdout.create(tmp_path / "h", frame, plan, target="y", ids="id", seed=1) as holdout:
+        monkeypatch.setattr(Worker, "__init__", started)
+        keyed = frame.assign(prediction=frame["y"])[["id", "prediction"]]
+        for metric in ("accuracy", "brier", "roc_auc"):
+            assert holdout.score(keyed, metric=metric).value is not None
+        with pytest.raises(AssertionError, match="a process was started"):
+            holdout.score(Model(), features=["x"])
