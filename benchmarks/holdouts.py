@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 
 import holdfast as hf
-from holdfast.planning.joint import JointPlan, joint_plan
-from holdfast.planning.requests import Estimates
+from holdfast.planning.joint import joint_plan
+from holdfast.protocols.plans import JointPlan
+from holdfast.protocols.searches import Estimates
 
 __all__ = ["COLUMNS", "ROOT", "Sealed", "many_questions", "scratch", "sealed"]
 

@@ -36,7 +36,7 @@ def measure(quick: bool) -> Results:
     with hf.Holdout.open(made.path) as holdout:
         asker = paying.Asker(holdout, itertools.count())
         asker.prepare(repeats + 1)
-        rows = holdout.door.ledger.rows()[-2:]
+        rows = holdout.journal.ledger.rows()[-2:]
         sizes = [sum(len(str(value)) for value in row.record()) for row in rows]
         jobs = {
             DOOR: asker.ask,

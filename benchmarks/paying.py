@@ -1,9 +1,9 @@
-"""What pays: a question on its way through the door of a holdout, and bare commits beside it.
+"""What pays: a question on its way through a holdout, and bare commits beside it.
 
-door      `Door.answer`: locks, look-up, charge, record, and the receipt kept elsewhere; the
+door      `OpenHoldout.answer`: locks, look-up, charge, record, and the receipt kept elsewhere; the
           answer itself is drawn from a hat, so that only the ledger is measured
 ledger    the same two rows appended to a ledger, hash-chained, and nothing else
-receipt   the receipt alone, kept as the door keeps it
+receipt   the receipt alone, kept as a holdout keeps it
 full      two transactions of a bare connection, WAL and synchronous = FULL, rows of equal size
 normal    the same with synchronous = NORMAL, which a power cut may undo
 synced    two writes to a plain file, each followed by fsync
@@ -16,14 +16,14 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import holdfast as hf
-from holdfast.holdout.questions import Question
-from holdfast.holdout.records import Result, read_result
-from holdfast.holdout.sessions import Session
+from holdfast.holdout.questions import Asked
 from holdfast.ledger.ledger import Receipt, Row
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.ledger.witness import Witness
+from holdfast.protocols.base import Drawn
 from holdfast.protocols.budget import Charge
 
 __all__ = ["Asker", "bare", "kept", "ledger", "synced"]
@@ -36,48 +36,46 @@ class Asker:
     """Asks a holdout one new question after another, without evaluating anything."""
 
     def __init__(self, holdout: hf.Holdout, numbers: Iterator[int]) -> None:
-        self._clerk, self._door, self._numbers = holdout._clerk, holdout.door, numbers
-        self._offer = self._clerk.offer("ask", None)
-        self._ready: list[Question] = []
-        row = self._last() or self._asked()
+        self._open, self._ledger, self._numbers = holdout._open, holdout.journal.ledger, numbers
+        self._ready: list[Asked] = []
+        row = self._last() or self._first()
         self._worst = Charge.from_dict(row.body["charges"][0])
-        self._answer = read_result(row.body["answer"], "", cached=False)
+        self._drawn = row.body["drawn"]
+        self._open._draw = self._from_a_hat  # type: ignore[assignment,method-assign]
 
     def prepare(self, count: int) -> None:
         """Parse so many questions; the parser is not what is measured."""
         self._ready += [self._question() for _ in range(count)]
 
     def ask(self) -> None:
-        self._door.answer(self._ready.pop(), self._offer.set, None, None, None, self._drawn)
+        self._open.answer(self._ready.pop(), None, None)
 
     def fill(self, count: int) -> None:
-        """Write both rows of so many questions as the door does, in one transaction."""
-        ledger = self._door.ledger
-        reserved, recorded = (row.body for row in ledger.rows(ledger.head().number - 2))
+        """Write both rows of so many questions as a holdout does, in one transaction."""
+        reserved, recorded = (row.body for row in self._ledger.rows(self._ledger.head().number - 2))
         questions = [self._question() for _ in range(count)]
-        with ledger.begin() as transaction:
-            for question in questions:
-                told = question.to_dict()
+        with self._ledger.begin() as transaction:
+            for each in questions:
+                told = each.question.facts
                 body = {**reserved, "question": told}
-                paid = transaction.append("reserved", body, question=question.key)
+                paid = transaction.append("reserved", body, question=each.key)
                 body = {**recorded, "question": told, "reserves": [paid.number]}
-                transaction.append("recorded", body, question=question.key)
+                transaction.append("recorded", body, question=each.key)
 
-    def _question(self) -> Question:
-        asked = self._clerk.estimator(f"avg(x0) + {next(self._numbers)}", None, {})
-        return self._clerk.question("ask", self._offer, asked, grid=GRID)
+    def _question(self) -> Asked:
+        return self._open.asked("ask", f"avg(x0) + {next(self._numbers)}", grid=GRID)
 
-    def _drawn(self, session: Session) -> tuple[Result, None]:
-        session.settle(session.hold(self._worst)[0], self._worst)
-        return self._answer, None
+    def _from_a_hat(self, _: Asked, pending: Any, _progress: object) -> Drawn:
+        pending.reserve(self._worst)
+        return dict(self._drawn)
 
     def _last(self) -> Row | None:
-        row = self._door.ledger.row(self._door.ledger.head().number)
+        row = self._ledger.row(self._ledger.head().number)
         return row if row is not None and row.kind == "recorded" else None
 
-    def _asked(self) -> Row:
+    def _first(self) -> Row:
         """A real question, as a pattern for the others."""
-        self._clerk.answer(self._offer, self._question(), None, None)
+        self._open.answer(self._question(), None, None)
         row = self._last()
         assert row is not None
         return row

@@ -191,7 +191,7 @@ def _new_function(holdout: hf.Holdout, arrays: Columns) -> dict[str, Job]:
 
 
 def _arrays(holdout: hf.Holdout, blocks: int) -> Columns:
-    found = holdout._clerk.store.table(columns=["x0", "x1"])
+    found = holdout._open.store.table(columns=["x0", "x1"])
     return {name: found.column(name).to_numpy().reshape(blocks, -1) for name in ("x0", "x1")}
 
 

@@ -27,14 +27,14 @@ from benchmarks.holdouts import ROOT, scratch
 from benchmarks.tables import milliseconds, table
 from benchmarks.timing import Results
 from holdfast.planning.joint import joint_plan
-from holdfast.planning.requests import Estimates
+from holdfast.protocols.searches import Estimates
 
 __all__ = ["comparisons", "measure", "section", "served"]
 
 OURS, BARE = "`holdfast serve`", "bare SQLite, 2 commits, FULL, same framework"
 CLIENTS = 64
 SHARE = 0.6  # of what the bare commits reach, or else …
-ENOUGH = 500  # … answers a second
+ENOUGH = 200  # … answers a second
 WORKERS = os.cpu_count() or 1
 FIRSTS = itertools.count(1, 10**7)  # every run asks questions of its own
 

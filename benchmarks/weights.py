@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +23,10 @@ from holdfast.grids import grid
 from holdfast.mechanisms.hypothesis import Universe
 from holdfast.planning.joint import joint_plan
 from holdfast.planning.proposals import propose_weights
-from holdfast.planning.requests import Estimates, WeightedEstimates
-from holdfast.protocols.budget import Budget
+from holdfast.protocols.memory import MemoryHoldout
+from holdfast.protocols.searches import Estimates
 from holdfast.protocols.source import BlockArray
-from holdfast.protocols.weights import Weights
+from holdfast.protocols.weights import WeightedEstimates
 
 __all__ = ["comparisons", "measure", "section"]
 
@@ -61,15 +62,16 @@ class Questions:
         shifted = np.exp(1.5 * elements.sum(axis=1))
         rows = generator.choice(ELEMENTS, size=plan.blocks, p=shifted / shifted.sum())
         universe, source = Universe.points(np.arange(ELEMENTS)), BlockArray(rows, plan.blocks)
-        self.weights = Weights(Budget(plan), source, universe)
+        self.holdout = MemoryHoldout(plan, source, universe=universe)
         self.passes: list[int] = []
+        self._before = 0
         self._indices, self._grid = indices, grid(0, POINTS - 1, scale="integer")
 
     def ask(self) -> None:
-        before = self.weights.hypothesis.passes
-        number = len(self.passes)
-        self.weights.ask_indices(self._indices[number % POOL], self._grid)
-        self.passes.append(self.weights.hypothesis.passes - before)
+        self.holdout.ask(self._indices[len(self.passes) % POOL], self._grid)
+        weights: Any = self.holdout.protocol("ask")
+        self.passes.append(weights.hypothesis.passes - self._before)
+        self._before = weights.hypothesis.passes
 
 
 def measure(quick: bool) -> Results:
@@ -131,7 +133,7 @@ def _questions(quick: bool) -> Results:
         "points": POINTS,
         "questions": len(questions.passes),
         "refused": sum(passes > 1 for passes in questions.passes),
-        "updates": questions.weights.updates,
+        "updates": sum(len(each["steps"]) for each in questions.holdout.lessons),
         "passes": {
             "most": max(questions.passes),
             "average": sum(questions.passes) / len(questions.passes),

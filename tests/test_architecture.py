@@ -1,4 +1,4 @@
-"""The layout is the architecture: one-way imports, a light `import holdfast`."""
+"""The layout is the architecture: one-way imports, one meaning a name, a light import."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tools.api_pages import LAYER_PAGES
-from tools.architecture import LAYERS, problems
+from tools.api_pages import PACKAGE_PAGES
+from tools.architecture import BUILDS_ON, class_names, problems, repeated_classes, type_tests
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
 LAB = ROOT / "packages" / "holdfast-lab" / "src"
 FILES = sorted([*SOURCE.rglob("*.py"), *LAB.rglob("*.py")])
-PUBLIC_SURFACE = SOURCE / "holdfast" / "__init__.py"  # it gathers names from every layer
+PUBLIC_SURFACE = SOURCE / "holdfast" / "__init__.py"  # it gathers names from every package
 
 
 def module_name(path: Path) -> str:
@@ -24,10 +24,14 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if p != PUBLIC_SURFACE], ids=module_name)
-def test_imports_go_one_way(path: Path) -> None:
-    is_package = path.name == "__init__.py"
-    assert problems(module_name(path), path.read_text("utf-8"), is_package=is_package) == []
+def test_imports_go_one_way() -> None:
+    files = [path for path in FILES if path != PUBLIC_SURFACE]
+    texts = {path: path.read_text("utf-8") for path in files}
+    wrong = [
+        problems(module_name(path), text, is_package=path.name == "__init__.py")
+        for path, text in texts.items()
+    ]
+    assert [what for each in wrong for what in each] == []
 
 
 @pytest.mark.parametrize(
@@ -36,6 +40,9 @@ def test_imports_go_one_way(path: Path) -> None:
         ("holdfast.theory.coins", "from holdfast.planning import plan"),
         ("holdfast.theory.coins", "def f():\n    from holdfast_lab.audit import audit"),
         ("holdfast.theory.coins", "from ..mechanisms import search"),
+        ("holdfast.protocols.split", "from holdfast.planning.solve import plan"),
+        ("holdfast.ledger.sqlite", "from holdfast.store.table import Schema"),
+        ("holdfast.server.app", "from holdfast.client.client import Client"),
         ("holdfast.theory.coins", "from .. import server"),
         ("holdfast.cli.app", "from holdfast_lab.cli import lab_app"),
         ("holdfast.cli.app", "import holdfast_lab"),
@@ -91,7 +98,7 @@ def test_relative_imports_of_a_package_start_at_the_package() -> None:
 
 
 def test_importing_the_package_is_light() -> None:
-    heavy = {"scipy", "matplotlib", "typer", "rich", "holdfast_lab"}
+    heavy = {"scipy", "matplotlib", "jinja2", "typer", "rich", "holdfast_lab"}
     code = f"import sys, holdfast; print(*sorted({heavy!r} & set(sys.modules)))"
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=SOURCE
@@ -99,6 +106,60 @@ def test_importing_the_package_is_light() -> None:
     assert run.stdout.split() == []
 
 
-def test_every_layer_has_a_page_of_the_reference() -> None:
-    layers = {name for row in LAYERS for name in row}
-    assert layers - set(LAYER_PAGES) == {"cli", "__main__"}
+def test_every_package_has_a_page_of_the_reference() -> None:
+    assert set(BUILDS_ON) - set(PACKAGE_PAGES) == {"cli"}
+
+
+# Two rules that are not kept yet. What breaks them is listed, and a list may only become shorter:
+# who mends something takes it out (a failure shows the list as it is now).
+
+REPEATED = {
+    "Address": 2,
+    "Asked": 4,
+    "Call": 3,
+    "Cells": 2,
+    "Checked": 2,
+    "Connection": 3,
+    "Counts": 2,
+    "DirectMean": 2,
+    "Interval": 2,
+    "Job": 3,
+    "Limits": 2,
+    "Lost": 2,
+    "Part": 2,
+    "Proposal": 2,
+    "Ranks": 2,
+    "Setup": 2,
+    "Split": 3,
+    "Status": 2,
+    "Study": 2,
+    "Sums": 2,
+    "Use": 2,
+    "Verdict": 2,
+    "Wanted": 2,
+    "_Accounted": 2,
+}
+TYPE_TESTS = {
+    "holdout/answering.py": 2,
+    "holdout/spec.py": 2,
+    "planning/joint.py": 1,
+    "planning/proposals.py": 2,
+}
+PACKAGE = SOURCE / "holdfast"
+MODULES = {str(p.relative_to(PACKAGE)): p.read_text("utf-8") for p in PACKAGE.rglob("*.py")}
+
+
+def test_a_class_name_occurs_once_in_the_package() -> None:
+    assert repeated_classes(MODULES.values()) == REPEATED
+
+
+def test_only_protocols_ask_which_plan_part_or_result_something_is() -> None:
+    """Everybody else asks the protocol: `isinstance` on classes of planning and protocols."""
+    owners = [
+        text for name, text in MODULES.items() if name.startswith(("planning/", "protocols/"))
+    ]
+    kinds = {name for text in owners for name in class_names(text) if name[0] != "_"}
+    kinds -= {"Places", "Reserve", "Sums", "Values"}  # steps: who drives a protocol reads them
+    others = {name: text for name, text in MODULES.items() if not name.startswith("protocols/")}
+    found = {name: type_tests(text, kinds) for name, text in sorted(others.items())}
+    assert {name: count for name, count in found.items() if count} == TYPE_TESTS

@@ -132,7 +132,7 @@ def test_a_job_that_fails_is_no_measurement() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ours", "bare", "met"), [(300, 500, True), (299, 500, False), (500, 5_000, True)]
+    ("ours", "bare", "met"), [(120, 200, True), (119, 200, False), (200, 5_000, True)]
 )
 def test_a_service_reaches_a_share_of_bare_commits_or_enough(
     ours: int, bare: int, met: bool

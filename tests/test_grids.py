@@ -133,22 +133,16 @@ def made_or_refused(make: Callable[[], Grid], parameter: str) -> Grid | None:
 
 
 @pytest.mark.parametrize("g", EVERY, ids=name)
-def test_points_increase_and_ends_are_points(g: Grid) -> None:
+def test_points_increase_ends_are_points_and_many_at_once_are_the_same(g: Grid) -> None:
     indices = some_indices(g)
     points = [g.point(i) for i in indices]
-    assert all(a < b for a, b in pairwise(points))
     neighbours = [(g.point(i), g.point(i + 1)) for i in indices if i + 1 < g.size]
-    assert all(a < b for a, b in neighbours)
+    assert all(a < b for a, b in [*pairwise(points), *neighbours])
     assert (points[0], points[-1]) == (g.low, g.high)
+    together = g.points(np.array(indices))
+    assert together.dtype == (np.int64 if isinstance(g.low, int) else np.float64)
+    assert together.tolist() == points
     assert {type(p) for p in points} in ({int}, {float})
-
-
-@pytest.mark.parametrize("g", EVERY, ids=name)
-def test_many_points_at_once_are_the_same_points(g: Grid) -> None:
-    indices = some_indices(g)
-    points = g.points(np.array(indices))
-    assert points.dtype == (np.int64 if isinstance(g.low, int) else np.float64)
-    assert points.tolist() == [g.point(i) for i in indices]
     assert g.points(np.array(indices[:1], np.uint64)).tolist() == [g.low]
     assert g.points(0) == g.low
     assert g.points([]).shape == (0,)
@@ -172,17 +166,9 @@ def test_linear_points_are_the_floats_of_exact_decimals(
 
 @given(low=st.floats(-1e9, 1e9), length=st.floats(1e-3, 1e9), points=st.integers(2, 200))
 def test_linear_grids_by_number_of_points(low: float, length: float, points: int) -> None:
-    high = low + length
-    g = grid(low, high, points=points)
-    start, end = Fraction(repr(low)), Fraction(repr(high))
+    start, end = Fraction(repr(low)), Fraction(repr(low + length))
     expected = [float(start + i * (end - start) / (points - 1)) for i in range(points)]
-    assert g.points(np.arange(g.size)).tolist() == expected
-
-
-def test_the_example_that_floats_get_wrong() -> None:
-    assert grid(0, 1, step=0.02).point(3) == 0.06
-    assert grid(0, 1, step=0.1).point(3) == 0.3 != 3 * 0.1
-    assert grid(0, 1, step=0.1).points(range(11)).tolist() == [i / 10 for i in range(11)]
+    assert grid(low, low + length, points=points).points(np.arange(points)).tolist() == expected
 
 
 @pytest.mark.parametrize("g", [g for g in EVERY if isinstance(g, LogarithmicGrid)], ids=name)
@@ -202,11 +188,6 @@ def test_the_decimal_context_of_the_caller_does_not_matter() -> None:
         assert g.points(range(1000)).tolist() == expected.tolist()
         assert grid("0", Decimal("1"), step="0.0001").point(1) == 0.0001
         assert g.ceiling([Decimal("1.00000001")]).tolist() == [1]
-
-
-def test_powers_of_ten_are_powers_of_ten() -> None:
-    g = grid(0.001, 1000, points=7, scale="log")
-    assert g.points(range(7)).tolist() == [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
 
 
 @given(
@@ -288,30 +269,6 @@ def test_ceiling_of_a_large_grid_is_the_smallest_point_that_is_at_least_the_valu
         assert i == 0 or Fraction(g.point(i - 1)) < Fraction(value)
 
 
-@given(
-    low=st.floats(-1e6, 1e6),
-    step=steps,
-    count=st.integers(1, 10**6),
-    values=st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=30),
-    positions=st.lists(st.floats(-0.1, 1.1), max_size=30),
-)
-def test_ceiling_of_any_linear_grid(
-    low: float, step: Decimal, count: int, values: list[float], positions: list[float]
-) -> None:
-    high = Fraction(repr(low)) + count * Fraction(step)
-    g = grid(low, high, step=step)
-    points = [Fraction(g.point(i)) for i in range(g.size)] if count <= 1000 else None
-    values += [low + x * (g.high - low) for x in positions]
-    values += [v for i in (0, count // 3, count) for v in g.points([i]).tolist()]
-    values += [math.nextafter(v, direction) for v in values for direction in (INF, -INF)]
-    for value, i in zip(values, g.ceiling(np.array(values)).tolist(), strict=True):
-        if points is not None:
-            assert i == brute_ceiling(points, value)
-        elif value == value:
-            assert i == g.size - 1 or value <= g.point(i)
-            assert i == 0 or g.point(i - 1) < value
-
-
 def test_the_test_values_would_catch_a_ceiling_by_division() -> None:
     g = grid(0, 1, step=0.02)
     values = g.points(np.arange(51))
@@ -374,23 +331,9 @@ ONE_OF_EACH += [grid([1, 2, 4]), grid([1, 1.5, 4])]
 
 @pytest.mark.parametrize("g", ONE_OF_EACH, ids=name)
 def test_failures_count_as_the_lowest_point(g: Grid) -> None:
-    failures = [
-        None,
-        NAN,
-        Decimal("NaN"),
-        Decimal("sNaN"),
-        "3",
-        b"3",
-        2j,
-        object(),
-        [3],
-        np.array([3, 3]),
-        np.datetime64("2020-01-01"),
-        np.timedelta64(3, "s"),
-        datetime.date(2020, 1, 1),
-        {},
-        ValueError("secret"),
-    ]
+    dates = [np.datetime64("2020-01-01"), np.timedelta64(3, "s"), datetime.date(2020, 1, 1)]
+    failures = [None, NAN, Decimal("NaN"), Decimal("sNaN"), "3", b"3", 2j, object(), *dates]
+    failures += [[3], np.array([3, 3]), {}, ValueError("secret")]
     array = np.empty(len(failures) + 1, dtype=object)
     array[:-1], array[-1] = failures, 3
     assert g.ceiling(array).tolist() == [0] * len(failures) + [g.ceiling(3)]
@@ -468,18 +411,18 @@ HOSTILE: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("g", ONE_OF_EACH, ids=name)
 @pytest.mark.parametrize("hostile", range(len(HOSTILE)))  # pytest would read the values
-def test_a_value_that_raises_is_a_failure_and_tells_nothing(g: Grid, hostile: int) -> None:
+def test_a_value_that_raises_is_a_failure_and_tells_nothing(hostile: int) -> None:
     value = HOSTILE[hostile]
     column = np.empty(3, dtype=object)
     for i, item in enumerate((3, value, 3)):
         column[i] = item
-    for values in ([3, value, 3], [3.0, value, 3.0], (3, value, 3), column, [3, [value], 3]):
-        assert g.ceiling(values).tolist() == [g.ceiling(3), 0, g.ceiling(3)]
-    assert g.ceiling(value) == 0
-    assert g.ceiling([value] * 2).tolist() == [0, 0]
-    assert not g.contains(value)
+    for g in ONE_OF_EACH:
+        for values in ([3, value, 3], [3.0, value, 3.0], (3, value, 3), column, [3, [value], 3]):
+            assert g.ceiling(values).tolist() == [g.ceiling(3), 0, g.ceiling(3)]
+        assert g.ceiling(value) == 0
+        assert g.ceiling([value] * 2).tolist() == [0, 0]
+        assert not g.contains(value)
 
 
 def test_a_number_with_methods_of_its_own_is_read_by_its_type() -> None:
@@ -509,19 +452,10 @@ def test_an_interrupt_is_no_failure() -> None:
             grid(0, 1, step=0.5).ceiling(values)
 
 
+numbers = st.one_of(st.integers(), st.floats(), st.decimals(), st.fractions(), st.complex_numbers())
+others = st.one_of(st.none(), st.booleans(), st.text(max_size=3), st.binary(max_size=3), st.dates())
 anything = st.recursive(
-    st.one_of(
-        st.none(),
-        st.booleans(),
-        st.integers(),
-        st.floats(),
-        st.decimals(),
-        st.fractions(),
-        st.text(max_size=3),
-        st.complex_numbers(),
-        st.binary(max_size=3),
-        st.dates(),
-    ),
+    st.one_of(numbers, others),
     lambda inner: st.lists(inner, max_size=4) | st.tuples(inner, inner),
     max_leaves=8,
 )
@@ -535,23 +469,16 @@ def test_nothing_makes_the_projection_raise(values: object, g: Grid) -> None:
     assert not isinstance(values, list) or len(indices) == len(values)
 
 
-@pytest.mark.parametrize("g", EVERY, ids=name)
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (2, 0), (2, 3)])
-def test_shapes_are_kept(g: Grid, shape: tuple[int, ...]) -> None:
-    for values in (np.full(shape, 0.5), np.full(shape, 3), np.full(shape, None)):
-        indices = g.ceiling(values)
-        assert isinstance(indices, np.ndarray)
-        assert indices.shape == shape
-        assert indices.dtype == np.int64
-        assert g.project(values).shape == shape
-
-
-def test_values_are_left_as_they_were() -> None:
-    values = np.array([0.3, NAN, 7.0])
-    values.flags.writeable = False
-    for g in ONE_OF_EACH:
-        g.ceiling(values)
-    assert np.array_equal(values, [0.3, NAN, 7.0], equal_nan=True)
+def test_shapes_are_kept(shape: tuple[int, ...]) -> None:
+    for g in EVERY:
+        for values in (np.full(shape, 0.5), np.full(shape, 3), np.full(shape, None)):
+            values.flags.writeable = False
+            indices = g.ceiling(values)
+            assert isinstance(indices, np.ndarray)
+            assert indices.shape == shape
+            assert indices.dtype == np.int64
+            assert g.project(values).shape == shape
 
 
 # Membership, cells, looks.
@@ -575,12 +502,8 @@ def test_membership_is_exact(g: Grid) -> None:
 
 
 def test_a_value_that_is_no_point_is_told_the_nearest() -> None:
-    with pytest.raises(InvalidInput) as refusal:
+    with pytest.raises(InvalidInput, match=r"got 0.30000000000000004. Near it: 0.3 and 0.4.$"):
         grid(0, 1, step=0.1).index(0.1 + 0.2)
-    assert str(refusal.value) == (
-        "value must be a point of the grid (11 points from 0 to 1, step 0.1); "
-        "got 0.30000000000000004. Near it: 0.3 and 0.4."
-    )
 
 
 @pytest.mark.parametrize("g", SMALL, ids=name)
@@ -624,6 +547,9 @@ def test_a_wrong_index_is_refused(wrong: int) -> None:
 
 @pytest.mark.parametrize("g", EVERY, ids=name)
 def test_a_grid_comes_back_from_json_pickle_copy_and_its_own_repr(g: Grid) -> None:
+    indices = some_indices(g)[::7]
+    data: Any = as_javascript_reads(g.to_json())  # a reader that knows only floats
+    assert Grid.from_json(data).points(indices).tolist() == g.points(indices).tolist()
     again = [
         Grid.from_json(json.loads(json.dumps(g.to_json(), allow_nan=False))),
         pickle.loads(pickle.dumps(g)),
@@ -636,7 +562,6 @@ def test_a_grid_comes_back_from_json_pickle_copy_and_its_own_repr(g: Grid) -> No
         assert other == g
         assert hash(other) == hash(g)
         assert other.to_json() == g.to_json()
-        indices = some_indices(g)[::7]
         assert other.points(indices).tolist() == g.points(indices).tolist()
 
 
@@ -650,14 +575,6 @@ def as_javascript_reads(value: object) -> object:
         number = float(value)
         return int(number) if number.is_integer() and abs(number) < 1e21 else number
     return value
-
-
-@pytest.mark.parametrize("g", EVERY, ids=name)
-def test_json_survives_readers_that_know_only_floats(g: Grid) -> None:
-    data = as_javascript_reads(g.to_json())
-    assert isinstance(data, dict)
-    again = Grid.from_json(data)
-    assert [again.point(i) for i in some_indices(g)] == [g.point(i) for i in some_indices(g)]
 
 
 def test_different_grids_are_different() -> None:
@@ -704,13 +621,10 @@ def test_a_grid_cannot_be_changed(g: Grid) -> None:
     points = g.points([0, 1])
     points[0] = 99
     assert g.low == 1
-
-
-def test_the_points_given_may_be_changed_afterwards() -> None:
     given_points = np.array([1.5, 2.5])
-    g = grid(given_points)
+    listed = grid(given_points)
     given_points[0] = 9
-    assert g.low == 1.5
+    assert listed.low == 1.5
 
 
 @pytest.mark.parametrize(
@@ -887,15 +801,11 @@ def test_text_that_names_no_grid_is_told_what_does(text: str, reason: str) -> No
     assert message.endswith(reason or f"{text!r}.")
 
 
-def test_text_must_be_text() -> None:
-    with pytest.raises(InvalidInput, match="grid must be LOW:HIGH:STEP"):
-        parse_grid(5)  # type: ignore[arg-type]
-
-
 @given(st.text(alphabet="0123456789.,:-+e/ naif_", max_size=20))
 def test_any_text_is_a_grid_or_refused(text: str) -> None:
     g = made_or_refused(lambda: parse_grid(text), "grid")
     assert g is None or Grid.from_json(g.to_json()) == g
+    assert made_or_refused(lambda: parse_grid(5), "grid") is None  # type: ignore[arg-type]
 
 
 # Cost.
@@ -911,34 +821,21 @@ def test_a_grid_of_any_size_takes_no_memory() -> None:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
-    "g",
-    [
-        grid(0, 1, step=0.02),
-        grid(0, 1, step=1e-9),
-        grid(0.1234567890123456, 0.9, points=52),
-        grid(0.01, 1, points=61, scale="log"),
-        grid([0.1, 0.5, 0.9]),
-        grid(0, 10**6, scale="integer"),
-    ],
-    ids=name,
-)
+FAST = [SMALL[0], LARGE[0], SMALL[3], SMALL[10], grid([0.1, 0.5, 0.9]), SMALL[15]]
+
+
+@pytest.mark.parametrize("g", FAST, ids=name)
 def test_values_are_projected_all_at_once(g: Grid) -> None:
-    """A million values take a few hundred calls: hardly any is looked at by itself."""
-    values = np.random.default_rng(0).uniform(g.low, g.high, 10**6)
+    """A hundred thousand values take a few hundred calls: hardly any is looked at by itself."""
+    values, calls = np.random.default_rng(0).uniform(g.low, g.high, 10**5), [0]
 
-    def calls(count: int) -> int:
-        seen = [0]
+    def called(_frame: object, event: str, _argument: object) -> None:
+        calls[0] += event in ("call", "c_call")
 
-        def called(_frame: object, event: str, _argument: object) -> None:
-            seen[0] += event in ("call", "c_call")
-
-        sys.setprofile(called)
-        try:
-            g.ceiling(values[:count])
-        finally:
-            sys.setprofile(None)
-        return seen[0]
-
-    calls(10)  # what is remembered is computed here
-    assert calls(10**6) < 1_000
+    g.ceiling(values[:10])  # what is remembered is computed here
+    sys.setprofile(called)
+    try:
+        g.ceiling(values)
+    finally:
+        sys.setprofile(None)
+    assert calls[0] < 1_000

@@ -28,7 +28,7 @@ def size(rows: int) -> dict[str, Any]:
         **{f"{name}_bytes": 20 * rows for name in ("data", "staged", "spilled", "sealed")},
         "peak_bytes": {"driver": 2e8, "scheduler": 1e8, "worker 1": 5e8, "worker 2": 6e8},
         "questions": [question],
-        "door": {"seconds": 0.5, "value": 1.0, "ledger_rows": 2},
+        "holdout": {"seconds": 0.5, "value": 1.0, "ledger_rows": 2},
     }
 
 
@@ -58,7 +58,7 @@ def test_a_gate_that_is_missed_is_said(change: dict[str, object], said: str) -> 
     [wrong] = failures(found)
     assert said in wrong
     found = [size(10**7)]
-    found[0]["door"]["ledger_rows"] = 3
+    found[0]["holdout"]["ledger_rows"] = 3
     assert "3" in failures(found)[0]
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.notebook import html_bar, html_table
-from holdfast.protocols.answers import Answer, Verdict
-from holdfast.protocols.guesses import Corrected
+from holdfast.protocols.answers import Answer, Corrected, Verdict
 from tests.holdout import plans
 from tests.holdout.tables import sealed
 

@@ -1,4 +1,4 @@
-"""Writes docs/reference/api: a page for each layer, which mkdocstrings fills from the docstrings.
+"""Writes docs/reference/api: a page for each package, which mkdocstrings fills from the docstrings.
 
 Every `make docs` writes them again, and they are not committed: none can be out of date.
 """
@@ -8,28 +8,29 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tools.architecture import LAYERS
+from tools.architecture import BUILDS_ON
 
-__all__ = ["LAYER_PAGES", "write_pages"]
+__all__ = ["PACKAGE_PAGES", "write_pages"]
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "reference" / "api"
 
-# What a reader should expect of a layer. The command line is documented as commands, not as code.
-LAYER_PAGES = {
+# What a reader should expect of a package. The command line is documented as commands, not as code.
+PACKAGE_PAGES = {
     "errors": "The exception tree.",
     "concurrency": "Waiting, locks that a fork survives, many writes done together.",
     "notebook": "How values look in a notebook.",
     "grids": "The finite sets of possible answers.",
     "randomness": "The one source of entropy, and exact draws from it.",
+    "verbs": "What can be asked of a holdout, and with which words: one table.",
     "theory": "Every bound, as a pure function: no data, no randomness, no files.",
-    "planning": "A question about a study in, a plan that explains itself out.",
     "mechanisms": "The randomised algorithms, given counts or values.",
-    "protocols": "Values per block in, answers out, and the budget that they share.",
+    "protocols": "What may be asked of blocks, what it costs and what the answer may say; no I/O.",
+    "planning": "A question about a study in, a plan that explains itself out.",
     "store": "Sealed blocks and the open part, as files.",
     "engines": "From blocks and an estimator to one value per block.",
     "ledger": "The durable record.",
-    "holdout": "The one door to the data.",
+    "holdout": "Data is reached through it alone: charge, draw, record, answer.",
     "report": "One self-contained page about a holdout.",
     "server": "The holdout behind a network interface.",
     "client": "Talks to a server.",
@@ -40,9 +41,9 @@ _PUBLIC, _LAB = "holdfast", "holdfast_lab"
 _INDEX = """\
 # Python modules
 
-Made from the docstrings: first the public surface, then a page for each layer of the code, where a
-module imports only from its own layer or from one above it. What is in the public surface stays;
-what is only in the modules is documented so that it can be checked, and may change.
+Made from the docstrings: first the public surface, then a page for each package of the code, where
+a module imports only from its own package and from those above it. What is in the public surface
+stays; what is only in the modules is documented so that it can be checked, and may change.
 
 | page | what it holds |
 |---|---|
@@ -50,10 +51,10 @@ what is only in the modules is documented so that it can be checked, and may cha
 
 
 def write_pages(folder: Path) -> list[str]:
-    """Write an index and the pages of the layers; return the names of the pages."""
-    layers = [name for row in LAYERS for name in row if name in LAYER_PAGES]
+    """Write an index and the pages of the packages; return the names of the pages."""
+    packages = [name for name in BUILDS_ON if name in PACKAGE_PAGES]
     about = {_PUBLIC: "The public surface: what `import holdfast` gives."}
-    about |= {name: LAYER_PAGES[name] for name in layers}
+    about |= {name: PACKAGE_PAGES[name] for name in packages}
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name, sentence in about.items():

@@ -43,8 +43,8 @@ from schemathesis.core.failures import FailureGroup
 from schemathesis.specs.openapi import checks
 
 from holdfast.holdout.check import check_holdout
-from holdfast.holdout.grants import hashed
 from holdfast.holdout.holdout import Holdout
+from holdfast.holdout.tokens import hashed
 from holdfast.server import routes
 from holdfast.server.app import create_app
 from holdfast.server.errors import STATUS

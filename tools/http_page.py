@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "reference" / "http.md"
 MARK = "<!-- What follows is written by `python -m tools.http_page`. -->"
 _OF_HOLDOUT = "/api/holdouts/{holdout}/"
 _SECTIONS = {
-    "The server": ("health", "metrics", "api", "holdouts", "plan"),
+    "The server": ("health", "ready", "metrics", "api", "holdouts", "plan"),
     "Questions": ("ask", "interval", "mean", "verify", "correct", "price"),
     "Jobs": ("jobs",),
     "What was, and what is left": ("status", "columns", "transcript", "left"),
@@ -26,7 +26,7 @@ _SECTIONS = {
     "For the custodian": ("tokens", "audit", "check"),
 }
 ROLES = {
-    "health": "nobody: no token is needed",
+    **dict.fromkeys(("health", "ready"), "nobody: no token is needed"),
     **dict.fromkeys(("metrics", "holdouts", "plan"), "viewer"),
     **dict.fromkeys(("status", "columns", "transcript", "left", "leaderboard"), "viewer"),
     **dict.fromkeys(("ask", "interval", "mean", "verify", "correct"), "analyst"),
@@ -54,7 +54,7 @@ TOLD = {
     "check": "`passed`, `receipt`, and `findings`, each with `name`, `passed` and `detail`",
 }
 """The keys of replies that OpenAPI does not describe, or describes at too great a length."""
-_ALWAYS = ("400", "401", "403", "404", "413", "429")  # told once, above the mark
+_ALWAYS = ("400", "401", "403", "404", "413", "429", "503")  # told once, above the mark
 _GENERATED = "422"  # FastAPI lists it for every route; the server says 400 instead
 _KEY = "Idempotency-Key"
 _NULL = {"type": "null"}
@@ -68,13 +68,7 @@ def schema() -> dict[str, Any]:
     from holdfast.server import routes
 
     app = FastAPI(title="Holdfast")
-    for each in (
-        routes.operations_router,
-        routes.asking_router,
-        routes.looking_router,
-        routes.leaderboard_router,
-        routes.custodian_router,
-    ):
+    for each in routes.ROUTERS:
         app.include_router(each)
     return app.openapi()
 

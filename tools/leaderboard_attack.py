@@ -210,8 +210,7 @@ def main() -> None:
     given = parser.parse_args()
 
     from holdfast.planning.joint import joint_plan
-    from holdfast.planning.requests import DirectMeans
-    from holdfast.planning.scores import score_plan
+    from holdfast.protocols.means import DirectMeans, score_plan
 
     plan = score_plan(given.submissions, given.rows)
     if given.half_width is not None:

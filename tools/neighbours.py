@@ -11,7 +11,8 @@ and the facts that go into the log. Left out: receipts, ids, times. Exit status 
 With `--timed N` also N questions by the real clock, in real slots: which slot each one ended in, by
 the server's own clock, on both sides. On a machine that does nothing else 99 % of the pairs are the
 same; where they differ, load and not the data must decide which side takes longer: exit status 1 if
-a sign test says otherwise, with a false alarm once in a million runs.
+a sign test says otherwise, with a false alarm once in a million runs. And N questions to two tables
+that differ in most rows, of which one has twenty times as many that take the long branch of a CASE.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ from fastapi.testclient import TestClient
 
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.server import scheduler
 from holdfast.server.app import create_app
+from holdfast.server.schedule import Pacing, slot_end
 from holdfast.server.settings import Settings
 from tests.holdout import plans
 from tools.neighbours_page import written
@@ -137,15 +138,19 @@ def table(rows: int, number: int, *, secret: bool) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "name": name, "mark": np.arange(rows) + 10**6 * number})
 
 
+def skewed(rows: int, number: int, *, secret: bool) -> pd.DataFrame:
+    """Rows of which few or most are above any threshold."""
+    random = np.random.default_rng(number)
+    few = np.where(random.random(rows) < 0.03, 50.0, 0.0)
+    return pd.DataFrame({"x": random.exponential(10, rows) if secret else few})
+
+
 class Side:
     """One of two servers."""
 
-    def __init__(
-        self, folder: Path, plan: Any, slot: float, *, secret: bool, stack: ExitStack
-    ) -> None:
+    def __init__(self, folder: Path, data: pd.DataFrame, plan: Any, slot: float, stack: ExitStack):
         self.path = folder / "h"
-        number = 2 * time.monotonic_ns() % 10**9 + secret
-        Holdout.create(self.path, table(plan.blocks, number, secret=secret), plan).close()
+        Holdout.create(self.path, data, plan).close()
         with Holdout.open(self.path) as holdout:
             _, self.token = holdout.access.grant("custodian")
         app = create_app(Settings(folders=(self.path,), slot=slot, rate=1e6, burst=10**6))
@@ -211,7 +216,9 @@ class Compared:
 
 
 @contextmanager
-def pair(plan: Any, slot: float = 0.001) -> Iterator[tuple[Side, Side]]:
+def pair(
+    plan: Any, slot: float = 0.001, data: Any = table, rows: int | None = None
+) -> Iterator[tuple[Side, Side]]:
     """Two servers of neighbours."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="neighbours-")))
@@ -219,7 +226,9 @@ def pair(plan: Any, slot: float = 0.001) -> Iterator[tuple[Side, Side]]:
         sides = []
         for secret in (False, True):
             (folder / str(secret)).mkdir()
-            sides.append(Side(folder / str(secret), plan, slot, secret=secret, stack=stack))
+            number = 2 * time.monotonic_ns() % 10**9 + secret
+            made = data(rows or plan.blocks, number, secret=secret)
+            sides.append(Side(folder / str(secret), made, plan, slot, stack))
         yield sides[0], sides[1]
 
 
@@ -227,7 +236,7 @@ def compare(questions: int, plan: Any, compared: Compared) -> None:
     """Ask a new pair so many questions."""
     start = time.monotonic()
     log: list[dict[str, Any]] = []
-    with patch("holdfast.server.monitoring.log_request", log.append), pair(plan) as sides:
+    with patch("holdfast.server.middleware.log_request", log.append), pair(plan) as sides:
         for verb, body, job in itertools.islice(_questions(), questions):
             told = [side.see(verb, body, job=job) for side in sides]
             compared.questions += 1
@@ -257,31 +266,44 @@ def _logged(log: list[dict[str, Any]], grant: str) -> list[dict[str, Any]]:
     ]
 
 
-def timed(questions: int, slot: float) -> list[tuple[int, int]]:
+def timed(questions: int, slot: float, *, skew: bool = False) -> list[tuple[int, int]]:
     """Which slot each of so many questions ended in, on both sides; either goes first in turn."""
     ends: list[int] = []
+    wait = Pacing.wait
 
-    def pace_of(slot: float, closing: Any) -> Callable[[float], None]:
-        wait = real(slot, closing)
+    def watched(pacing: Pacing) -> None:
+        assert pacing.planned is not None
+        start, end = pacing.planned
+        now = time.monotonic()
+        seen = end - start if now <= end else slot_end(now - start, slot)
+        ends.append(round(math.log2(seen / slot)))
+        wait(pacing)
 
-        def pace(start: float) -> None:
-            ends.append(round(math.log2(scheduler.slot_end(time.monotonic() - start, slot) / slot)))
-            wait(start)
-
-        return pace
-
-    found, real = [], scheduler.pace_of
-    with patch("holdfast.server.scheduler.pace_of", pace_of), pair(plans.crowd(), slot) as sides:
+    found = []
+    more: dict[str, Any] = {"data": skewed, "rows": 60_000} if skew else {}
+    with patch.object(Pacing, "wait", watched), pair(plans.crowd(), slot, **more) as sides:
         for k in range(-2, questions):  # the first ones start the engines
-            body = {"estimator": ESTIMATORS[k % len(ESTIMATORS)].format(k=k), "grid": "-1:1:2"}
-            where = CONDITIONS[(k // 3) % len(CONDITIONS)]
-            body |= {} if where is None else {"where": where}
+            body = _branching(k) if skew else _plainly(k)
             order = sides if k % 2 else sides[::-1]
             for side in order:
                 assert side.see("ask", body, job=False)["status"] == 200
             one, other = ends[-2:]
             found.append((one, other) if k % 2 else (other, one))
     return found[2:]
+
+
+def _plainly(k: int) -> dict[str, Any]:
+    text = ESTIMATORS[k % len(ESTIMATORS)].format(k=k)
+    body = {"estimator": text, "grid": "-1:1:2", "anyway": True}
+    where = CONDITIONS[(k // 3) % len(CONDITIONS)]
+    return body if where is None else {**body, "where": where}
+
+
+def _branching(k: int) -> dict[str, Any]:
+    """A CASE whose first branch takes long, for the rows that take it."""
+    long = " + ".join(f"sin(power(x + {k}.{i}1, 1.7))" for i in range(10 + 30 * (k % 2)))
+    text = f"avg(CASE WHEN x > {(15, 7, 3)[k % 3]} THEN {long} ELSE 0 END)"
+    return {"estimator": text, "grid": "-1:1:2", "anyway": True}
 
 
 def by_chance(pairs: list[tuple[int, int]]) -> float:
@@ -334,13 +356,15 @@ def main(words: list[str]) -> int:
     told["timed"] = [
         {
             "slot": slot,
+            "skewed": skew,
             "pairs": len(pairs),
             "same_slot": sum(one == other for one, other in pairs),
             "by_chance": by_chance(pairs),
             "slots": dict(sorted(Counter(each for both in pairs for each in both).items())),
         }
         for slot in (wanted.slot if wanted.timed else ())
-        for pairs in [timed(wanted.timed, slot)]
+        for skew in (False, True)
+        for pairs in [timed(wanted.timed, slot, skew=skew)]
     ]
     if wanted.output is not None:
         wanted.output.write_text(written(told, compared.statuses, words, start), "utf-8")

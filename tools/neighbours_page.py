@@ -28,7 +28,7 @@ differed.**
 {statuses}
 {timed}"""
 _TIMED = """
-By a real clock, {pairs} questions were asked of both in turn, with slots of {slot:g} seconds:
+By a real clock, {pairs} questions were asked of {both} in turn, with slots of {slot:g} seconds:
 {same_slot} pairs ended in the same slot. A fair coin is as uneven as the others are with
 probability {by_chance:.2g} (two-sided), so that {verdict}.
 """
@@ -51,4 +51,9 @@ def written(told: dict[str, Any], statuses: dict[str, int], words: list[str], st
 def _timed(facts: dict[str, Any]) -> str:
     fair = facts["by_chance"] >= 0.01
     verdict = "neither side is seen to be slower" if fair else "**one side is slower**"
-    return _TIMED.format(**facts, verdict=verdict)
+    both = (
+        "tables of which few or most rows take the long branch of a CASE"
+        if facts["skewed"]
+        else "both"
+    )
+    return _TIMED.format(**facts, verdict=verdict, both=both)

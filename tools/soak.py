@@ -35,7 +35,7 @@ import holdfast as hf
 from benchmarks.holdouts import scratch
 from benchmarks.service import served
 from holdfast.planning.joint import joint_plan
-from holdfast.planning.requests import Estimates
+from holdfast.protocols.searches import Estimates
 
 __all__ = ["MOST_GROWTH", "Watched", "page", "resident", "watched"]
 

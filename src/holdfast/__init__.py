@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from holdfast.engines.python.estimator import local_estimator
     from holdfast.engines.source import Limits
     from holdfast.holdout.holdout import Holdout
-    from holdfast.planning.joint import JointPlan, joint_plan
+    from holdfast.planning.compare import recommend
+    from holdfast.planning.joint import joint_plan
     from holdfast.planning.plan import Plan
-    from holdfast.planning.recommend import recommend
     from holdfast.planning.solve import plan
+    from holdfast.protocols.plans import JointPlan
 
 __all__ = [
     "AsyncClient",

@@ -1,146 +1,34 @@
-"""Concurrency: how a question waits, many writes done together, what survives a fork, and closing.
-
-Waiting is for another thread, for work that takes long, or for a moment to come.
-
-A thread that has one question just waits. One that has many at once, as the server keeps one, must
-not: it leaves the question where it is, goes on with the others and comes back. Such a thread says
-so here, and whatever has to wait in the midst of a question asks here how.
-"""
+"""Concurrency: many writes done together, what survives a fork, and closing."""
 
 from __future__ import annotations
 
 import os
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from types import TracebackType
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, Self, TypeVar
 from weakref import WeakSet
 
 from holdfast.errors import InvalidInput
 
-__all__ = [
-    "Bell",
-    "Closing",
-    "Combiner",
-    "Host",
-    "Job",
-    "Renewed",
-    "Turns",
-    "bell",
-    "elsewhere",
-    "host",
-    "is_shared",
-    "sleep",
-]
+__all__ = ["Closing", "Combiner", "Job", "Renewed", "Turns"]
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
-class Bell(Protocol):
-    """What one waits for and another rings, once."""
-
-    def wait(self) -> None:
-        """Until it rings; at once if it has rung."""
-        ...
-
-    def ring(self) -> None:
-        """From any thread. The second time nothing happens."""
-        ...
-
-
-class Host(Protocol):
-    """A thread that has many questions at once; each of these is called by one of them."""
-
-    def bell(self) -> Bell:
-        """One for which this question can wait."""
-        ...
-
-    def elsewhere(self, work: Callable[[], T], *, now: bool) -> T:
-        """What the work returns, or raises, in another thread: `now`, or soon with others."""
-        ...
-
-    def sleep(self, seconds: float) -> None:
-        """Go on with others for so long."""
-        ...
-
-
-class _Here(threading.local):
-    host: Host | None = None
-
-
-_here = _Here()
-
-
-class _Lock:
-    """The bell of a thread that has one question."""
-
-    __slots__ = ("_lock",)
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._lock.acquire()
-
-    def wait(self) -> None:
-        self._lock.acquire()
-
-    def ring(self) -> None:
-        try:
-            self._lock.release()
-        except RuntimeError:
-            return
-
-
-def host(this: Host) -> None:
-    """Say that this thread has many questions, from now until it ends."""
-    _here.host = this
-
-
-def is_shared() -> bool:
-    """Whether this thread has many questions."""
-    return _here.host is not None
-
-
-def bell() -> Bell:
-    """A new bell, for which the question that asks for it can wait."""
-    return _Lock() if _here.host is None else _here.host.bell()
-
-
-def elsewhere(work: Callable[[], T], *, now: bool = False) -> T:
-    """What the work returns. It may take long: no other question waits for it.
-
-    It begins when others may want the same, for which one time is enough; or `now`.
-
-    >>> elsewhere(lambda: 6 * 7)
-    42
-    """
-    return work() if _here.host is None else _here.host.elsewhere(work, now=now)
-
-
-def sleep(seconds: float) -> None:
-    """Wait for so long."""
-    if _here.host is None:
-        time.sleep(seconds)
-    else:
-        _here.host.sleep(seconds)
-
-
-# Combining: what several threads, or questions in one, want at once, one of them does for all.
+# Combining: what several threads want at once, one of them does for all.
 #
 #     thread 1   do(a) ── leads: run([a]) ──────────────▶ a's result
 #     thread 2   do(b) ── waits ── leads: run([b, c]) ──▶ b's result
 #     thread 3   do(c) ── waits ────────────────────────▶ c's result
 #
-# While one batch runs the next one gathers, so that batches are as large as the crowd: a durable
-# commit, or a message to another process, then costs the same for one as for many. Nobody is told
-# a
+# While one batch runs the next one gathers, so that batches grow with those who wait: a durable
+# commit, or a message to another process, then costs the same for one as for many. Nobody is told a
 # result before `run` has returned.
 
-
-R = TypeVar("R")
 
 _renewed: WeakSet[Renewed] = WeakSet()
 
@@ -171,7 +59,7 @@ os.register_at_fork(after_in_child=_renew_all)
 class Job(Generic[T, R]):
     """One thread's task, and what became of it."""
 
-    __slots__ = ("_bell", "_error", "_result", "batch", "gone", "leads", "settled", "task")
+    __slots__ = ("_awake", "_error", "_result", "batch", "gone", "leads", "settled", "task")
 
     def __init__(self, task: T) -> None:
         self.task = task
@@ -179,7 +67,7 @@ class Job(Generic[T, R]):
         self.leads = False
         self.gone = False  # its thread waits for it no more
         self.batch: list[Job[T, R]] = []  # that it leads
-        self._bell = bell()
+        self._awake = threading.Event()
         self._error: BaseException | None = None
         self._result: R | None = None
 
@@ -209,11 +97,11 @@ class Job(Generic[T, R]):
 
     def wait(self) -> None:
         """Until it is settled, or leads."""
-        self._bell.wait()
+        self._awake.wait()
 
     def wake(self) -> None:
         """Its thread goes on; the second time nothing happens."""
-        self._bell.ring()
+        self._awake.set()
 
 
 class Combiner(Renewed, Generic[T, R]):
@@ -246,11 +134,10 @@ class Combiner(Renewed, Generic[T, R]):
             with self._lock:
                 self._waiting.append(job)
                 job.leads, self._led = not self._led, True
-            waits = not job.leads
-            if waits:
+            if not job.leads:
                 job.wait()
-            if job.leads:  # at once if others have gathered already, behind another batch
-                elsewhere(partial(self._lead, run, job), now=waits)
+            if job.leads:
+                self._lead(run, job)
         except BaseException:  # an interruption of this thread, wherever it was
             self._leave(job)
             raise
@@ -314,10 +201,9 @@ class Closing(ABC):
 #
 # A child that inherits an open connection to SQLite inherits its idea of the locks, but not the
 # locks: what it opens itself is then not protected, and the parent may delete the log that it
-# writes
-# to (https://sqlite.org/howtocorrupt.html, section 2.6). So such a connection is closed before a
-# fork
-# and opened again when it is needed, on either side. One to a server may stay with the parent.
+# writes to (https://sqlite.org/howtocorrupt.html, section 2.6). So such a connection is closed
+# before a fork and opened again when it is needed, on either side. One to a server may stay with
+# the parent.
 
 
 _all: WeakSet[Turns] = WeakSet()

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import numbers
 from fractions import Fraction
-from typing import Any, SupportsFloat, cast
+from typing import Any, ClassVar, SupportsFloat, cast
 
 __all__ = [
     "Damaged",
@@ -47,6 +47,18 @@ def _shown(value: object) -> str:
 
 class HoldfastError(Exception):
     """Base of every error raised on purpose."""
+
+    fields: ClassVar[tuple[str, ...]] = ()
+    """The facts that its message is built from, in the order in which it is made of them."""
+
+    def facts(self) -> dict[str, str]:
+        """Those that can be told to whoever asked, as text.
+
+        >>> wrong = Infeasible("Size", "9 rows", "there are 3", "Bring more.")
+        >>> str(Infeasible(**wrong.facts())) == str(wrong)
+        True
+        """
+        return {name: str(getattr(self, name)) for name in self.fields}
 
 
 class HoldfastWarning(UserWarning):
@@ -82,6 +94,8 @@ class Doubtful(InvalidInput):
 class Infeasible(HoldfastError):
     """The arguments contradict each other, or ask for more than the data can give."""
 
+    fields = ("constraint", "needed", "given", "remedy")
+
     def __init__(self, constraint: str, needed: str, given: str, remedy: str) -> None:
         self.constraint = constraint
         self.needed = needed
@@ -95,6 +109,8 @@ class Exhausted(HoldfastError):
 
     A question of several steps (rounds, weights) may have paid for the steps before.
     """
+
+    fields = ("what", "needed", "left", "remedy")
 
     def __init__(self, what: str, needed: str, left: str, remedy: str) -> None:
         self.what = what
@@ -120,6 +136,8 @@ class Unavailable(HoldfastError):
 
     Prices are paid before anything is evaluated: asked again, the question is charged again.
     """
+
+    fields = ("what", "needed", "given", "remedy")
 
     def __init__(self, what: str, needed: str, given: str, remedy: str) -> None:
         self.what = what

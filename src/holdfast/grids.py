@@ -29,9 +29,6 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidInput, whole_number
 
 __all__ = [
-    "INT64",
-    "MOST_POINTS",
-    "ComputedGrid",
     "ExplicitGrid",
     "Grid",
     "IntegerGrid",
@@ -39,19 +36,15 @@ __all__ = [
     "LinearGrid",
     "LogarithmicGrid",
     "Number",
-    "as_numbers",
     "exact",
     "floats_up",
     "grid",
-    "grid_from_json",
-    "integers_up",
     "locate",
     "parse_grid",
     "plain",
     "shown",
     "whole",
     "written",
-    "written_integer",
 ]
 
 
@@ -342,11 +335,9 @@ class Grid(ABC):
 # could change it: 2**53 + 1 is above the point 2.0**53.
 #
 # Nothing here raises, whatever the values are, nor does the shape of a list depend on its items:
-# an
-# exception, here or for a wrong shape, would depend on the data (theory §2). What is not one real
-# number, or raises when read, is a failure, NaN as a float and the low end as an integer. Only
-# what
-# is no `Exception` passes, such as KeyboardInterrupt.
+# an exception, here or for a wrong shape, would depend on the data (theory §2). What is not one
+# real number, or raises when read, is a failure, NaN as a float and the low end as an integer.
+# Only what is no `Exception` passes, such as KeyboardInterrupt.
 
 
 _NUMERIC = "biuf"

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
 import pytest
 
+from holdfast.client.http import Call, Lost, Pause, Reply
 from holdfast.engines.python.engine import Admission, LocalEngine
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings
 from tests.holdout import plans
 from tests.holdout.tables import sealed, sources
+
+NO_PACE: Any = SimpleNamespace(admit=lambda _: None, begin=lambda: None, wait=lambda: None)
 
 
 class Served(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
@@ -53,6 +58,26 @@ class Served(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+def carried(
+    steps: Generator[Any, Any, Any], outcomes: Iterable[Any]
+) -> tuple[Any, list[Call], list[float]]:
+    """The result of a conversation in which this comes back, the calls made, and the pauses."""
+    calls, pauses, following, outcome = [], [], list(outcomes), None
+    try:
+        while True:
+            step = steps.send(outcome)
+            outcome = None
+            if isinstance(step, Pause):
+                pauses.append(step.seconds)
+                continue
+            calls.append(step)
+            outcome = following.pop(0)
+            if not isinstance(outcome, Reply | Lost):
+                outcome = Reply(200, {}, json.dumps(outcome).encode())
+    except StopIteration as end:
+        return end.value, calls, pauses
 
 
 Make = Callable[..., Path]
@@ -97,6 +122,6 @@ def admitted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every Python function is admitted without a trial."""
 
     def admit(*_: object, **__: object) -> Admission:
-        return Admission(False, 0, None)
+        return Admission(False, 0)
 
     monkeypatch.setattr(LocalEngine, "admit", admit)

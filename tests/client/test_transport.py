@@ -16,7 +16,7 @@ import pytest
 from holdfast.client.client import AsyncClient, Client
 from holdfast.client.http import ServerFailed, Unreachable
 from holdfast.errors import InvalidInput
-from tests.client.test_replies import ANSWER
+from tests.client.test_wire import ANSWER
 
 TOKEN = "hf_abcdefgh_" + "s3cr3t-_" * 5 + "xyz"
 Act = Callable[[BaseHTTPRequestHandler], None]

@@ -20,7 +20,7 @@ __all__ = ["BAD", "BLOCKS", "EMPTY", "LAYOUTS", "Stored", "stored"]
 
 BLOCKS, UNITS = 11, 12
 BAD, EMPTY = 6, 3  # the block where hostile questions do their worst; the one where x is NULL
-CUTS = (4, 5, 8)
+CUTS = (4, 5)
 LAYOUTS = ("one file, row units", "one file, id units", "shards, row units", "shards, id units")
 
 _SCHEMA = Schema(

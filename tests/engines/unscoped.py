@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.engines.python import pool, sandbox, worker
+from holdfast.engines.python import engine as engine_module
+from holdfast.engines.python import sandbox, worker
 
 __all__ = ["UNSCOPED", "dask_setup", "start"]
 
@@ -26,4 +27,4 @@ def start(setup: worker.Setup) -> Callable[[Any], bytes]:
 
 def dask_setup(_: object) -> None:
     """Runs in a Dask worker, before it takes tasks."""
-    pool._WORKER = UNSCOPED
+    engine_module._WORKER = UNSCOPED

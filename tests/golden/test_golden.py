@@ -26,9 +26,9 @@ from holdfast.cli.app import run
 from holdfast.errors import HoldfastError
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.planning.exact import exact_weights
 from holdfast.planning.joint import joint_plan
-from holdfast.planning.requests import WeightedEstimates
+from holdfast.protocols.exact import exact_weights
+from holdfast.protocols.weights import WeightedEstimates
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings
 from tests.holdout import plans
@@ -152,7 +152,7 @@ def golden(folder: Path, kind: str, capture: pytest.CaptureFixture[str], **more:
         assert run(["status", STUDY, "--json"]) == 0
         found["status --json"] = json.loads(capture.readouterr().out)
         with Holdout.open(STUDY) as again:
-            found["ledger"] = [row.record() for row in again.door.ledger.rows()]
+            found["ledger"] = [row.record() for row in again.journal.ledger.rows()]
         found["check"] = check_holdout(Path(STUDY)).to_dict()
     text = json.dumps(found, indent=1, ensure_ascii=False, sort_keys=True, default=str)
     return dict(json.loads(text.replace(str(folder), "HERE")))

@@ -22,6 +22,6 @@ def admitted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every Python function is admitted without a trial."""
 
     def admit(*_: object, **__: object) -> Admission:
-        return Admission(False, 0, None)
+        return Admission(False, 0)
 
     monkeypatch.setattr(LocalEngine, "admit", admit)

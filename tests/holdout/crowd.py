@@ -16,8 +16,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import Exhausted
+from holdfast.holdout.answering import _Pending
 from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.sessions import Session
 from tests.holdout.tables import Still, sources
 from tools.crash.writers import children
 
@@ -78,12 +78,12 @@ def _die(folder: Path, point: str, ask: Callable[[Holdout], object]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         places = {
             "in the reservation": (("_append", False),),
-            "after the reservation": (("hold", True), ("tell", True)),
+            "after the reservation": (("reserve", True),),
             "before the record": (("record", False),),
             "behind the record": (("record", True),),
         }
         for name, after in places.get(point, ()):
-            patch.setattr(Session, name, _mine(getattr(Session, name), after=after))
+            patch.setattr(_Pending, name, _mine(getattr(_Pending, name), after=after))
         with Holdout.open(folder) as holdout, sources(_Deadly if point == "in the draw" else Still):
             ask(holdout)
             _end()  # after the record

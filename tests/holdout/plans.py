@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
-from holdfast.planning.exact import (
+from holdfast.planning.joint import rounds_plan
+from holdfast.protocols.exact import (
     ExactCorrections,
     ExactEstimates,
     ExactVerdicts,
@@ -12,14 +14,74 @@ from holdfast.planning.exact import (
     exact_estimates,
     exact_verdicts,
 )
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts import DirectPart, Part, SearchPart, VerdictPart
-from holdfast.planning.rounds import RoundsPlan, rounds_plan
-from holdfast.planning.splits import SplitPlan, split_plan
-from tests.protocols.test_budget import ESTIMATE, mixed_plan
+from holdfast.protocols.guesses import VerdictPart
+from holdfast.protocols.means import DirectPart
+from holdfast.protocols.plans import JointPlan, LookPart
+from holdfast.protocols.rounds import RoundsPlan
+from holdfast.protocols.searches import SearchPart
+from holdfast.protocols.split import SplitPlan, split_plan
+
+BLOCKS = 400
+
+ESTIMATE = SearchPart(
+    name="estimate",
+    protocol="estimate",
+    queries=6,
+    grid=8,
+    tail_low=0.02,
+    tail_high=0.02,
+    twice_target=BLOCKS,
+    failure_low=0.1,
+    failure_high=0.1,
+    look_price=0.00125,
+    floor=1e-7,
+    looks=63,
+)
+INTERVAL = replace(
+    ESTIMATE,
+    name="interval",
+    protocol="interval",
+    queries=2,
+    grid=4,
+    tail_high=0.5,
+    twice_target=108,
+    failure_low=0.12,
+    failure_high=0.12,
+    look_price=0.003,
+    looks=26,
+    mirrored=True,
+)
+VERIFY = VerdictPart(
+    name="verify",
+    protocol="verify",
+    queries=12,
+    refusals=3,
+    sides=2,
+    tail_low=0.02,
+    tail_high=0.45,
+    twice_target=94,
+    failure_low=0.12,
+    failure_high=0.12,
+    no_price=0.0825,
+    yes_price=0.0055,
+    false_yes=1e-7,
+    false_no=1e-7,
+    looks=24,
+)
+PARTS: tuple[LookPart, ...] = (ESTIMATE, INTERVAL, VERIFY)
 
 
-def joint(*parts: Part, blocks: int, order: float, confidence: float) -> JointPlan:
+@cache
+def mixed_plan() -> JointPlan:
+    """Six estimates, two intervals, twelve guesses with three refusals: certified at 0.4."""
+    order = 12.0
+    limit = sum(part.planned(order) for part in PARTS) * (1 + 1e-12)
+    plan = JointPlan(BLOCKS, order, limit, 0.4, PARTS)
+    assert plan.verify()
+    return plan
+
+
+def joint(*parts: LookPart, blocks: int, order: float, confidence: float) -> JointPlan:
     """The parts on one budget that pays for all of them."""
     budget = sum(part.planned(order) for part in parts) * (1 + 1e-12)
     plan = JointPlan(blocks, order, budget, confidence, parts)

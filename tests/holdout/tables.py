@@ -13,9 +13,8 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from holdfast.holdout.clerk import Clerk
+from holdfast.holdout.answering import OpenHoldout
 from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.spec import BlockSet
 
 _numbers = itertools.count(1)
 
@@ -69,9 +68,6 @@ class Still:
         self.evaluations += 1
         return np.full(self._blocks, 2**15, np.int64)
 
-    def part(self, start: int, stop: int, /) -> Still:
-        return Still(stop - start, self._values)
-
 
 def _spread(blocks: int) -> NDArray[np.float64]:
     return np.arange(blocks) / blocks
@@ -90,19 +86,16 @@ class Broken(Still):
     def sums(self, function: Any, /, where: Any = None, bounds: Any = None) -> NDArray[np.int64]:
         raise self._error
 
-    def part(self, start: int, stop: int, /) -> Still:
-        return Broken(stop - start, self._error)
-
 
 @contextmanager
 def sources(make: Callable[[int], Still] = Still) -> Iterator[None]:
     """No engine is started: every set of blocks is what `make` makes of their number."""
 
-    def source(_: Clerk, block_set: BlockSet, __: object) -> Still:
-        return make(block_set.blocks)
+    def source(_: OpenHoldout, start: int, stop: int, __: object) -> Still:
+        return make(stop - start)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Clerk, "_source", source)
+        patch.setattr(OpenHoldout, "_source", source)
         yield
 
 

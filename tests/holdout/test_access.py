@@ -1,4 +1,4 @@
-"""Tests for src/holdfast/holdout/{access,grants,pricing,left}.py: tokens, quotas, prices."""
+"""Tests for src/holdfast/holdout/{access,tokens,answering,state}.py: tokens, quotas, prices."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from holdfast.errors import Damaged, Exhausted, Infeasible, InvalidInput
 from holdfast.grids import grid
 from holdfast.holdout.check import check_holdout
-from holdfast.holdout.grants import Asker
 from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.left import can_be_asked, left_of
-from tests.holdout.plans import crowd, exact, mixed
-from tests.holdout.tables import sealed
+from holdfast.holdout.state import can_be_asked
+from holdfast.holdout.tokens import Asker
+from tests.holdout.plans import corrections, crowd, exact, mixed
+from tests.holdout.tables import sealed, sources
 
 GRID = grid(0, 7, step=1)
 
@@ -111,6 +111,24 @@ def test_an_asker_gets_their_share_and_no_more(tmp_path: Path) -> None:
         again.on_behalf(ann).ask("avg(x - 2)", grid=two)
 
 
+def test_what_others_left_room_for_is_there_for_every_asker(tmp_path: Path) -> None:
+    """What an asker has used is a part of what all have: the plan's limits are for all together."""
+    plan = corrections()
+    with sealed(tmp_path / "h", plan) as holdout, sources():
+        first, last = Asker("first", 1.0), Asker("last", 1.0)
+        points = [grid(0, 1, points=size) for size in (plan.grid, 4 * plan.grid)]
+        for guess in range(plan.refusals - 1):
+            holdout.on_behalf(first).correct("avg(c)", 9 + guess, grid=points[0])
+        # The grid of the last correction may have any size.
+        assert holdout.on_behalf(last).correct("avg(c)", 50, grid=points[1]).verdict.refused
+    estimates = exact()
+    with sealed(tmp_path / "e", estimates) as holdout, sources():
+        asking = holdout.on_behalf(Asker("all", 1.0))
+        for number in range(estimates.queries - 1):
+            asking.ask(f"avg(c) + {number}", grid=grid(0, 1, points=estimates.grid))
+        assert asking.ask("avg(c) + 50", grid=grid(0, 1, points=1000)).budget_left == 0
+
+
 def test_a_quota_of_things_said(tmp_path: Path) -> None:
     """Exact plans are charged in what was said; a quota is a share of that."""
     plan = exact()
@@ -141,20 +159,20 @@ def test_a_price_is_what_the_question_then_costs(tmp_path: Path) -> None:
 
 def test_what_is_left_pays_for_what_it_says(tmp_path: Path) -> None:
     with sealed(tmp_path / "h", mixed()) as holdout:
-        told = left_of(holdout.charter, holdout.door, "estimate", 3, 8)
+        told = holdout.questions_left("estimate", 3, 8)
         assert told["fits"]
         estimate = next(part for part in told["parts"] if part["name"] == "estimate")
         counts = [each["questions_left"] for each in estimate["grids"]]
         assert counts == sorted(counts, reverse=True)
         left = next(each["questions_left"] for each in estimate["grids"] if each["grid"] == 8)
-        assert not left_of(holdout.charter, holdout.door, "estimate", left + 1, 8)["fits"]
+        assert not holdout.questions_left("estimate", left + 1, 8)["fits"]
         for i in range(left):
             holdout.ask(f"avg(x + {i})", grid=GRID, by="estimate")
         with pytest.raises(Exhausted):
             holdout.ask("avg(x - 1)", grid=GRID, by="estimate")
         with pytest.raises(InvalidInput, match="by"):
-            left_of(holdout.charter, holdout.door, "nobody", None, None)
-        verbs = can_be_asked(holdout.charter)["verbs"]
+            holdout.questions_left("nobody", None, None)
+        verbs = can_be_asked(holdout.spec)["verbs"]
         assert set(verbs) == {"ask", "correct", "interval", "mean", "verify"}
 
 

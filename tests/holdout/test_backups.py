@@ -16,8 +16,8 @@ import holdfast as hf
 from holdfast.cli.app import run
 from holdfast.engines.source import open_store, store_of
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.holdout.backups import back_up
 from holdfast.holdout.check import check_holdout
+from holdfast.holdout.custody import back_up
 from holdfast.holdout.holdout import Holdout
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.store.blocks import write_contents
@@ -152,7 +152,7 @@ def test_what_a_killed_backup_left_is_removed_by_the_next(holdout: Holdout, tmp_
 def test_shards_are_copied_from_the_folder_and_named_elsewhere(
     holdout: Holdout, tmp_path: Path, elsewhere: bool
 ) -> None:
-    store = sharded(open_store(holdout.path, holdout.charter.manifest), tmp_path / "s", (7, 12))
+    store = sharded(open_store(holdout.path, holdout.spec.manifest), tmp_path / "s", (7, 12))
     manifest = store.manifest
     if elsewhere:
         manifest = replace(manifest, location=f"file://{store.folder}")
@@ -160,8 +160,8 @@ def test_shards_are_copied_from_the_folder_and_named_elsewhere(
     else:
         write_contents(store.folder, manifest)
         (store.folder / "ids.parquet").write_bytes((holdout.path / "ids.parquet").read_bytes())
-    charter = replace(holdout.charter, manifest=manifest.public)
-    made = back_up(store, charter, holdout.door.ledger, tmp_path / "b")
+    charter = replace(holdout.spec, manifest=manifest.public)
+    made = back_up(store, charter, holdout.journal.ledger, tmp_path / "b")
     shards = {name for name in made.files if name.startswith("shards/")}
     assert len(shards) == (0 if elsewhere else 3)
     assert all((tmp_path / "b" / name).is_file() for name in made.files)

@@ -12,10 +12,12 @@ import pandas as pd
 import pytest
 
 import holdfast as hf
-from holdfast.planning.exact import exact_estimates, exact_weights
-from holdfast.planning.joint import JointPlan, joint_plan
-from holdfast.planning.requests import Estimates, WeightedEstimates
-from holdfast.planning.shapes import BoundedMean, KnownSd
+from holdfast.planning.joint import joint_plan
+from holdfast.protocols.exact import exact_estimates, exact_weights
+from holdfast.protocols.plans import JointPlan
+from holdfast.protocols.searches import Estimates
+from holdfast.protocols.shapes import BoundedMean, KnownSd
+from holdfast.protocols.weights import WeightedEstimates
 
 GRID = hf.grid(0, 1, step=0.05)
 
@@ -121,7 +123,7 @@ def test_changed_data_answer_nothing_and_cost_nothing(tmp_path: Path, estimator:
     with hf.Holdout.open(folder) as holdout:
         with pytest.raises(hf.Damaged, match=r"blocks\.parquet"):
             holdout.ask(estimator, grid=GRID)
-        assert holdout.door.ledger.head().number == 1
+        assert holdout.journal.ledger.head().number == 1
 
 
 def test_a_request_needs_an_estimator_that_can_be_compared(tmp_path: Path) -> None:
@@ -133,7 +135,7 @@ def test_a_request_needs_an_estimator_that_can_be_compared(tmp_path: Path) -> No
     with hf.Holdout.create(tmp_path / "a", frame(18), plan()) as holdout:
         with pytest.raises(hf.InvalidInput):
             holdout.ask(estimator, grid=GRID, request="one")
-        assert holdout.door.ledger.head().number == 1
+        assert holdout.journal.ledger.head().number == 1
 
 
 def test_two_parts_of_one_name_are_refused(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ import holdfast as hf
 from holdfast.errors import Damaged, HoldfastError, InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.planning.exact import exact_weights
-from holdfast.protocols.answers import search_promise
+from holdfast.holdout.questions import question_key
+from holdfast.protocols.exact import exact_weights
 from tests.holdout import plans
 from tests.holdout.forging import LEDGER, Entry, failed, forge, found
 from tests.holdout.tables import broken, sealed, sources
@@ -114,13 +114,13 @@ def half_a_search(entries: list[Entry]) -> None:
 def a_no_at_the_price_of_a_yes(entries: list[Entry]) -> None:
     yes = found(entries, "recorded", "verify", "verify", 0).body
     no = found(entries, "recorded", "verify", "verify", 1).body
-    assert (yes["answer"]["refused"], no["answer"]["refused"]) == (False, True)
+    assert (yes["drawn"]["yes"], no["drawn"]["yes"] < 2) == (2, True)
     no["charges"] = copy.deepcopy(yes["charges"])
 
 
 def a_correction_for_nothing(entries: list[Entry]) -> None:
     row = found(entries, "recorded", "verify", "correct", 1).body
-    assert row["answer"]["correction"] is not None
+    assert "index" in row["drawn"]
     row["charges"][0].update(price="0", looks=0)
 
 
@@ -129,10 +129,6 @@ def another_part(entries: list[Entry]) -> None:
     row = found(entries, "reserved", "estimate", nth=1)
     row.body["charge"]["part"] = "interval"
     found(entries, "recorded", "estimate").body["charges"][0]["part"] = "interval"
-
-
-def a_price_shown_lower(entries: list[Entry]) -> None:
-    found(entries, "recorded", "estimate").body["answer"]["price"] /= 2
 
 
 def skip_the_reservation(entries: list[Entry]) -> None:
@@ -191,8 +187,7 @@ def another_engine(entries: list[Entry]) -> None:
 
 
 def invented(entries: list[Entry]) -> None:
-    answer = found(entries, "recorded", "estimate").body["answer"]
-    answer.update(value=0.123456, low=0.1234, high=0.1235, confidence=0.999999)
+    found(entries, "recorded", "estimate").body["drawn"]["index"] = 99
 
 
 def two_answers(entries: list[Entry]) -> None:
@@ -207,48 +202,35 @@ def a_set_of_its_own(entries: list[Entry]) -> None:
     found(entries, "reserved", "estimate").body["set"] = "other"
 
 
-def a_tally_that_goes_back(entries: list[Entry]) -> None:
-    """A refusal given back that its verdict does not give back."""
+def a_refusal_given_back(entries: list[Entry]) -> None:
+    """That its verdict does not give back."""
     yes = found(entries, "recorded", "exact-verify", nth=0).body
     no = found(entries, "recorded", "exact-verify", nth=1).body
-    assert (yes["answer"]["refused"], no["answer"]["refused"]) == (False, True)
-    no["tally"]["refused"] = yes["tally"]["refused"]
+    assert (yes["drawn"]["refused"], no["drawn"]["refused"]) == (False, True)
+    no["charges"] = yes["charges"]
 
 
-def an_older_tally(entries: list[Entry]) -> None:
-    """A lost question is recorded after a later one: its tally is the one before that."""
+def behind_a_later_question(entries: list[Entry]) -> None:
+    """A lost question of fresh blocks is recorded after a later one."""
     first = found(entries, "recorded", "split", nth=0)
     entries.remove(first)
     at = entries.index(found(entries, "recorded", "split", nth=0))
     entries.insert(at + 1, first)
-    for each in entries:
-        if each.kind == "recorded":
-            each.body["reserves"] = list(each.body["reserves"])
 
 
 def below_nothing(entries: list[Entry]) -> None:
     for each in entries:
         if each.kind == "recorded" and each.body["set"] == "split":
-            each.body["tally"] = {"asked": "-0x3e8"}
-
-
-def a_count_written_otherwise(entries: list[Entry]) -> None:
-    """Python reads it as the same number; Holdfast never writes it."""
-    tally = found(entries, "recorded", "split").body["tally"]
-    tally["asked"] = " 0X0_" + tally["asked"][2:]
+            each.body["charges"][0]["price"] = "-1000"
 
 
 def more_than_planned(entries: list[Entry]) -> None:
     """A fourth refusal, at its right price."""
     while len([e for e in entries if e.kind == "recorded"]) < 60:
-        last = [e for e in entries if e.kind == "recorded" and e.body["set"] == "exact-verify"][-1]
-        tally = {name: int(text, 16) for name, text in last.body["tally"].items()}
-        worst = {"asked": tally["asked"] + 1, "refused": tally["refused"] + 1}
         held = copy.deepcopy(found(entries, "reserved", "exact-verify", nth=1))
-        held.body["tally"] = {name: hex(count) for name, count in worst.items()}
         entries.append(held)
         no = copy.deepcopy(found(entries, "recorded", "exact-verify", nth=1))
-        no.body.update(tally=held.body["tally"], reserves=[len(entries)])
+        no.body["reserves"] = [len(entries)]
         held.question = no.question = f"{len(entries):064x}"
         entries.append(no)
 
@@ -267,11 +249,11 @@ def a_smaller_grid_than_asked(entries: list[Entry]) -> None:
 
 
 def an_answer_that_is_none(entries: list[Entry]) -> None:
-    found(entries, "recorded", "estimate").body["answer"] = {"type": "answer", "value": 3}
+    found(entries, "recorded", "estimate").body["drawn"] = {"value": 3}
 
 
 def without_an_answer(entries: list[Entry]) -> None:
-    del found(entries, "recorded", "estimate").body["answer"]
+    del found(entries, "recorded", "estimate").body["drawn"]
 
 
 def nonsense(entries: list[Entry]) -> None:
@@ -292,7 +274,6 @@ FORGERIES: dict[Edit, str] = {
     a_no_at_the_price_of_a_yes: "prices",
     a_correction_for_nothing: "prices",
     another_part: "prices",
-    a_price_shown_lower: "prices",
     skip_the_reservation: "answers",
     no_reservation: "answers",
     a_reservation_that_is_none: "answers",
@@ -306,14 +287,13 @@ FORGERIES: dict[Edit, str] = {
     another_engine: "answers",
     invented: "answers",
     below_nothing: "prices",
-    a_count_written_otherwise: "prices",
     a_set_of_its_own: "prices",
-    a_tally_that_goes_back: "prices",
-    an_older_tally: "prices",
-    more_than_planned: "prices",
+    a_refusal_given_back: "prices",
+    behind_a_later_question: "prices",
+    more_than_planned: "budget",
     more_than_the_budget: "budget",
     a_smaller_grid_than_asked: "prices",
-    an_answer_that_is_none: "prices",
+    an_answer_that_is_none: "answers",
     without_an_answer: "prices",
     nonsense: "prices",
 }
@@ -379,37 +359,21 @@ def test_a_plan_that_was_changed_is_found(folder: Path, forgotten: None, edit: E
         Holdout.open(folder)
 
 
-def test_a_seeded_holdout_that_says_it_is_certified(tmp_path: Path, forgotten: None) -> None:
-    path = tmp_path / "seeded"
-    with sealed(path, [plans.mixed(), plans.verdicts()], seed=1) as holdout, sources():
-        holdout.verify("avg(x)", 0.5, by="exact-verify")
-        holdout.correct("avg(x)", 9, grid=POINTS)
-
-    def certify(entries: list[Entry]) -> None:
-        entries[2].body["answer"]["certified"] = True
-
-    def certify_a_step(entries: list[Entry]) -> None:
-        entries[2].body["answer"]["certified"] = False
-        entries[-1].body["answer"]["correction"]["certified"] = True
-
-    assert failed(check_holdout(path)) == {}
-    for edit in (certify, certify_a_step):
-        forge(path, edit)
-        assert "answers" in failed(check_holdout(path))
+@pytest.mark.parametrize("number", [None, 1, 99])
+def test_a_folder_of_another_format_is_refused_by_its_number(
+    folder: Path, forgotten: None, number: int | None
+) -> None:
+    forge(folder, lambda entries: entries[0].body.update(format=number))
+    with pytest.raises(InvalidInput, match=r"of format 2; got .* made it: open it with that"):
+        Holdout.open(folder)
 
 
 # What only a receipt can tell.
 
 
 def change_an_answer(entries: list[Entry]) -> None:
-    """Another point of its grid, and its words: nothing in the row tells."""
-    answer = found(entries, "recorded", "estimate").body["answer"]
-    index = POINTS.index(answer["value"]) - 1
-    tails, units = (answer["tail_low"], answer["tail_high"]), answer["block_units"]
-    answer["value"] = POINTS.point(index)
-    _, rounded, step = answer["promise"].partition("; rounded up")
-    said = search_promise(*tails, units, POINTS.cell(index), has_bar=False)
-    answer["promise"] = said + rounded + step
+    """Another point of its grid: nothing in the row tells."""
+    found(entries, "recorded", "estimate").body["drawn"]["index"] -= 1
 
 
 def test_a_changed_answer_is_found_by_the_receipt(folder: Path) -> None:
@@ -523,3 +487,80 @@ def test_a_folder_without_a_ledger_is_no_holdout(tmp_path: Path) -> None:
     for use in (check_holdout, Holdout.open):
         with pytest.raises(InvalidInput, match="folder of a holdout"):
             use(tmp_path)
+
+
+def _told_otherwise(part: str, change: Callable[[Entry], object]) -> Callable[[list[Entry]], None]:
+    """Rows of a part, each with the key that its question then has."""
+
+    def edit(entries: list[Entry]) -> None:
+        for each in entries:
+            if each.kind in ("reserved", "recorded") and each.body["question"]["part"] == part:
+                change(each)
+                question = each.body["question"]
+                each.question = question_key(question, f"sql {question['estimator']}")
+
+    return edit
+
+
+_NARROW = {"kind": "sd", "sd": 1e-9}
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("exact-verify", lambda each: each.body["question"].pop("guess")),
+        ("exact-verify", lambda each: each.body["question"].update(guess=True)),
+        ("exact-verify", lambda each: each.body["question"].update(guess="0.5")),
+        ("exact-verify", lambda each: each.body["question"].update(gate="no")),
+        ("exact-verify", lambda each: each.body["question"].update(limits={"a": 1})),
+        ("exact", lambda each: each.body["question"].update(range=[3.0, 1.0])),
+        ("exact", lambda each: each.body["question"].update(claim="equals")),
+        ("exact", lambda each: each.body["question"].update(shape=_NARROW)),
+        ("split", lambda each: each.body["question"].update(shape=_NARROW)),
+        ("split", lambda each: each.body.update(note="more")),
+    ],
+)
+def test_a_question_has_the_words_of_its_verb(
+    folder: Path, forgotten: None, part: str, change: Callable[[Entry], object]
+) -> None:
+    forge(folder, _told_otherwise(part, change))
+    assert failed(check_holdout(folder))
+
+
+@pytest.mark.parametrize(
+    ("part", "facts"),
+    [
+        ("exact", {"left": 0.5}),
+        ("exact", {"left": True}),
+        ("exact", {"assumes": ["anything"]}),
+        ("exact", {"empty": [1, 2]}),
+        ("exact-verify", {"refusals": 0}),
+        ("rounds", {"left": 0.0}),
+        ("split", {"asker": "nobody"}),
+        ("split", {"drawn": {"value": " 1_0 "}}),
+        ("split", {"drawn": {"value": True}}),
+        ("estimate", {"left": 0.0}),
+    ],
+)
+def test_what_stands_beside_an_answer_is_computed_too(
+    folder: Path, forgotten: None, part: str, facts: dict[str, object]
+) -> None:
+    forge(folder, lambda entries: found(entries, "recorded", part).body.update(facts))
+    assert failed(check_holdout(folder))
+
+
+@pytest.mark.parametrize("ends", [[10.0, 0.0], [3.0, 3.0], [0, 10]])
+def test_the_range_of_a_mean_has_two_ends(
+    tmp_path: Path, forgotten: None, ends: list[float]
+) -> None:
+    with sealed(tmp_path / "d", plans.direct()) as holdout, sources():
+        holdout.mean("x", range=(0, 10))
+
+    def edit(entries: list[Entry]) -> None:
+        for each in entries[1:]:
+            each.body["question"]["range"] = ends
+            question = each.body["question"]
+            each.question = question_key(question, f"sql mean {question['estimator']}")
+
+    forge(tmp_path / "d", edit)
+    assert {"prices", "answers"} <= set(failed(check_holdout(tmp_path / "d")))

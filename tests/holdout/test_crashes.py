@@ -42,7 +42,7 @@ def test_killed(tmp_path: Path, kind: str, point: str) -> None:
     assert killed(path, point, ask) == signal.SIGKILL
     assert check_holdout(path).passed
     with Holdout.open(path) as holdout, sources():
-        assert [row.kind for row in holdout.door.ledger.rows()] == LEFT[point]
+        assert [row.kind for row in holdout.journal.ledger.rows()] == LEFT[point]
         before = holdout.status().sets[0]
         assert before.unsettled == (LEFT[point] == ["created", "reserved"])
         free = kind in ("exact-verify", "rounds") and "recorded" in LEFT[point]  # a Yes

@@ -21,7 +21,7 @@ from holdfast.errors import Damaged, Infeasible, InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.spec import BlockSet, joint_confidence, read_sets, sets_for
-from holdfast.planning.exact import exact_verdicts
+from holdfast.protocols.exact import exact_verdicts
 from tests.holdout import plans
 from tests.holdout.tables import sealed, sources, table
 
@@ -108,7 +108,7 @@ def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
 
 
 def test_only_the_owner_can_read_a_universe(tmp_path: Path) -> None:
-    from holdfast.planning.exact import exact_weights
+    from holdfast.protocols.exact import exact_weights
 
     plan = exact_weights(5, universe=2, tail=0.25)
     data = {"y": np.arange(plan.blocks) % 2 == 0, "i": np.arange(plan.blocks) + 0.125}
@@ -135,7 +135,7 @@ def test_the_same_data_need_a_reason(tmp_path: Path) -> None:
         with again:
             assert again.status().new_budget == reason
             assert reason in str(again.status())
-            assert again.charter.earlier == (first.status().holdout,)
+            assert again.spec.earlier == (first.status().holdout,)
         with Holdout.open(tmp_path / "b") as later:
             assert later.status().new_budget == reason
         assert first.status().new_budget is None
@@ -172,7 +172,7 @@ def test_rows_of_one_id_stay_together(tmp_path: Path) -> None:
     data["who"] = np.random.default_rng(3).permutation(np.repeat(np.arange(2 * blocks), 4))
     with Holdout.create(tmp_path / "a", data, plans.exact(), unit="who") as holdout:
         assert (holdout.status().units, holdout.status().block_units) == (2 * blocks, 2)
-        stored = holdout._clerk.store.table(hidden=True).to_pandas()
+        stored = holdout._open.store.table(hidden=True).to_pandas()
         who = data.who.to_numpy()[stored["__row"]]
         by_id = pd.DataFrame({"who": who, "block": stored["__block"]}).drop_duplicates()
         assert len(by_id) == 2 * blocks  # no id is in two blocks
@@ -217,7 +217,7 @@ def test_a_planned_split_is_split(tmp_path: Path) -> None:
     assert made.method == "split"
     rows = table(made.recommended_blocks)
     with Holdout.create(tmp_path / "a", rows, made) as holdout, sources():
-        assert holdout.charter.sets[0].protocols == ("split",)
+        assert holdout.spec.sets[0].plan.names == ("split",)
         holdout.ask("avg(x)", grid=POINTS)  # the grid of a search is no matter here
         assert holdout.ask("avg(x)").cached
         assert check_holdout(holdout.path).passed
@@ -235,11 +235,11 @@ def test_a_name_is_the_folders_or_its_own(tmp_path: Path) -> None:
 def test_what_it_was_created_as_is_kept(tmp_path: Path) -> None:
     more: dict[str, Any] = {"target": "y", "ranges": {"X": (0, 10)}, "seed": 3}
     with sealed(tmp_path / "a", plans.mixed(), **more) as holdout:
-        first = holdout.charter
+        first = holdout.spec
     with Holdout.open(str(tmp_path / "a")) as holdout:
-        assert holdout.charter == first
-        assert holdout.charter.ranges == {"x": (0.0, 10.0)}  # as the column is spelled
-        assert (holdout.charter.target, holdout.charter.seed) == ("y", 3)
+        assert holdout.spec == first
+        assert holdout.spec.ranges == {"x": (0.0, 10.0)}  # as the column is spelled
+        assert (holdout.spec.target, holdout.spec.seed) == ("y", 3)
 
 
 def test_a_seed_repeats_the_blocks_and_the_answers(tmp_path: Path) -> None:
@@ -249,12 +249,12 @@ def test_a_seed_repeats_the_blocks_and_the_answers(tmp_path: Path) -> None:
         again = "to repeat it" if name == "b" else None
         made = Holdout.create(tmp_path / name, data, plans.mixed(), seed=5, new_budget=again)
         with made as holdout, sources():
-            order = holdout._clerk.store.table(hidden=True).column("__row").to_pylist()
+            order = holdout._open.store.table(hidden=True).column("__row").to_pylist()
             told.append((order, holdout.ask("avg(x)", grid=POINTS).value))
     assert told[0] == told[1]
     made = Holdout.create(tmp_path / "c", data, plans.mixed(), new_budget="without a seed")
     with made as holdout:
-        assert holdout._clerk.store.table(hidden=True).column("__row").to_pylist() != told[0][0]
+        assert holdout._open.store.table(hidden=True).column("__row").to_pylist() != told[0][0]
 
 
 # Sets.
@@ -274,7 +274,7 @@ def test_sets_are_disjoint_and_cover_all_blocks(tmp_path: Path) -> None:
     assert all(a[1] == b[0] for a, b in itertools.pairwise(ends))
     with sealed(tmp_path / "a", every) as holdout:
         assert holdout.status().blocks == ends[-1][1]
-        assert holdout.charter.sets == sets
+        assert holdout.spec.sets == sets
 
 
 def test_a_kind_of_plan_comes_once() -> None:

@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def kinds(path: Path) -> Counter[str]:
     with Holdout.open(path) as holdout:
-        return Counter(row.kind for row in holdout.door.ledger.rows())
+        return Counter(row.kind for row in holdout.journal.ledger.rows())
 
 
 def test_32_processes_are_granted_what_the_budget_affords(folder: Path) -> None:
@@ -81,7 +81,11 @@ def test_threads_that_ask_the_same_get_one_answer(tmp_path: Path, plan: Any) -> 
         assert len(answers) == 8
         assert {answer.receipt for answer in answers} == {str(one.receipt)}
         assert sum(not answer.cached for answer in answers) == 1
-        assert [row.kind for row in one.door.ledger.rows()] == ["created", "reserved", "recorded"]
+        assert [row.kind for row in one.journal.ledger.rows()] == [
+            "created",
+            "reserved",
+            "recorded",
+        ]
 
 
 def test_threads_of_one_holdout_share_its_budget(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
-from holdfast.holdout.default_grids import finer_grid, grid_between, grid_from_values, no_grid
+from holdfast.holdout.public import finer_grid, grid_between, grid_from_values, no_grid
 
 FLOATS = st.floats(-9e14, 9e14, allow_subnormal=True)
 

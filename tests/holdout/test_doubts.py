@@ -76,13 +76,13 @@ def test_in_every_verb_and_every_place(holdout: Holdout) -> None:
 def test_declared_categories_need_no_open_part(tmp_path: Path) -> None:
     categories = {"SEX": ["male", "female", "unknown"]}
     with made(tmp_path / "a", open_part=False, categories=categories) as holdout:
-        assert holdout.charter.categories == {"sex": ("male", "female", "unknown")}
+        assert holdout.spec.categories == {"sex": ("male", "female", "unknown")}
         error = refused(holdout, lambda: holdout.ask("avg(age)", where="sex = 'Male'", grid=AGES))
         assert "it is declared never to be: there is 'male', 'female' or 'unknown'" in str(error)
         # Nothing was declared or is open of the other: it may well be there.
         holdout.ask("avg(age)", where="race = 'White' and sex <> 'unknown'", grid=AGES)
     with Holdout.open(tmp_path / "a") as again:
-        assert again.charter.texts("sex") == ("male", "female", "unknown")
+        assert again.spec.texts("sex") == ("male", "female", "unknown")
         refused(again, lambda: again.ask("avg(age)", where="sex = 'Male'", grid=AGES))
 
 

@@ -59,15 +59,15 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Holdout, Ho
 
 def seen(holdout: Holdout, ask: Any) -> tuple[Any, ...]:
     """All that an analyst sees, but for what differs between two holdouts anyhow."""
-    rows = len(holdout.door.ledger.rows())
+    rows = len(holdout.journal.ledger.rows())
     before = holdout.status().sets[0]
     try:
         answer = ask(holdout)
     except HoldfastError as error:
-        assert len(holdout.door.ledger.rows()) == rows  # refused: nothing was written
+        assert len(holdout.journal.ledger.rows()) == rows  # refused: nothing was written
         return type(error), str(error), str(error.__cause__), holdout.status().sets[0] == before
     told = {k: v for k, v in answer.to_dict().items() if k != "receipt"}
-    assert len(holdout.door.ledger.rows()) == rows + 2
+    assert len(holdout.journal.ledger.rows()) == rows + 2
     return told, holdout.status().sets[0].spent - before.spent
 
 
@@ -224,7 +224,7 @@ def test_failures_are_the_lowest_point_and_are_charged(tmp_path: Path) -> None:
 def test_the_ledger_keeps_nothing_of_the_data(pair: tuple[Holdout, Holdout]) -> None:
     # Questions may name a value; what comes back must not.
     for each in pair:
-        for row in each.door.ledger.rows()[1:]:
+        for row in each.journal.ledger.rows()[1:]:
             kept = dict(row.body)
             kept.pop("question")
             assert SECRET not in repr(kept)

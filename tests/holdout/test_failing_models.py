@@ -23,7 +23,7 @@ from holdfast.grids import grid
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.scoring import Scorer, Scorers
-from holdfast.planning.joint import JointPlan
+from holdfast.protocols.plans import JointPlan
 from tests.holdout.plans import board, direct, estimates, gates, simple
 from tests.holdout.tables import table
 

@@ -18,10 +18,12 @@ from holdfast.engines.source import Limits
 from holdfast.errors import Doubtful, InvalidInput, Unavailable
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.planning.joint import JointPlan, joint_plan
-from holdfast.planning.requests import DirectMeans, Estimates, Guesses, MedianMeans
-from holdfast.planning.shapes import BoundedMean, KnownSd
-from holdfast.protocols.searches import Estimate
+from holdfast.planning.joint import joint_plan
+from holdfast.protocols.guesses import Guesses
+from holdfast.protocols.means import DirectMeans, MedianMeans
+from holdfast.protocols.plans import JointPlan
+from holdfast.protocols.searches import Estimate, Estimates
+from holdfast.protocols.shapes import BoundedMean, KnownSd
 from holdfast.report.page import report_html
 from tests.holdout import plans, registry
 
@@ -206,18 +208,20 @@ def test_an_answer_beyond_what_a_bar_can_be_is_an_answer(
         assert check_holdout(holdout.path).passed
 
 
+@pytest.mark.parametrize("step", ["index", "answer"])
 def test_what_is_wrong_after_the_draw_is_not_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     def fails(*_: Any, **__: Any) -> Any:
         raise InvalidInput("edge", 0.123, "something else")
 
     plan = plans.mixed()
     with sealed(tmp_path / "h", {"x": SOME.random(plan.blocks)}, plan) as holdout:
-        monkeypatch.setattr(Estimate, "draw", fails)
+        monkeypatch.setattr(Estimate, step, fails)
         with pytest.raises(Unavailable) as wrong:
             holdout.ask("avg(x)", grid=hf.grid(0, 1, points=8))
         assert "0.123" not in str(wrong.value)
+        assert [row.kind for row in holdout.journal.ledger.rows()] == ["created", "reserved"]
 
 
 # Words and numbers that say no more than was proved.

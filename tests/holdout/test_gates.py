@@ -12,8 +12,8 @@ import pytest
 from holdfast.errors import InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.left import can_be_asked
-from holdfast.planning.exact import exact_verdicts
+from holdfast.holdout.state import can_be_asked
+from holdfast.protocols.exact import exact_verdicts
 from tests.holdout.tables import table
 
 
@@ -61,4 +61,4 @@ def test_equalities_are_not_asked_of_gates(tmp_path: Path) -> None:
         assert holdout.verify("avg(y)", 0.5).tail_high == 0.4
         with pytest.raises(InvalidInput, match="gates of scores"):
             holdout.verify("avg(y)", -1.0, claim="at least", by="gate")
-        assert can_be_asked(holdout.charter)["verbs"]["verify"] == ["exact-verify"]
+        assert can_be_asked(holdout.spec)["verbs"]["verify"] == ["exact-verify"]

@@ -13,24 +13,24 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import Exhausted
-from holdfast.holdout.books import Books
 from holdfast.holdout.check import check_holdout
-from holdfast.holdout.door import Door
 from holdfast.holdout.holdout import Holdout
+from holdfast.holdout.journal import Journal
+from holdfast.holdout.state import HoldoutState
 from holdfast.ledger.ledger import Transaction
 from holdfast.ledger.sqlite import SqliteLedger
 from tests.holdout import plans
+from tests.holdout.plans import ESTIMATE
 from tests.holdout.tables import sealed
-from tests.protocols.test_budget import ESTIMATE
 
-Work = Callable[[Transaction, Books], Any]
+Work = Callable[[Transaction, HoldoutState], Any]
 
 
 class Held:
     """A door whose commits wait for a word; batches gather behind them."""
 
-    def __init__(self, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.door = door
+    def __init__(self, door: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.journal = door
         self.reached = threading.Semaphore(0)  # commits that wait
         self._go_on = threading.Semaphore(0)
         self.fails: BaseException | None = None
@@ -53,11 +53,11 @@ class Held:
     def crowd(self, works: list[Work]) -> list[Future[Any]]:
         """The first work is about to be committed, the others wait behind it, in their order."""
         pool = ThreadPoolExecutor(len(works))
-        futures = [pool.submit(self.door.write, works[0])]
+        futures = [pool.submit(self.journal.write, works[0])]
         self.wait()
         for i, work in enumerate(works[1:], 1):
-            futures.append(pool.submit(self.door.write, work))
-            while len(self.door._works._waiting) < i:
+            futures.append(pool.submit(self.journal.write, work))
+            while len(self.journal._works._waiting) < i:
                 pass
         pool.shutdown(wait=False)
         return futures
@@ -77,11 +77,11 @@ def holdout(tmp_path: Path) -> Iterator[Holdout]:
 
 @pytest.fixture
 def held(holdout: Holdout, monkeypatch: pytest.MonkeyPatch) -> Held:
-    return Held(holdout.door, monkeypatch)
+    return Held(holdout.journal, monkeypatch)
 
 
 def noting(text: str) -> Work:
-    def work(transaction: Transaction, books: Books) -> int:
+    def work(transaction: Transaction, books: HoldoutState) -> int:
         row = transaction.append("noted", {"text": text})
         books.read([row])
         return row.number
@@ -105,7 +105,7 @@ def test_nothing_is_told_before_the_commit_that_holds_it(holdout: Holdout, held:
     held.commit()
     assert [future.result(30) for future in futures[1:]] == [3, 4]
     assert on_disk(holdout) == ["a", "b", "c"]
-    assert holdout.door._books.number == 4
+    assert holdout.journal._state.number == 4
 
 
 def test_one_commit_for_all_who_wait(held: Held) -> None:
@@ -118,7 +118,7 @@ def test_one_commit_for_all_who_wait(held: Held) -> None:
 
 
 def test_a_refusal_in_a_batch_writes_nothing_and_hurts_nobody(holdout: Holdout, held: Held) -> None:
-    def refused(_: Transaction, __: Books) -> None:
+    def refused(_: Transaction, __: HoldoutState) -> None:
         raise Exhausted("The budget", "more", "less", "Stop.")
 
     futures = held.crowd([noting("a"), noting("b"), refused, noting("c")])
@@ -139,7 +139,7 @@ def test_a_refusal_in_a_batch_writes_nothing_and_hurts_nobody(holdout: Holdout, 
 def test_an_error_after_writing_undoes_its_own_rows_alone(
     holdout: Holdout, held: Held, error: Exception
 ) -> None:
-    def wrong(transaction: Transaction, books: Books) -> None:
+    def wrong(transaction: Transaction, books: HoldoutState) -> None:
         noting("never")(transaction, books)
         raise error
 
@@ -152,7 +152,7 @@ def test_an_error_after_writing_undoes_its_own_rows_alone(
         futures[2].result(30)
     assert [futures[i].result(30) for i in (0, 1, 3)] == [2, 3, 4]
     assert on_disk(holdout) == ["a", "b", "c"]
-    assert holdout.door._books.number == 4
+    assert holdout.journal._state.number == 4
 
 
 def test_a_commit_that_fails_is_acknowledged_to_nobody(holdout: Holdout, held: Held) -> None:
@@ -167,13 +167,13 @@ def test_a_commit_that_fails_is_acknowledged_to_nobody(holdout: Holdout, held: H
             future.result(30)
     held.fails = None
     assert on_disk(holdout) == ["a"]
-    assert holdout.door._books.number in (0, 2)  # read anew, not ahead of the ledger
+    assert holdout.journal._state.number in (0, 2)  # read anew, not ahead of the ledger
 
 
 def test_an_interruption_of_the_leader_leaves_the_others_to_go_on(
     holdout: Holdout, held: Held
 ) -> None:
-    def interrupted(transaction: Transaction, books: Books) -> None:
+    def interrupted(transaction: Transaction, books: HoldoutState) -> None:
         noting("never")(transaction, books)
         raise KeyboardInterrupt
 
@@ -216,7 +216,7 @@ def test_threads_are_granted_what_the_budget_affords(tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(8) as pool:
             granted = sum(pool.map(ask, range(24)))
-        kinds = [row.kind for row in holdout.door.ledger.rows()]
+        kinds = [row.kind for row in holdout.journal.ledger.rows()]
     assert granted == 6
     assert (kinds.count("reserved"), kinds.count("recorded")) == (6, 6)
     assert check_holdout(path).passed

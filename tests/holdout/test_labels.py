@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from holdfast.errors import HoldfastWarning, InvalidInput
 from holdfast.grids import grid
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.left import can_be_asked
-from holdfast.holdout.spec import Charter
+from holdfast.holdout.spec import HoldoutSpec
+from holdfast.holdout.state import can_be_asked
 from holdfast.report.page import report_html
 from tests.holdout.plans import direct, simple
 from tests.holdout.tables import table
@@ -68,11 +69,11 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Holdout, 
 def test_declared_labels_are_public_and_others_are_refused(tmp_path: Path) -> None:
     holdout, frame = made(tmp_path / "h", "kind", labels=["ham", "spam"])
     with holdout:
-        assert holdout.charter.labels == ("ham", "spam")
-        again = Charter.from_dict(holdout.charter.identity, holdout.charter.to_dict())
-        assert again.labels == holdout.charter.labels
-        assert can_be_asked(holdout.charter)["labels"] == ["ham", "spam"]
-        assert "(labels &#x27;ham&#x27;, &#x27;spam&#x27;)" in report_html(holdout)
+        assert holdout.spec.labels == ("ham", "spam")
+        again = HoldoutSpec.from_dict(holdout.spec.identity, holdout.spec.to_dict())
+        assert again.labels == holdout.spec.labels
+        assert can_be_asked(holdout.spec)["labels"] == ["ham", "spam"]
+        assert "(labels 'ham', 'spam')" in unescape(report_html(holdout))
         capitals = keyed(frame, frame.kind.str.capitalize())
         said = r"one of the labels 'ham', 'spam'; got .*249 predictions that are no label \('.*'\)"
         for given in (capitals, frame.kind.str.capitalize().to_numpy()):

@@ -18,12 +18,12 @@ import holdfast as hf
 from holdfast.engines.python.metrics import find_metric
 from holdfast.errors import Damaged, Exhausted, InvalidInput
 from holdfast.holdout.check import check_holdout
-from holdfast.holdout.grants import Asker
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.leaderboard import Entry, Standings, ranked
 from holdfast.holdout.scoring import Gate, Scorers, read_scorers
-from holdfast.holdout.spec import Charter
+from holdfast.holdout.spec import HoldoutSpec
 from holdfast.holdout.submissions import IDS_FILE
+from holdfast.holdout.tokens import Asker
 from holdfast.protocols.answers import Answer, Verdict, rounded_down
 from holdfast.theory.bars import mean_half_width
 from tests.holdout.plans import board, direct, gates, simple
@@ -91,9 +91,9 @@ def test_another_column_for_ids(more: dict[str, Any], said: str, tmp_path: Path)
 def test_ids_are_public_and_not_sealed(tmp_path: Path, still: None) -> None:
     holdout, frame = sealed(tmp_path / "h", direct())
     with holdout:
-        assert holdout.charter.ids is not None
-        assert holdout.charter.ids.column == "row"
-        assert "row" not in holdout.charter.manifest.schema.names
+        assert holdout.spec.ids is not None
+        assert holdout.spec.ids.column == "row"
+        assert "row" not in holdout.spec.manifest.schema.names
         kept = holdout._boards.ids()
         assert kept is not None
         assert kept.values.to_pylist() == frame["row"].tolist()
@@ -110,14 +110,14 @@ def test_ids_are_public_and_not_sealed(tmp_path: Path, still: None) -> None:
 
 def test_a_charter_without_ids_is_read_as_before(tmp_path: Path) -> None:
     with Holdout.create(tmp_path / "h", table(direct().blocks), direct(), target="y") as holdout:
-        data = holdout.charter.to_dict()
+        data = holdout.spec.to_dict()
         assert "ids" not in data
-        assert Charter.from_dict(holdout.charter.identity, data).ids is None
+        assert HoldoutSpec.from_dict(holdout.spec.identity, data).ids is None
         with pytest.raises(InvalidInput, match="Create the holdout with ids"):
             holdout.enter({"r1": 1}, name="a")
     ids = {"column": "row", "kind": "float", "rows": 3, "sha256": ""}
     with pytest.raises(ValueError, match="another form"):
-        Charter.from_dict("x", {**data, "ids": ids})
+        HoldoutSpec.from_dict("x", {**data, "ids": ids})
 
 
 def test_rows_are_told_apart_by_their_ids_also_in_the_fingerprint(tmp_path: Path) -> None:
@@ -356,7 +356,7 @@ def test_a_note_without_its_answer_is_found(tmp_path: Path, still: None) -> None
             {"recorded": 99, "metric": "accuracy"},
         )
         for wrong in notes[:1]:
-            with holdout.door.writing() as (transaction, _):
+            with holdout.journal.writing() as (transaction, _):
                 note = {"name": "b", "greater": True, **wrong}
                 transaction.append("noted", {"submission": note})
             found = {each.name: each.passed for each in check_holdout(holdout.path).findings}

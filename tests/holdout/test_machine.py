@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 from contextlib import suppress
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +26,9 @@ from hypothesis.stateful import (
 import holdfast as hf
 from holdfast.errors import Exhausted
 from holdfast.grids import Grid
-from holdfast.holdout.books import Books, JointBook, TallyBook
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.planning.joint import JointPlan
+from holdfast.holdout.state import HoldoutState, SetState
 from tests.holdout import plans
 from tests.holdout.tables import broken, sealed, sources
 
@@ -139,16 +137,17 @@ class Machine(RuleBasedStateMachine):
     def books_are_those_of_the_ledger(self) -> None:
         if not hasattr(self, "holdout"):
             return
-        sets = self.holdout.charter.sets
-        folded = Books(sets)
-        folded.read(self.holdout.door.ledger.rows())
-        with self.holdout.door.books() as live:
+        sets = self.holdout.spec.sets
+        folded = HoldoutState(sets)
+        folded.read(self.holdout.journal.ledger.rows())
+        with self.holdout.journal.state() as live:
             assert (live.number, live.answers) == (folded.number, folded.answers)
             for each in sets:
-                assert state(live[each.name]) == state(folded[each.name])
-                if isinstance(each.plan, JointPlan):
-                    account = live.account(each.name)
-                    assert 0 <= account.charged <= Fraction(each.plan.budget)
+                found = live.sets[each.name]
+                assert state(found) == state(folded.sets[each.name])
+                assert found.account.charged >= 0
+                if each.plan.priced:
+                    assert found.account.charged <= each.plan.limit
 
     @invariant()
     def status_adds_up(self) -> None:
@@ -165,12 +164,8 @@ class Machine(RuleBasedStateMachine):
                 assert part.refusals_left is None or part.refusals_left >= 0
 
 
-def state(book: JointBook | TallyBook) -> Any:
-    if isinstance(book, TallyBook):
-        return book.tally, book.unsettled
-    account = book.account
-    uses = {name: (use.looks, use.refusals) for name, use in account._uses.items()}
-    return account.charged, uses, book.unsettled
+def state(found: SetState) -> Any:
+    return found.account.charged, found.account.uses, found.unsettled
 
 
 def check_holdout_of(machine: Machine) -> Any:

@@ -6,9 +6,9 @@ takes time may depend on the data.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,8 +16,8 @@ import pytest
 import holdfast as hf
 from holdfast.engines.source import Engines
 from holdfast.errors import HoldfastError
-from holdfast.holdout.grants import Asker
 from holdfast.holdout.holdout import Holdout
+from holdfast.holdout.tokens import Asker
 from tests.holdout import plans
 from tests.holdout.tables import sealed
 
@@ -48,13 +48,18 @@ def test_the_price_is_paid_before_the_data_are_touched(
 ) -> None:
     make, ask = CASES[case]
     touched: list[str] = []
-    paced: list[float] = []
+    paced: list[str] = []
+    pace: Any = SimpleNamespace(
+        admit=lambda _: paced.append("admit"),
+        begin=lambda: paced.append("begin"),
+        wait=lambda: paced.append("wait"),
+    )
 
     def watched(name: str) -> Callable[..., Any]:
         original = getattr(Engines, name)
 
         def touch(self: Engines, *words: Any, **more: Any) -> Any:
-            touched.append(opened.door.ledger.rows()[-1].kind)
+            touched.append(opened.journal.ledger.rows()[-1].kind)
             return original(self, *words, **more)
 
         return touch
@@ -65,10 +70,12 @@ def test_the_price_is_paid_before_the_data_are_touched(
         for name in ("values", "sums"):
             monkeypatch.setattr(Engines, name, watched(name))
         try:
-            ask(opened.on_behalf(Asker("a"), paced.append))
+            ask(opened.on_behalf(Asker("a"), pace))
         except HoldfastError as error:  # no case may pass by being refused
             pytest.fail(str(error))
     assert touched
     assert set(touched) == {"reserved"}
-    assert paced  # and the clock of the slots starts then, not at 0
-    assert all(math.isfinite(start) and start > 0 for start in paced)
+    assert paced[0] == "admit"  # before anything is charged
+    steps = [paced[k : k + 2] for k in range(1, len(paced), 2)]
+    assert steps
+    assert all(step == ["begin", "wait"] for step in steps)

@@ -7,9 +7,8 @@ import pytest
 from holdfast.holdout.creation import preview_of
 from holdfast.holdout.spec import sets_for
 from holdfast.planning.joint import joint_plan
-from holdfast.planning.parts import DirectPart, SearchPart
-from holdfast.planning.requests import DirectMeans, Estimates, MedianMeans
-from holdfast.protocols.means import median_bar, range_grid
+from holdfast.protocols.means import DirectMeans, DirectPart, MedianMeans, median_bar, range_grid
+from holdfast.protocols.searches import Estimates, SearchPart
 from holdfast.protocols.source import UNIT
 from holdfast.store.sealing import split_units
 from holdfast.theory.bars import verdict_bar
@@ -43,7 +42,7 @@ def test_the_bar_of_a_direct_search_is_the_plans() -> None:
 
 
 def test_a_gate_is_said_to_certify_what_it_does() -> None:
-    from holdfast.planning.exact import exact_verdicts
+    from holdfast.protocols.exact import exact_verdicts
 
     plan = exact_verdicts(20, 2, 1e-6, 1 - 1e-6, sides=1)
     split = split_units(5_000, plan.blocks)

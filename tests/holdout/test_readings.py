@@ -6,10 +6,9 @@ the predictions can tell. So what is certified says what it assumes, wherever it
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import html
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,14 @@ import pytest
 
 from holdfast.cli.app import run
 from holdfast.client.wire import read_gate, read_result, read_standings, read_submission
-from holdfast.holdout.check import Wrong, check_holdout, check_said
+from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.leaderboard import Standings
+from holdfast.holdout.records import answer_in
 from holdfast.holdout.scoring import Gate
 from holdfast.protocols.answers import READINGS, RULE, reading_words, rounded_down
 from holdfast.report.page import report_html
+from tests.holdout.forging import Entry, failed, forge
 from tests.holdout.plans import board
 from tests.holdout.tables import table
 
@@ -138,26 +139,29 @@ def test_the_command_line_and_the_report(
     page = report_html(holdout)
     scores = [each for each in holdout.transcript() if each["answer"].get("reading") == RULE]
     assert scores
-    assert page.count(f"score of {html.escape(WORDS)}") == len(scores)
+    assert html.unescape(page).count(f"score of {WORDS}") == len(scores)
 
 
 def test_the_ledger_keeps_a_code_and_check_compares_it(
-    known: tuple[Holdout, pd.DataFrame],
+    known: tuple[Holdout, pd.DataFrame], tmp_path: Path
 ) -> None:
     holdout, made = known
     holdout.score(made)
-    rows = [row for row in holdout.door.ledger.rows() if row.kind == "recorded"]
+    rows = [row for row in holdout.journal.ledger.rows() if row.kind == "recorded"]
     row = next(each for each in rows if "of predictions" in str(each.body["question"]))
-    assert row.body["answer"]["reading"] == RULE == row.body["question"]["estimator"]["reading"]
-    assert "reading_words" not in row.body["answer"]
-    (one,) = holdout.charter.sets
-    check_said(holdout.charter, one, row)
-    for said, asked in ((None, RULE), ("other", "other"), (None, None), ("other", RULE)):
-        body = copy.deepcopy(row.body)
-        body["answer"]["reading"] = said
-        body["question"]["estimator"]["reading"] = asked
-        if asked is None:
-            del body["question"]["estimator"]["reading"]
-        with pytest.raises(Wrong, match="reading"):
-            check_said(holdout.charter, one, dataclasses.replace(row, body=body))
+    assert row.body["question"]["estimator"]["reading"] == RULE
+    receipt = str(holdout.journal.receipt(row))
+    assert answer_in(holdout.spec, row, receipt, cached=False).to_dict()["reading"] == RULE
+    for code in ("other", None):
+
+        def edit(entries: list[Entry], code: str | None = code) -> None:
+            for each in entries:
+                estimator = each.body.get("question", {}).get("estimator", {})
+                if "reading" in estimator:
+                    estimator["reading"] = code
+                    if code is None:
+                        del estimator["reading"]
+
+        forge(Path(shutil.copytree(holdout.path, tmp_path / str(code))), edit)
+        assert "answers" in failed(check_holdout(tmp_path / str(code)))
     assert set(READINGS) == {RULE}

@@ -18,7 +18,8 @@ import holdfast as hf
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.planning.joint import JointPlan
+from holdfast.protocols.plans import JointPlan
+from holdfast.protocols.shapes import KnownSd
 from tests.holdout import plans
 from tests.holdout.tables import Still, broken, sealed, sources
 from tests.mechanisms import laws
@@ -59,7 +60,7 @@ def mixed(tmp_path: Path) -> Iterator[Holdout]:
 
 
 def rows(holdout: Holdout) -> list[str]:
-    return [row.kind for row in holdout.door.ledger.rows()]
+    return [row.kind for row in holdout.journal.ledger.rows()]
 
 
 def spent(holdout: Holdout) -> float:
@@ -68,12 +69,12 @@ def spent(holdout: Holdout) -> float:
 
 def worst(kind: str, holdout: Holdout) -> float:
     """What the question of this kind can cost at most, in its set's currency."""
-    (one,) = holdout.charter.sets
+    (one,) = holdout.spec.sets
     if kind in ("rounds", "exact-verify", "exact-correct", "split", "exact"):
         return 1.0  # round, refusal or question
     plan: Any = one.plan
     prices = {part.name: part.prices(plan.order) for part in plan.parts}
-    name = one.protocols[0]
+    name = one.plan.names[0]
     search = {"interval": 4, "near": 2, "median mean": 4, "direct mean": 1}.get(kind, 3)
     if kind == "verify":
         return float(prices["verify"].yes + prices["verify"].no)
@@ -89,7 +90,7 @@ def worst(kind: str, holdout: Holdout) -> float:
 @EVERY
 def test_every_answer_has_its_entry(kind: str, holdout: Holdout, still: None) -> None:
     shown = ASKS[kind][1](holdout)
-    last = holdout.door.ledger.rows()[-1]
+    last = holdout.journal.ledger.rows()[-1]
     assert last.kind == "recorded"
     receipt = getattr(shown, "receipt", None) or shown.verdict.receipt
     assert receipt == str(holdout.receipt)
@@ -122,8 +123,8 @@ def test_a_draw_that_breaks_leaves_the_worst_case_charged(
 def test_an_entropy_that_fails_leaves_the_worst_case_charged(
     kind: str, holdout: Holdout, still: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.holdout.clerk.chosen_entropy", lambda *_: laws.Script([]))
-    if not isinstance(holdout.charter.sets[0].plan, JointPlan):
+    monkeypatch.setattr("holdfast.holdout.answering.chosen_entropy", lambda *_: laws.Script([]))
+    if not isinstance(holdout.spec.sets[0].plan, JointPlan):
         ASKS[kind][1](holdout)  # no coin is flipped
         return
     with pytest.raises(laws.Exhausted):
@@ -135,13 +136,13 @@ def test_an_entropy_that_fails_leaves_the_worst_case_charged(
 def test_what_cannot_be_recorded_is_not_shown(
     mixed: Holdout, still: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from holdfast.holdout.sessions import Session
+    from holdfast.holdout.answering import _Pending
 
     def full(*_: object) -> None:
         raise OSError("disk full")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Session, "record", full)
+        patch.setattr(_Pending, "record", full)
         with pytest.raises(OSError, match="disk full"):
             mixed.ask("avg(x)", grid=POINTS)
     assert rows(mixed) == ["created", "reserved"]
@@ -162,9 +163,6 @@ def test_nothing_is_evaluated_before_it_is_charged(kind: str, holdout: Holdout) 
         def sums(self, function: Any, /, where: Any = None, bounds: Any = None) -> Any:
             seen.append(rows(holdout)[1:])
             return super().sums(function, where, bounds)
-
-        def part(self, start: int, stop: int, /) -> Still:
-            return Watched(stop - start)
 
     with sources(Watched):
         ASKS[kind][1](holdout)
@@ -240,7 +238,7 @@ def test_spellings_of_one_question(mixed: Holdout, still: None, one: Any, other:
         ("avg(c)", {}),
         ("avg(x)", {"where": "g = 'b'"}),
         ("avg(x)", {"grid": hf.grid(0, 2, points=8)}),
-        ("avg(x)", {"shape": hf.planning.shapes.KnownSd(1)}),
+        ("avg(x)", {"shape": KnownSd(1)}),
     ],
 )
 def test_another_question_is_charged(
@@ -422,34 +420,25 @@ def test_a_yes_gives_its_refusal_back(tmp_path: Path, still: None) -> None:
         assert main.spent == pytest.approx(10 * prices.yes, rel=1e-9)
 
 
-def test_rounds_throw_a_set_away_when_it_is_refused(tmp_path: Path) -> None:
-    verification = plans.rounds().verification.blocks
+def test_rounds_throw_a_set_away_when_it_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verification, last = plans.rounds().verification.blocks, plans.rounds().blocks
 
-    def lies(blocks: int) -> Still:
+    def lies(_: object, start: int, stop: int, __: object) -> Still:
         # The first estimation sets say something else than the verification set.
-        return Parts(blocks, verification)
+        offset = 0.0 if start < verification or stop == last else 9.0
+        return Still(stop - start, lambda blocks: np.full(blocks, offset))
 
-    class Parts(Still):
-        def __init__(self, blocks: int, first: int) -> None:
-            super().__init__(blocks)
-            self._first = first
-
-        def part(self, start: int, stop: int, /) -> Still:
-            offset = 0.0 if start < self._first or stop == self.blocks else 9.0
-            return Still(stop - start, lambda blocks: np.full(blocks, offset))
-
+    monkeypatch.setattr("holdfast.holdout.answering.OpenHoldout._source", lies)
     with sealed(tmp_path / "a", plans.rounds()) as holdout:
-        with sources(lies):
-            answer = holdout.ask("avg(x)")
-            assert (answer.value, answer.price) == (0.0, 1.0)  # by the second set
-            assert holdout.ask("avg(c)").price == 0
+        answer = holdout.ask("avg(x)")
+        assert (answer.value, answer.price) == (0.0, 1.0)  # by the second set
+        assert holdout.ask("avg(c)").price == 0
         (one,) = holdout.status().sets
         assert (one.spent, one.budget, one.parts[0].questions_left) == (1, 2, 18)
         assert check_holdout(holdout.path).passed
-        with (
-            sources(lambda blocks: Parts(blocks, verification)),
-            Holdout.open(holdout.path) as later,
-        ):
+        with Holdout.open(holdout.path) as later:
             assert later.ask("min(x)").value == 0.0  # the first set stays away after reopening
 
 

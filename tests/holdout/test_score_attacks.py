@@ -12,10 +12,10 @@ import pytest
 
 from holdfast.errors import InvalidInput
 from holdfast.grids import grid
-from holdfast.holdout.grants import Asker
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.scoring import Scorers, Scoring, read_scorers
-from holdfast.planning.exact import exact_verdicts
+from holdfast.holdout.tokens import Asker
+from holdfast.protocols.exact import exact_verdicts
 from tests.holdout.plans import board, estimates, gates, mixed
 from tests.holdout.tables import sealed
 
@@ -112,7 +112,7 @@ def test_nobody_chooses_the_grid_of_an_entry() -> None:
 
 def test_a_quota_is_a_share_of_the_refusals_too(tmp_path: Path) -> None:
     with sealed(tmp_path / "h", mixed()) as holdout:
-        part: Any = holdout.charter.sets[0].plan.part("verify")  # type: ignore[union-attr]
+        part: Any = holdout.spec.sets[0].plan.part("verify")
         ann = holdout.on_behalf(Asker("ann", 1.5 / part.refusals))
         assert ann.verify("avg(x)", 100.0).verdict == "not compatible"
         assert holdout.access.used("ann")["main"] == pytest.approx(1 / part.refusals)

@@ -22,7 +22,7 @@ from holdfast.engines.source import Limits
 from holdfast.errors import InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.planning.shapes import BoundedMean
+from holdfast.protocols.shapes import BoundedMean
 from tests.client.conftest import Served
 from tests.holdout import plans
 
@@ -310,7 +310,7 @@ def test_the_same_over_http_and_by_the_client(tmp_path: Path) -> None:
             with pytest.raises(InvalidInput, match="range"):
                 client.mean("x", range=(1, 0))
             with pytest.raises(InvalidInput, match="range"):
-                client.mean("x", range=3)  # type: ignore[arg-type]
+                client.mean("x", range=3)
             assert client.status() == before
             answer = client.mean("b - a", range=(-1, 1))
             assert answer.low is not None

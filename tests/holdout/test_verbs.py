@@ -21,9 +21,9 @@ from holdfast.engines.source import Limits
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.left import can_be_asked
-from holdfast.planning.exact import exact_weights
-from holdfast.planning.shapes import BoundedMean, KnownSd
+from holdfast.holdout.state import can_be_asked
+from holdfast.protocols.exact import exact_weights
+from holdfast.protocols.shapes import BoundedMean, KnownSd
 from tests.holdout import plans
 from tests.holdout.tables import sealed, table
 
@@ -47,8 +47,8 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holdout]:
 
 def values(holdout: Holdout, name: str, column: str = "x") -> NDArray[np.float64]:
     """The mean of a column in every block of a set."""
-    (found,) = [each for each in holdout.charter.sets if each.name == name]
-    store = holdout._clerk.store
+    (found,) = [each for each in holdout.spec.sets if each.name == name]
+    store = holdout._open.store
     rows = store.table(found.first, found.first + found.blocks, [column]).column(0).to_numpy()
     return np.asarray(rows.reshape(found.blocks, store.units).mean(axis=1), np.float64)
 
@@ -228,7 +228,7 @@ def test_simple_has_no_verdicts(tmp_path: Path) -> None:
             ):
                 ask("avg(c)", guess=5, tolerance=0.5)
         assert holdout.receipt == before
-        assert "verify" not in can_be_asked(holdout.charter)["verbs"]
+        assert "verify" not in can_be_asked(holdout.spec)["verbs"]
 
 
 def test_near(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_near(tmp_path: Path) -> None:
         for guess, tolerance in [(4, 1.5), (5, 0)]:
             assert holdout.verify("avg(c)", guess, tolerance=tolerance).verdict == "compatible"
         assert holdout.verify("avg(c)", 4, tolerance=0.5).verdict == "cannot tell"
-        assert "verify" in can_be_asked(holdout.charter)["verbs"]
+        assert "verify" in can_be_asked(holdout.spec)["verbs"]
         with pytest.raises(InvalidInput, match="claim"):
             holdout.verify("avg(c)", 5, claim="at most")
         with pytest.raises(InvalidInput, match="tolerance"):
@@ -407,7 +407,7 @@ def test_a_score_needs_a_target(everything: Holdout, tmp_path: Path) -> None:
 
 def test_grids_come_from_what_is_known(everything: Holdout, tmp_path: Path) -> None:
     asked = everything.ask("avg(x)", by="exact")  # x is declared to lie between −10 and 20 …
-    row = everything.door.ledger.rows()[-1]
+    row = everything.journal.ledger.rows()[-1]
     grid = hf.Grid.from_json(row.body["question"]["grid"])
     assert -10 < grid.low < 4  # … and lies about 5 in the open part
     assert 6 < grid.high < 20
@@ -418,7 +418,7 @@ def test_grids_come_from_what_is_known(everything: Holdout, tmp_path: Path) -> N
             holdout.ask("avg(number)")
         assert holdout.receipt == before
         holdout.ask("corr(x, c)")
-        grid = hf.Grid.from_json(holdout.door.ledger.rows()[-1].body["question"]["grid"])
+        grid = hf.Grid.from_json(holdout.journal.ledger.rows()[-1].body["question"]["grid"])
         assert (grid.low, grid.high) == (-1, 1)
 
 
@@ -426,7 +426,7 @@ def test_grids_come_from_the_open_part(tmp_path: Path) -> None:
     data = table(5 * plans.mixed().blocks)
     with Holdout.create(tmp_path / "a", data, plans.mixed(), open_fraction=0.5) as holdout:
         answer = holdout.ask("avg(number)")
-        grid = hf.Grid.from_json(holdout.door.ledger.rows()[-1].body["question"]["grid"])
+        grid = hf.Grid.from_json(holdout.journal.ledger.rows()[-1].body["question"]["grid"])
         assert grid.size <= 8
         assert grid.low < data.number.min()
         assert grid.high > data.number.max()

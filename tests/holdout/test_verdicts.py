@@ -19,15 +19,13 @@ import holdfast as hf
 from holdfast.errors import Exhausted, InvalidInput, Unavailable
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.left import can_be_asked
-from holdfast.holdout.open_part import OpenPart
-from holdfast.holdout.ranges import compatible_range
-from holdfast.planning.exact import exact_verdicts
+from holdfast.holdout.public import OpenPart, compatible_range
+from holdfast.holdout.state import can_be_asked
 from holdfast.planning.joint import joint_plan
 from holdfast.planning.proposals import propose_correct, propose_verify
-from holdfast.planning.requests import Guesses
 from holdfast.protocols.answers import Claim
-from holdfast.protocols.guesses import claim_counts
+from holdfast.protocols.exact import exact_verdicts
+from holdfast.protocols.guesses import Guesses, claim_counts
 from tests.holdout import plans
 from tests.holdout.tables import Still, sealed, sources, table
 from tests.protocols.test_promises import verdict
@@ -123,7 +121,7 @@ def test_the_ledger_keeps_nothing_of_the_range(registry: Holdout) -> None:
     """It is the open part's, and `check` can compute everything that a row says."""
     with constant(5.0):
         registry.verify("avg(x)", 5)
-    body = json.dumps(registry.door.ledger.rows()[-1].body)
+    body = json.dumps(registry.journal.ledger.rows()[-1].body)
     assert "range" not in body
     assert "open_blocks" not in body
     [row] = registry.transcript()
@@ -211,7 +209,7 @@ def test_a_guess_is_refused_where_no_verdict_could_say_anything(tmp_path: Path) 
             assert "Nothing was charged" in str(refused.value)
             assert "--tail 0.05" in str(refused.value)
         assert holdout.receipt == before
-        assert "verify" not in can_be_asked(holdout.charter)["verbs"]
+        assert "verify" not in can_be_asked(holdout.spec)["verbs"]
 
 
 def test_guesses_that_would_say_nothing_are_not_planned() -> None:

@@ -19,10 +19,11 @@ from fastapi.testclient import TestClient
 
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.grids import grid
-from holdfast.holdout import access, grants
+from holdfast.holdout import custody as access
+from holdfast.holdout import tokens
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.ledger import table as ledger_table
+from holdfast.ledger import ledger as ledger_table
 from holdfast.ledger import witness
 from holdfast.report.page import report_html
 from holdfast.server.app import create_app
@@ -142,7 +143,7 @@ class Clock(datetime):
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> type[Clock]:
-    for module in (access, grants, ledger_table):
+    for module in (access, tokens, ledger_table):
         monkeypatch.setattr(module, "datetime", Clock)
     monkeypatch.setattr(Clock, "ahead", timedelta())
     return Clock
@@ -180,7 +181,7 @@ def test_rows_that_go_back_in_time_are_noted(tmp_path: Path, clock: type[Clock])
         assert "clock" not in check_holdout(tmp_path / "h").findings[0].detail
         clock.ahead = -timedelta(days=400)
         holdout.ask("avg(x) + 2", grid=GRID)
-        dates = [row.at[:10] for row in holdout.door.ledger.rows()]
+        dates = [row.at[:10] for row in holdout.journal.ledger.rows()]
     checked = check_holdout(tmp_path / "h")
     assert checked.passed
     chain = checked.findings[0]

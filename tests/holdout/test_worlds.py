@@ -14,12 +14,13 @@ import pytest
 import holdfast as hf
 from holdfast.engines.sql.estimator import sql_estimator
 from holdfast.holdout.check import check_holdout
-from holdfast.holdout.universe import Cells, read_cells, world_size, written_indices
+from holdfast.holdout.universe import Cells, read_cells, world_size
 from holdfast.mechanisms import hypothesis as mechanism
-from holdfast.planning.exact import exact_weights
-from holdfast.planning.joint import JointPlan, joint_plan
-from holdfast.planning.requests import WeightedEstimates
-from holdfast.protocols.weights import ExactWeighing
+from holdfast.planning.joint import joint_plan
+from holdfast.protocols import BlockArray, MemoryHoldout
+from holdfast.protocols.exact import exact_weights
+from holdfast.protocols.plans import JointPlan
+from holdfast.protocols.weights import WeightedEstimates, written_indices
 from tests.holdout import forging
 
 GRID = hf.grid(0, 1, step=0.05)
@@ -43,7 +44,7 @@ def exact(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hf.Holdout]:
 
 
 def test_answers_are_inside_the_tails_of_the_sample(exact: hf.Holdout) -> None:
-    sealed = exact._clerk.store.table(columns=["x"]).column(0).to_numpy()
+    sealed = exact._open.store.table(columns=["x"]).column(0).to_numpy()
     answer = exact.ask("avg(x)", grid=GRID)
     assert answer.certified
     assert np.mean(sealed <= answer.value) > 0.1
@@ -54,14 +55,15 @@ def test_a_hypothesis_read_from_the_ledger_is_the_one_that_learnt(tmp_path: Path
     """The same questions to one object that lives on, and to a holdout reopened for each."""
     plan, folder = exact_weights(50, universe=22, tail=0.2), tmp_path / "a"
     with hf.Holdout.create(folder, table(4), plan, universe=VALUES, block_units=1) as holdout:
-        world = holdout._clerk._world
+        world = holdout._open._world
         assert world is not None
-        living = ExactWeighing(plan, world.source(0, plan.blocks), world.universe)
+        cells = world._cells.numbers(holdout._open.store.table(0, plan.blocks, list(VALUES)))
+        living = MemoryHoldout(plan, BlockArray(cells, plan.blocks), universe=world.universe)
         expected = [
-            living.ask_values(world.values(sql_estimator(text, holdout._clerk.store.schema)), GRID)
+            living.ask(world.values(sql_estimator(text, holdout._open.store.schema)), GRID)
             for text in QUESTIONS
         ]
-        assert living.updates > 1
+        assert len(living.lessons) > 1
     told = []
     for text in QUESTIONS:
         with hf.Holdout.open(folder) as later:
@@ -99,8 +101,13 @@ def test_what_was_learnt_in_one_representation_is_confirmed_in_the_other(
             only_points_that_occur(monkeypatch, ways[number % len(ways)])
             with hf.Holdout.open(path) as holdout:
                 answers.append(holdout.ask(text, grid=GRID).value)
-                rows = holdout.door.ledger.rows()
-        told.append((answers, [row.body["learnt"] for row in rows if "learnt" in row.body]))
+                rows = holdout.journal.ledger.rows()
+        told.append(
+            (
+                answers,
+                [row.body["drawn"] for row in rows if "steps" in (row.body.get("drawn") or {})],
+            )
+        )
     assert told[0] == told[1]
     assert len(told[0][1]) > 1
     for way in (sparse, not sparse):
@@ -109,37 +116,37 @@ def test_what_was_learnt_in_one_representation_is_confirmed_in_the_other(
 
 
 def last_lesson(entries: list[forging.Entry]) -> dict[str, Any]:
-    body = [each.body for each in entries if "learnt" in each.body][-1]
-    assert len(body["learnt"]["steps"]) >= 1
+    body = [each.body for each in entries if "steps" in (each.body.get("drawn") or {})][-1]
+    assert len(body["drawn"]["steps"]) >= 1
     return body
 
 
 def another_guess(body: dict[str, Any]) -> None:
-    body["learnt"]["steps"][0][0] += 1
+    body["drawn"]["steps"][0][0] += 1
 
 
 def another_rate(body: dict[str, Any]) -> None:
-    body["learnt"]["steps"][0][2] *= 1 + 1e-6
+    body["drawn"]["steps"][0][2] *= 1 + 1e-6
 
 
 def another_answer(body: dict[str, Any]) -> None:
-    body["answer"]["value"] = GRID.point(int(GRID.ceiling(body["answer"]["value"])) - 1)
+    body["drawn"]["index"] -= 1
 
 
 def other_indices(body: dict[str, Any]) -> None:
-    body["learnt"]["indices"] = written_indices(np.full(22, 3))
+    body["drawn"]["indices"] = written_indices(np.full(22, 3))
 
 
 def fewer_indices(body: dict[str, Any]) -> None:
-    body["learnt"]["indices"] = written_indices(np.zeros(21, int))
+    body["drawn"]["indices"] = written_indices(np.zeros(21, int))
 
 
 def no_indices(body: dict[str, Any]) -> None:
-    body["learnt"]["indices"] = "0" * 40
+    body["drawn"]["indices"] = "0" * 40
 
 
 def another_grid(body: dict[str, Any]) -> None:
-    body["learnt"]["size"] += 1
+    body["drawn"]["size"] += 1
 
 
 @pytest.mark.parametrize(
@@ -191,8 +198,10 @@ def test_weights_by_looks_learn_and_pay(tmp_path: Path) -> None:
         tmp_path / "looks", table(2), plan, universe=VALUES, block_units=1, seed=1
     ) as holdout:
         values = [holdout.ask(question, grid=GRID).value for question in QUESTIONS]
-        rows = holdout.door.ledger.rows()
-    assert any("learnt" in row.body for row in rows)  # the uniform guess is far from this law
+        rows = holdout.journal.ledger.rows()
+    assert any(
+        "steps" in (row.body.get("drawn") or {}) for row in rows
+    )  # the uniform guess is far from this law
     assert 0.2 <= values[0] <= 0.45
     assert check_holdout(tmp_path / "looks").passed
 
@@ -214,10 +223,10 @@ def test_weights_need_a_universe_and_a_size(tmp_path: Path) -> None:
 
 
 def test_cells_have_one_number_whatever_order_columns_come_in(exact: hf.Holdout) -> None:
-    schema = exact.charter.manifest.schema
+    schema = exact.spec.manifest.schema
     one, other = read_cells(VALUES, schema), read_cells(dict(reversed(VALUES.items())), schema)
     assert one == other == Cells({"group": ("a", "b"), "x": tuple(VALUES["x"])})  # type: ignore[arg-type]
-    rows = exact._clerk.store.table(0, 50)
+    rows = exact._open.store.table(0, 50)
     numbers = one.numbers(rows)
     back = one.columns(numbers)
     assert back["x"] == rows.column("x").to_pylist()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.ledger.contract import HOLDOUT
+from tests.ledger.contract import HOLDOUT, note
 from tools.postgres import PostgresServer, postgres_server
 
 _NAME = "tests"
@@ -36,7 +36,6 @@ def database(postgres: PostgresServer) -> str:
 def url(database: str) -> str:
     """The URL of a database with a ledger of four rows."""
     from holdfast.ledger.postgres import PostgresLedger
-    from tests.ledger.postgres_tests import note
 
     with PostgresLedger.create(database, HOLDOUT, {"plan": 1}) as ledger:
         note(ledger, 3)

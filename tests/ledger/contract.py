@@ -1,8 +1,12 @@
-"""What every ledger must do. A test class per implementation inherits from `LedgerContract`."""
+"""What every ledger must do: test classes of an implementation inherit from the contracts."""
 
 from __future__ import annotations
 
+import gc
+import subprocess
+import sys
 import threading
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +20,13 @@ from holdfast.ledger.ledger import Ledger, Receipt, check_against, verify_chain
 
 HOLDOUT = "flights-1"
 A, B = "aa01", "bb02"
+
+
+def note(ledger: Ledger, count: int = 1) -> None:
+    """Append some rows, each in a transaction of its own."""
+    for _ in range(count):
+        with ledger.begin() as transaction:
+            transaction.append("noted", {"text": "x" * 50})
 
 
 class LedgerContract(ABC):
@@ -80,21 +91,21 @@ class LedgerContract(ABC):
 
     def test_a_transaction_reads_its_own_rows(self, ledger: Ledger) -> None:
         with ledger.begin() as transaction:
-            row = transaction.append("recorded", {"answer": 3}, question=A, request="r")
+            row = transaction.append("recorded", {"drawn": 3}, question=A, request="r")
             assert transaction.rows(after=1) == [row]
             assert transaction.recorded(A) == row
             assert transaction.requested("r") == [row]
 
     def test_the_answer_of_a_question_is_the_last_recorded_one(self, ledger: Ledger) -> None:
         with ledger.begin() as transaction:
-            transaction.append("reserved", {"answer": 1}, question=A)
+            transaction.append("reserved", {"drawn": 1}, question=A)
             assert transaction.recorded(A) is None
-            first = transaction.append("recorded", {"answer": 0}, question=A)
-            transaction.append("recorded", {"answer": 9}, question=B)
-            transaction.append("recorded", {"answer": None}, question=A)
+            first = transaction.append("recorded", {"drawn": 0}, question=A)
+            transaction.append("recorded", {"drawn": 9}, question=B)
+            transaction.append("recorded", {"drawn": None}, question=A)
             transaction.append("recorded", {"price": 1}, question=A)
             assert transaction.recorded(A) == first
-            last = transaction.append("recorded", {"answer": 2}, question=A)
+            last = transaction.append("recorded", {"drawn": 2}, question=A)
         with ledger.begin() as transaction:
             assert transaction.recorded(A) == last
             assert transaction.recorded("00") is None
@@ -105,7 +116,7 @@ class LedgerContract(ABC):
         with ledger.begin() as transaction:
             first = transaction.append("reserved", {}, question=A, request="r")
             assert transaction.number == 2
-            second = transaction.append("recorded", {"answer": 1}, question=A, request="r")
+            second = transaction.append("recorded", {"drawn": 1}, question=A, request="r")
             assert transaction.number == 3
         with self.reopen(tmp_path) as other:
             for each in (ledger, other):
@@ -114,7 +125,7 @@ class LedgerContract(ABC):
                 assert each.requested("r") == [first, second]
                 assert each.requested("s") == []
             with ledger.begin() as transaction:
-                transaction.append("recorded", {"answer": 2}, question=A, request="s")
+                transaction.append("recorded", {"drawn": 2}, question=A, request="s")
                 assert other.recorded(A) == second  # what is not committed is not seen
                 assert other.requested("s") == []
             assert len(other.requested("s")) == 1
@@ -265,3 +276,179 @@ class LedgerContract(ABC):
             check_against(ledger, Receipt(HOLDOUT, 2, "0" * 64))
         with pytest.raises(InvalidInput, match="receipts of its own"):
             check_against(ledger, Receipt("another", 1, first.digest))
+
+    def test_a_ledger_that_nobody_holds_is_freed_at_once(self, tmp_path: Path) -> None:
+        """Not when cycles are next looked for: closed late, a file's log might be another's."""
+        gc.disable()
+        try:
+            ledger = self.create(tmp_path)
+            with ledger.lock("a"):
+                note(ledger)
+            assert len(ledger.rows()) == 2
+            assert ledger.recorded(A) is None
+            held = weakref.ref(ledger)
+            del ledger
+            assert held() is None
+        finally:
+            gc.enable()
+
+
+# Programs for processes of their own, which may fork: the process of the tests has threads.
+START = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from holdfast.errors import HoldfastError
+
+def note(ledger, count=1):
+    for _ in range(count):
+        with ledger.begin() as transaction:
+            transaction.append("noted", {})
+
+def child(work):
+    process = os.fork()
+    if process == 0:
+        try:
+            work()
+        finally:
+            sys.stdout.flush()
+            os._exit(0)
+    return process
+"""
+
+
+def start(program: str, *arguments: str) -> subprocess.Popen[str]:
+    """A program in a process of its own."""
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", START + program, *arguments]
+    root = Path(__file__).parents[2]
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=root)
+
+
+class ProcessContract(ABC):
+    """Forks, and processes that are killed, on a ledger that has one row."""
+
+    opened: str
+    """The program's `opened`, which opens the ledger named by its argument."""
+
+    @abstractmethod
+    def made(self, folder: Path) -> tuple[Ledger, str]:
+        """A new ledger of the holdout `HOLDOUT`, and the argument that names it."""
+
+    @pytest.fixture
+    def ledger(self, tmp_path: Path) -> Iterator[Ledger]:
+        ledger, self.place = self.made(tmp_path)
+        ledger.close()
+        with ledger:
+            yield ledger
+
+    def run(self, program: str) -> list[str]:
+        """The lines that a program prints."""
+        process = start(self.opened + program, self.place)
+        try:
+            printed, errors = process.communicate(timeout=120)
+        finally:
+            process.kill()
+            process.communicate()
+        assert errors == ""
+        return printed.splitlines()
+
+    def test_the_names_of_a_killed_process_are_free(self, ledger: Ledger) -> None:
+        self.run("""
+ready, end = os.pipe()
+def hold():
+    with opened() as ledger, ledger.lock("a"), ledger.begin() as transaction:
+        transaction.append("noted", {})
+        os.write(end, b"x")
+        time.sleep(60)
+process = child(hold)
+os.read(ready, 1)
+os.kill(process, signal.SIGKILL)
+os.waitpid(process, 0)
+with opened() as ledger, ledger.lock("a") as hold, ledger.begin() as transaction:
+    hold.check()
+    transaction.append("noted", {})
+""")
+        assert ledger.verify().number == 2
+
+    def test_a_child_does_not_keep_the_names_of_its_parent(self, ledger: Ledger) -> None:
+        """The parent is killed while it holds the name; its child lives on and must not."""
+        printed = self.run("""
+ready, end = os.pipe()
+stay, leave = os.pipe()
+def hold():
+    ledger = opened()
+    with ledger.lock("a"):
+        child(lambda: (os.close(leave), os.read(stay, 1)))
+        os.write(end, b"x")
+        time.sleep(60)
+process = child(hold)
+os.read(ready, 1)
+os.kill(process, signal.SIGKILL)
+os.waitpid(process, 0)
+with opened() as ledger, ledger.lock("a"):
+    print("free")
+os.close(leave)
+""")
+        assert printed == ["free"]
+
+    def test_parent_and_child_both_write_whoever_ends_first(self, ledger: Ledger) -> None:
+        """With an inherited connection, the first to end could delete what the other writes to."""
+        self.run("""
+ledger = opened()
+note(ledger, 5)
+stay, leave = os.pipe()
+def write():
+    os.close(leave)
+    note(ledger, 5)
+    os.read(stay, 1)
+    note(ledger, 5)
+process = child(write)
+note(ledger, 5)
+ledger.close()
+del ledger
+os.close(leave)
+os.waitpid(process, 0)
+""")
+        assert ledger.verify().number == 21
+
+    def test_a_fork_waits_for_the_transaction_of_another_thread(self, ledger: Ledger) -> None:
+        self.run("""
+ledger = opened()
+begun = threading.Event()
+def slow():
+    with ledger.begin() as transaction:
+        begun.set()
+        time.sleep(0.2)
+        transaction.append("noted", {})
+thread = threading.Thread(target=slow)
+thread.start()
+begun.wait()
+process = child(lambda: note(ledger))
+thread.join()
+note(ledger)
+os.waitpid(process, 0)
+ledger.close()
+""")
+        assert ledger.verify().number == 4
+
+    def test_a_child_forked_inside_a_transaction_cannot_end_it(self, ledger: Ledger) -> None:
+        printed = self.run("""
+ledger = opened()
+process = None
+try:
+    with ledger.begin() as transaction:
+        transaction.append("noted", {"who": "parent"})
+        process = os.fork()
+except HoldfastError as error:
+    print("refused:", "forked inside" in str(error), flush=True)
+    try:
+        ledger.rows()
+    except HoldfastError as error:
+        print("refused:", "forked inside" in str(error), flush=True)
+    os._exit(0)
+os.waitpid(process, 0)
+note(ledger)
+print(ledger.verify().number)
+ledger.close()
+""")
+        assert printed == ["refused: True", "refused: True", "3"]

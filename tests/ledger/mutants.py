@@ -23,11 +23,11 @@ class TellsBeforeRecording(Account):
             self._later = []
             found = transaction.recorded(question)
             if found is not None:
-                return str(found.body["answer"])
+                return str(found.body["drawn"])
             keys = {"question": question, "request": request}
             held = transaction.append("reserved", {"price": PRICE}, **keys)
         answer = self._draw()
-        self._later.append((question, request, {"answer": answer, "reserved": held.number}))
+        self._later.append((question, request, {"drawn": answer, "reserved": held.number}))
         return answer
 
 
@@ -40,9 +40,9 @@ class ChargesAfterwards(Account):
             with self.ledger.begin() as transaction:
                 found = transaction.recorded(question)
                 if found is not None:
-                    return str(found.body["answer"])
+                    return str(found.body["drawn"])
                 number = len(transaction.rows()) + 1
-                body = {"answer": answer, "reserved": number + 1}
+                body = {"drawn": answer, "reserved": number + 1}
                 transaction.append("recorded", body, question=question, request=request)
             with self.ledger.begin() as transaction:
                 keys = {"question": question, "request": request}
@@ -64,7 +64,7 @@ class ChecksThenAppends(Account):
                 held = transaction.append("reserved", {"price": PRICE}, **keys)
             answer = self._draw()
             with self.ledger.begin() as transaction:
-                body = {"answer": answer, "reserved": held.number}
+                body = {"drawn": answer, "reserved": held.number}
                 transaction.append("recorded", body, question=question, request=request)
             return answer
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import errno
-import gc
-import weakref
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.ledger import postgres
-from holdfast.ledger.ledger import Ledger, check_against
-from holdfast.ledger.postgres import PostgresLedger
+from holdfast.ledger.ledger import Ledger, Row, check_against, genesis
+from holdfast.ledger.postgres import PostgresLedger, PostgresTable
 from holdfast.ledger.witness import Witness
-from tests.ledger.contract import HOLDOUT, A, LedgerContract
-from tests.ledger.postgres_tests import connect, note
+from tests.ledger.contract import HOLDOUT, A, LedgerContract, note
+from tests.ledger.postgres_tests import connect, cut
 from tools.postgres import PostgresServer, postgres_server
 
 pytestmark = pytest.mark.cluster
@@ -219,9 +220,9 @@ def test_a_database_of_another_encoding_is_refused(postgres: PostgresServer) -> 
 
 def test_a_writer_past_the_lock_writes_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number that follows the head is given once, whoever asks for it."""
-    whole = postgres.begin(HOLDOUT)
+    whole = postgres._begin(HOLDOUT)
     begin, _, head = whole.split("; ")
-    monkeypatch.setattr(postgres, "begin", lambda holdout: f"{begin}; {head}")
+    monkeypatch.setattr(postgres, "_begin", lambda holdout: f"{begin}; {head}")
     with PostgresLedger.open(url, HOLDOUT) as ledger, PostgresLedger.open(url, HOLDOUT) as other:
 
         def late() -> None:
@@ -275,16 +276,188 @@ def test_lookups_use_their_indexes(url: str) -> None:
             assert f"{index} " in "\n".join(line for (line,) in plan)
 
 
-def test_a_ledger_that_nobody_holds_is_freed_at_once(url: str) -> None:
-    gc.disable()
-    try:
-        ledger = PostgresLedger.open(url, HOLDOUT)
-        with ledger.lock("a"):
+# Tables of an earlier format, realistic and only for these tests, and of a later one.
+
+
+FORMAT_0 = (
+    "CREATE SCHEMA holdfast",
+    "CREATE TABLE holdfast.format (version int NOT NULL)",
+    "INSERT INTO holdfast.format VALUES (0)",
+    "CREATE TABLE holdfast.events (holdout text, number bigint, version int, kind text, at text, "
+    "question text, request text, body text, digest text)",  # `previous` was left to the reader
+)
+
+
+def step(table: PostgresTable) -> None:
+    """From format 0 to 1."""
+    rows = table.all("SELECT * FROM holdfast.events ORDER BY holdout, number")
+    table.all("DROP TABLE holdfast.events, holdfast.format")
+    table.all("DROP SCHEMA holdfast")
+    for statement in postgres.SCHEMA:
+        table.all(statement)
+    previous = genesis(HOLDOUT)
+    for holdout, *facts, digest in rows:
+        table.all(postgres._insert(1), holdout, *facts, previous, digest)
+        previous = digest
+
+
+def failing_step(table: PostgresTable) -> None:
+    step(table)
+    raise KeyError("halfway")
+
+
+def version(url: str) -> int:
+    with connect(url) as connection:
+        found = connection.execute("SELECT version FROM holdfast.format").fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+@pytest.fixture
+def rows(url: str) -> list[Row]:
+    with PostgresLedger.open(url, HOLDOUT) as ledger:
+        return ledger.rows()
+
+
+@pytest.fixture
+def old(url: str, rows: list[Row]) -> str:
+    with connect(url) as connection:
+        connection.execute("DROP SCHEMA holdfast CASCADE")
+        for statement in FORMAT_0:
+            connection.execute(statement.encode())
+        for row in rows:
+            *facts, _, digest = row.record()
+            connection.execute(
+                "INSERT INTO holdfast.events VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
+                [HOLDOUT, *facts, digest],
+            )
+    return url
+
+
+def test_an_older_format_is_brought_up_to_date_with_every_row(old: str, rows: list[Row]) -> None:
+    with PostgresLedger.open(old, HOLDOUT, steps={0: step}) as ledger:
+        assert ledger.rows() == rows
+        note(ledger)
+    assert version(old) == postgres.FORMAT == 1
+    with PostgresLedger.open(old, HOLDOUT) as ledger:
+        assert ledger.verify().number == 5
+
+
+def test_several_that_open_at_once_migrate_once(old: str, rows: list[Row]) -> None:
+    done: list[int] = []
+
+    def counted(table: PostgresTable) -> None:
+        done.append(1)
+        step(table)
+
+    def work() -> None:
+        with PostgresLedger.open(old, HOLDOUT, steps={0: counted}) as ledger:
             note(ledger)
-        assert len(ledger.rows()) == 5
-        assert ledger.recorded(A) is None
-        held = weakref.ref(ledger)
-        del ledger
-        assert held() is None
-    finally:
-        gc.enable()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert done == [1]
+    with PostgresLedger.open(old, HOLDOUT) as ledger:
+        assert ledger.verify().number == 8
+
+
+def test_a_migration_that_fails_leaves_the_old_format(old: str, rows: list[Row]) -> None:
+    with pytest.raises(KeyError, match="halfway"):
+        PostgresLedger.open(old, HOLDOUT, steps={0: failing_step})
+    assert version(old) == 0
+    with PostgresLedger.open(old, HOLDOUT, steps={0: step}) as ledger:
+        assert ledger.rows() == rows
+
+
+def test_nothing_is_migrated_under_a_process_that_is_connected(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PostgresLedger.open(url, HOLDOUT) as ledger:
+        monkeypatch.setattr(postgres, "FORMAT", 2)
+        monkeypatch.setattr(PostgresLedger, "patience", 0.2)
+        newer: dict[int, Callable[[PostgresTable], Any]] = {1: lambda table: None}
+        with pytest.raises(TimeoutError, match="Another process"):
+            PostgresLedger.open(url, HOLDOUT, steps=newer)
+        note(ledger)
+        ledger.close()
+        PostgresLedger.open(url, HOLDOUT, steps=newer).close()
+        monkeypatch.setattr(postgres, "FORMAT", 1)
+        # As the older one would. Whoever asks has made no mistake, and is told of no address.
+        with pytest.raises(ConnectionRefusedError, match="newer Holdfast"):
+            ledger.rows()
+
+
+def test_a_format_without_a_way_forward_is_refused(old: str) -> None:
+    with pytest.raises(InvalidInput, match="an earlier Holdfast"):
+        PostgresLedger.open(old, HOLDOUT)
+
+
+def test_a_newer_format_is_refused(url: str) -> None:
+    with connect(url) as connection:
+        connection.execute("UPDATE holdfast.format SET version = 2")
+    with pytest.raises(InvalidInput, match=r"newer Holdfast has changed it \(format 2\)"):
+        PostgresLedger.open(url, HOLDOUT)
+    with pytest.raises(InvalidInput, match="newer Holdfast"):
+        PostgresLedger.create(url, "another", {})
+    assert version(url) == 2
+
+
+def test_a_database_without_ledgers_and_one_without_this_ledger(database: str) -> None:
+    with pytest.raises(InvalidInput, match="a database with ledgers"):
+        PostgresLedger.open(database, HOLDOUT)
+    PostgresLedger.create(database, "another", {}).close()
+    with pytest.raises(InvalidInput, match=f"the database of holdout {HOLDOUT}"):
+        PostgresLedger.open(database, HOLDOUT)
+
+
+def test_tables_that_are_gone_are_no_fault_of_whoever_asks(url: str) -> None:
+    with PostgresLedger.open(url, HOLDOUT) as ledger:
+        cut(ledger)
+        with connect(url) as connection:
+            connection.execute("DROP SCHEMA holdfast CASCADE")
+        with pytest.raises(ConnectionRefusedError, match="not as it was"):
+            note(ledger)
+
+
+def test_tables_are_made_whatever_transactions_are_by_default(database: str) -> None:
+    url = f"{database}?options=-c%20default_transaction_read_only%3Don"
+    with PostgresLedger.create(url, HOLDOUT, {}) as ledger:
+        note(ledger)
+        assert ledger.verify().number == 2
+
+
+def test_several_that_create_at_once_make_the_tables_once(database: str) -> None:
+    errors: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            PostgresLedger.create(database, f"holdout-{number}", {}).close()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert errors == []
+    with PostgresLedger.open(database, "holdout-3") as ledger:
+        assert ledger.verify().number == 1
+
+
+def test_a_creation_that_fails_leaves_no_row(database: str) -> None:
+    with pytest.raises(InvalidInput, match="body"):
+        PostgresLedger.create(database, HOLDOUT, {"x": float("nan")})
+    with PostgresLedger.create(database, HOLDOUT, {"x": 1}) as ledger:
+        assert ledger.verify().number == 1
+
+
+def test_an_odd_format_is_damage(url: str) -> None:
+    with connect(url) as connection:
+        connection.execute("DELETE FROM holdfast.format")
+    with pytest.raises(Damaged, match="the format of its tables"):
+        PostgresLedger.open(url, HOLDOUT)
+    assert postgres.MIGRATIONS == {}

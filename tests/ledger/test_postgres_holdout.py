@@ -1,10 +1,11 @@
-"""Holdouts whose ledger is in Postgres: the same questions, through the same door."""
+"""Holdouts whose ledger is in Postgres: the same questions and answers, and the page about it."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ import holdfast as hf
 from holdfast.holdout.check import check_holdout
 from holdfast.ledger.postgres import PostgresLedger
 from holdfast.report.page import report_html
+from tests import test_docs_examples as examples
+from tests.golden.test_golden import PLANS, compare, golden
 from tests.ledger.postgres_tests import cut, together
+from tools.fences import fences
 
 pytestmark = pytest.mark.cluster
 
@@ -33,7 +37,7 @@ def holdout(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def ledger_of(holdout: hf.Holdout) -> PostgresLedger:
-    ledger = holdout.door.ledger
+    ledger = holdout.journal.ledger
     assert isinstance(ledger, PostgresLedger)
     return ledger
 
@@ -116,3 +120,39 @@ def test_a_database_that_cannot_be_reached_ends_the_creation_before_the_data_are
     with pytest.raises(ConnectionRefusedError):
         hf.Holdout.create(tmp_path / "a", tmp_path / "no-such.parquet", plan, ledger=nowhere)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", PLANS)
+def test_a_holdout_tells_the_same_in_either_ledger(
+    kind: str, database: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compare(kind, golden(tmp_path / "world", kind, capsys, ledger=database))
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "postgres.md"
+
+
+def test_examples_do_what_the_page_says(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user, _, place = database.removeprefix("postgresql://").partition("@")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PGUSER", user)
+    names: dict[str, object] = {"__name__": "__main__"}
+    blocks = [
+        replace(fence, text=fence.text.replace("db.example/holdouts", place))
+        for fence in fences(PAGE.read_text("utf-8"))
+    ]
+    ran = 0
+    for number, fence in enumerate(blocks):
+        if "cluster" not in fence.words:
+            continue
+        ran += 1
+        if fence.language == "console":
+            examples.run_console(fence, PAGE.name)
+            continue
+        printed = examples.run_python(fence, names, PAGE)
+        following = blocks[number + 1]
+        if following.language == "text" and not following.gap:
+            examples.compare(following.text, printed, f"{PAGE.name}:{fence.first_line}")
+    assert ran == 6

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import shutil
 import sqlite3
 import stat
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +12,21 @@ import pytest
 
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.ledger.ledger import Ledger, check_against
-from holdfast.ledger.sqlite import SqliteLedger, connect, select_recorded, select_requested
+from holdfast.ledger.sqlite import (
+    FORMAT,
+    SqliteLedger,
+    connect,
+    select_recorded,
+    select_requested,
+)
 from holdfast.ledger.witness import Witness
-from tests.ledger.contract import HOLDOUT, A, LedgerContract
+from tests.ledger.contract import HOLDOUT, A, LedgerContract, note
 
 FILE = "ledger.sqlite"
 
 
 def make(folder: Path) -> SqliteLedger:
     return SqliteLedger.create(folder / FILE, HOLDOUT, {"plan": 1})
-
-
-def note(ledger: Ledger, count: int = 1) -> None:
-    for _ in range(count):
-        with ledger.begin() as transaction:
-            transaction.append("noted", {"text": "x" * 50})
 
 
 class TestSqliteLedger(LedgerContract):
@@ -207,6 +205,15 @@ def test_what_is_not_a_ledger_is_not_opened(tmp_path: Path) -> None:
         SqliteLedger.open(path)
 
 
+@pytest.mark.parametrize("version", [FORMAT - 1, FORMAT + 1, 2**31 - 1, -1, -(2**31)])
+def test_another_format_is_refused_and_left_alone(path: Path, version: int) -> None:
+    damage(path, f"PRAGMA user_version = {version}")
+    before = path.read_bytes()
+    with pytest.raises(InvalidInput, match=f"It has format {version}: "):
+        SqliteLedger.open(path)
+    assert path.read_bytes() == before
+
+
 def test_a_full_disk_is_said_clearly_and_changes_nothing(path: Path) -> None:
     def small(path: Path) -> sqlite3.Connection:
         connection = connect(path)
@@ -273,18 +280,3 @@ def test_what_sqlite_cannot_explain_is_damage(path: Path, error: Exception) -> N
 
     with pytest.raises(Damaged, match="a sound database"):
         SqliteLedger.open(path, connect=lambda p: Broken(p, isolation_level=None))
-
-
-def test_a_ledger_that_nobody_holds_is_freed_at_once(path: Path) -> None:
-    """Not when cycles are next looked for: closed late, it would delete the log of another file."""
-    gc.disable()
-    try:
-        ledger = SqliteLedger.open(path)
-        note(ledger)
-        assert len(ledger.rows()) == 5
-        assert ledger.recorded(A) is None
-        held = weakref.ref(ledger)
-        del ledger
-        assert held() is None
-    finally:
-        gc.enable()

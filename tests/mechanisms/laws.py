@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import product
 from typing import TypeVar
 
 import numpy as np
@@ -96,11 +95,6 @@ def renyi(order: float, p: Mapping[Outcome, float], q: Mapping[Outcome, float]) 
     assert p.keys() == q.keys()
     terms = [math.exp(order * math.log(p[x]) + (1 - order) * math.log(q[x])) for x in p]
     return math.log(math.fsum(terms)) / (order - 1)
-
-
-def datasets(blocks: int, size: int) -> Iterator[tuple[int, ...]]:
-    """Every list of grid indices."""
-    return product(range(size), repeat=blocks)
 
 
 def neighbours(data: tuple[int, ...], size: int) -> Iterator[tuple[int, ...]]:

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
-from itertools import product
+from itertools import combinations_with_replacement, product
 from typing import Any
 
 import numpy as np
@@ -15,18 +14,9 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, grid
-from holdfast.mechanisms.exponential import exponential_median, score_intervals
-from holdfast.mechanisms.looks import (
-    Counts,
-    gaussian_search,
-    laplace_search,
-    look,
-    search,
-    search_counts,
-    search_many,
-    weighted_count,
-)
-from holdfast.randomness import Entropy, SeededEntropy
+from holdfast.mechanisms.exponential import exponential_median
+from holdfast.mechanisms.looks import Counts, search, search_counts, search_many
+from holdfast.randomness import SeededEntropy
 from holdfast.theory.coins import Coin, laplace_coin, logistic_coin, probit_coin, steepest_coin
 from tests.mechanisms.laws import (
     LARGEST_WORD,
@@ -34,10 +24,15 @@ from tests.mechanisms.laws import (
     Script,
     SearchCounts,
     answers,
-    datasets,
     neighbours,
     renyi,
     search_law,
+)
+from tests.reference.mechanisms import (
+    gaussian_search,
+    laplace_search,
+    score_intervals,
+    weighted_count,
 )
 
 COINS = {
@@ -59,14 +54,8 @@ def looks(size: int) -> int:
     return math.ceil(math.log2(size))
 
 
-@cache
-def neighbour_price(name: str, order: float) -> float:
-    return COINS[name].neighbour_price(order)
-
-
-@cache
-def centred_price(name: str, order: float) -> float:
-    return COINS[name].price(order)
+neighbour_price = cache(lambda name, order: COINS[name].neighbour_price(order))
+centred_price = cache(lambda name, order: COINS[name].price(order))
 
 
 @cache
@@ -93,12 +82,10 @@ def divergence(
 @coins
 def test_a_search_costs_at_most_its_looks(name: str) -> None:
     """Theory §3: between all neighbours, and against the centre of every block."""
-    pairs = 0
     for blocks, size in CASES:
-        for data in datasets(blocks, size):
+        for data in combinations_with_replacement(range(size), blocks):
             here = (counts_of(data, size), blocks)
             for other in neighbours(data, size):
-                pairs += 1
                 there = (counts_of(other, size), blocks)
                 for order in ORDERS:
                     price = looks(size) * neighbour_price(name, order)
@@ -110,12 +97,7 @@ def test_a_search_costs_at_most_its_looks(name: str) -> None:
                     price = looks(size) * centred_price(name, order)
                     assert divergence(name, order, here, centre) <= price * (1 + 1e-9)
                     assert divergence(name, order, centre, here) <= price * (1 + 1e-9)
-    assert pairs == 16_394
-
-
-@coins
-def test_the_price_of_one_look_is_reached(name: str) -> None:
-    """The bound above is not idle: with one look some pair comes close to it."""
+    # The bound is not idle: with one look some pair comes close to it.
     reached = max(divergence(name, 8.0, ((count,), 60), ((count + 1,), 60)) for count in range(60))
     assert reached >= 0.9 * neighbour_price(name, 8.0)
 
@@ -124,7 +106,7 @@ def accurate(name: str, mechanism: SearchCounts) -> bool:
     """Whether a quantile is missed by τ' with probability ≤ looks × h(τ'), for every dataset."""
     coin = COINS[name]
     for blocks, size in CASES:
-        for multiset in {tuple(sorted(data)) for data in datasets(blocks, size)}:
+        for multiset in combinations_with_replacement(range(size), blocks):
             counts = counts_of(multiset, size)
             for twice_target in (blocks, 1, 2 * blocks - 2):
                 law = answers(search_law(counts, twice_target, coin, mechanism))
@@ -156,38 +138,7 @@ def test_a_quantile_is_missed_as_rarely_as_promised(name: str) -> None:
     assert accurate(name, search_counts)
 
 
-def mutant(shift: int = 0, *, swapped: bool = False, low_step: int = 1) -> SearchCounts:
-    """A search that is wrong in one way."""
-
-    def searched(
-        count_at: Callable[[int], int], size: int, twice_target: int, coin: Coin, entropy: Entropy
-    ) -> int:
-        low, high = 0, size - 1
-        while low < high:
-            middle = (low + high) // 2
-            yes = look(2 * count_at(middle) - twice_target + shift, coin, entropy)
-            if yes is not swapped:
-                high = middle
-            else:
-                low = middle + low_step
-        return min(low, size - 1)
-
-    return searched
-
-
-def test_the_check_of_accuracy_lets_the_mutants_pattern_pass_when_nothing_is_wrong() -> None:
-    assert accurate("logistic", mutant())
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [mutant(shift=-2), mutant(shift=2), mutant(swapped=True), mutant(low_step=2)],
-    ids=["count too low", "count too high", "sign", "off by one"],
-)
-def test_the_check_of_accuracy_catches_mutants(wrong: SearchCounts) -> None:
-    assert not accurate("logistic", wrong)
-
-
+@settings(max_examples=40)
 @given(size=st.integers(1, 2**62), words=st.lists(st.integers(0, LARGEST_WORD), min_size=62))
 def test_no_path_takes_more_looks_than_the_grid_says(size: int, words: list[int]) -> None:
     asked: list[int] = []
@@ -206,17 +157,18 @@ def test_no_path_takes_more_looks_than_the_grid_says(size: int, words: list[int]
 
 # Counts are exact for every type of values and every grid.
 
-GRIDS = [
-    grid(0, 1, step=0.1),
-    grid(-3, 3, step=0.25),
-    grid(0.01, 100, points=9, scale="log"),
-    grid(-5, 5, scale="integer"),
-    grid(2**60, 2**60 + 8, scale="integer"),
-    grid([-(2**62), 0, 2**53 + 1, 2**62]),
-    grid([-1e300, -0.5, 0.1, 1 / 3, 1e300]),
-    grid([7]),
-]
-grids = pytest.mark.parametrize("points", GRIDS, ids=repr)
+GRIDS = st.sampled_from(
+    [
+        grid(0, 1, step=0.1),
+        grid(-3, 3, step=0.25),
+        grid(0.01, 100, points=9, scale="log"),
+        grid(-5, 5, scale="integer"),
+        grid(2**60, 2**60 + 8, scale="integer"),
+        grid([-(2**62), 0, 2**53 + 1, 2**62]),
+        grid([-1e300, -0.5, 0.1, 1 / 3, 1e300]),
+        grid([7]),
+    ]
+)
 EDGES = [0.1, 0.3, 1 / 3, 1e300, -1e300, 2.0**53, 2.0**60, math.inf, -math.inf, math.nan, -0.0]
 FLOATS = st.one_of(st.floats(-6, 6), st.sampled_from(EDGES), st.floats(width=32))
 INTEGERS = st.one_of(st.integers(-6, 6), st.integers(2**60 - 3, 2**60 + 9), st.just(2**53 + 1))
@@ -244,50 +196,34 @@ def columns(draw: st.DrawFn) -> object:
     return items if kind == "list" else np.array(items, object)
 
 
-@grids
-@settings(max_examples=40)
-@given(values=columns())
-def test_counts_are_those_of_the_projected_values(points: Grid, values: object) -> None:
-    counts = Counts(values, points)
-    projected = points.ceiling(values)
-    for index in range(points.size):
-        assert counts.at_most(index) == np.count_nonzero(projected <= index)
-
-
-@grids
-@settings(max_examples=40)
-@given(values=columns(), word=st.integers(0, LARGEST_WORD), data=st.data())
+@settings(max_examples=150)
+@given(GRIDS, columns(), st.integers(0, LARGEST_WORD), st.data())
 def test_a_search_of_values_is_one_of_their_projections(
     points: Grid, values: object, word: int, data: st.DataObject
 ) -> None:
-    projected = points.ceiling(values)
+    projected, counts = points.ceiling(values), Counts(values, points)
+    for index in range(points.size):
+        assert counts.at_most(index) == np.count_nonzero(projected <= index)
     target = data.draw(st.one_of(st.none(), st.integers(0, 2 * projected.size)))
     coin = COINS["laplace"]
     twice = projected.size if target is None else target
-    expected = search_counts(
-        lambda i: int(np.count_nonzero(projected <= i)), points.size, twice, coin, Constant(word)
-    )
+    expected = search_counts(counts.at_most, points.size, twice, coin, Constant(word))
     assert search(values, points, coin, Constant(word), twice_target=target) == expected
 
 
-@grids
-@settings(max_examples=40)
-@given(data=st.data(), word=st.integers(0, LARGEST_WORD))
+@settings(max_examples=150)
+@given(GRIDS, st.data(), st.integers(0, LARGEST_WORD))
 def test_many_searches_are_single_searches(points: Grid, data: st.DataObject, word: int) -> None:
     questions, blocks = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 6))
     number = data.draw(st.sampled_from([FLOATS, INTEGERS]))
     rows = [data.draw(st.lists(number, min_size=blocks, max_size=blocks)) for _ in range(questions)]
-    table = np.array(rows)
-    targets = data.draw(
-        st.lists(st.integers(0, 2 * blocks), min_size=questions, max_size=questions)
-    )
-    coin = COINS["logistic"]
+    targets = [data.draw(st.integers(0, 2 * blocks)) for _ in rows]
+    table, coin = np.array(rows), COINS["logistic"]
     together = search_many(table, points, coin, Constant(word), twice_target=np.array(targets))
-    single = [
+    assert together.tolist() == [
         search(row, points, coin, Constant(word), twice_target=target)
         for row, target in zip(table, targets, strict=True)
     ]
-    assert together.tolist() == single
     default = search_many(table, points, coin, Constant(word))
     assert default.tolist() == [search(row, points, coin, Constant(word)) for row in table]
 
@@ -308,28 +244,6 @@ def test_rows_of_a_table_have_coins_of_their_own() -> None:
     found = search_many(np.zeros((32_000, 2)), grid(1, 32, step=1), coin, SeededEntropy(3))
     frequencies = np.bincount(found, minlength=32)
     assert np.all(np.abs(frequencies - 1000) < 4 * math.sqrt(1000))
-
-
-@given(
-    values=st.lists(st.floats(-1, 2), min_size=1, max_size=60),
-    points=st.sampled_from([grid(0, 1, step=0.05), grid(0, 1, step=0.001), grid([0.1, 0.5])]),
-    word=st.integers(0, 2**63),
-    data=st.data(),
-)
-def test_errors_below_tau_keep_the_answer_within_tau(
-    values: list[float], points: Grid, word: int, data: st.DataObject
-) -> None:
-    """With words that let no coin err at τ or beyond, the sample quantile is off by less than τ."""
-    coin = COINS["laplace"]
-    blocks = len(values)
-    twice = data.draw(st.integers(0, 2 * blocks))
-    safe = (j for j, h in enumerate(coin.halfsteps) if j and math.ldexp(h, 64) <= word)
-    twice_tau = next(safe, 10**9)
-    index = search(np.array(values), points, coin, Constant(word), twice_target=twice)
-    projected = points.ceiling(values)
-    at_most, less = np.count_nonzero(projected <= index), np.count_nonzero(projected < index)
-    assert index == points.size - 1 or 2 * at_most > twice - twice_tau
-    assert index == 0 or 2 * less < twice + twice_tau
 
 
 def test_nan_counts_as_the_lowest_point() -> None:
@@ -366,7 +280,7 @@ def test_any_number_of_failures_is_answered_as_nan_is(failure: object) -> None:
             assert score_intervals(given_as, points)[2].tolist() == (
                 score_intervals(same, points)[2].tolist()
             )
-            for seed in range(3):
+            for seed in range(2):
                 assert search(given_as, points, coin, SeededEntropy(seed)) == search(
                     same, points, coin, SeededEntropy(seed)
                 )
@@ -392,16 +306,9 @@ def test_masked_blocks_are_failures(kind: type) -> None:
     assert found.tolist() == search_many(nan, points, coin, SeededEntropy(1)).tolist()
 
 
-def test_values_are_read_only() -> None:
-    values = np.linspace(0, 1, 101)
-    values.flags.writeable = False
-    before = values.copy()
-    search(values, grid(0, 1, step=0.1), COINS["probit"], SeededEntropy(1))
-    assert np.array_equal(values, before)
-
-
 def test_noisy_counts_are_coins() -> None:
     values, points = np.linspace(0.1, 0.6, 301), grid(0, 1, step=0.01)
+    values.flags.writeable = False
     for seed in range(20):
         probit = search(values, points, probit_coin(4.0, 1e-30), SeededEntropy(seed))
         assert gaussian_search(values, points, 4.0, SeededEntropy(seed)) == probit

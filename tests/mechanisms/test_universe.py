@@ -18,7 +18,7 @@ from holdfast.errors import Infeasible, InvalidInput
 from holdfast.mechanisms import hypothesis as module
 from holdfast.mechanisms.hypothesis import LARGEST, Universe, check_size
 
-SHAPES = [(n, t) for n in range(1, 8) for t in range(1, 8)] + [(2, 40), (40, 2), (3, 20), (20, 3)]
+SHAPES = [(n, t) for n in range(1, 6) for t in range(1, 6)] + [(2, 40), (40, 2), (3, 20), (20, 3)]
 
 
 def colexicographic(points: int, block_size: int) -> list[list[int]]:
@@ -27,19 +27,14 @@ def colexicographic(points: int, block_size: int) -> list[list[int]]:
     return [list(row) for row in sorted(rows, key=lambda row: row[::-1])]
 
 
-@pytest.mark.parametrize(("points", "block_size"), SHAPES)
-def test_every_multiset_is_listed_once_and_in_order(points: int, block_size: int) -> None:
-    universe = Universe.multisets(range(points), block_size)
-    assert universe.rows(0, universe.size).tolist() == colexicographic(points, block_size)
-    assert universe.rows(0, universe.size).dtype == np.int32
-
-
-@pytest.mark.parametrize(("points", "block_size"), SHAPES)
-def test_every_block_is_found_again_in_any_order(points: int, block_size: int) -> None:
-    universe = Universe.multisets(np.linspace(-1, 3, points), block_size)
-    blocks = universe.blocks(0, universe.size)
-    shuffled = np.random.default_rng(1).permuted(blocks, axis=1)
-    assert universe.locate(shuffled).tolist() == list(range(universe.size))
+def test_every_multiset_is_listed_once_and_found_again_in_any_order() -> None:
+    for points, block_size in SHAPES:
+        universe = Universe.multisets(np.linspace(-1, 3, points), block_size)
+        assert universe.rows(0, universe.size).tolist() == colexicographic(points, block_size)
+        assert universe.rows(0, universe.size).dtype == np.int32
+        blocks = universe.blocks(0, universe.size)
+        shuffled = np.random.default_rng(1).permuted(blocks, axis=1)
+        assert universe.locate(shuffled).tolist() == list(range(universe.size))
 
 
 @settings(max_examples=60)
@@ -66,6 +61,10 @@ def test_points_are_the_universe_of_single_units() -> None:
     for blocks in (np.array([2, 3]), np.array([[2], [3]]), [2, 3], [[2], [3]], (2.0, [3.0])):
         assert universe.locate(blocks).tolist() == [1, 2]
     assert repr(universe) == "<Universe of 3 blocks: 1 of 3>"
+    for start, stop in ((0, 4), (-1, 1), (2, 1)):
+        with pytest.raises(InvalidInput):
+            universe.rows(start, stop)
+    assert universe.rows(1, 1).shape == (0, 1)
 
 
 def test_the_points_cannot_be_changed() -> None:
@@ -217,9 +216,6 @@ def test_what_does_not_fit_is_refused_before_it_is_allocated() -> None:
         assert way_out in text
     with pytest.raises(Infeasible, match="more than 1e\\+30 elements"):
         Universe.multisets(range(1000), 900)
-
-
-def test_the_limit_is_exact() -> None:
     assert check_size(LARGEST) == LARGEST
     with pytest.raises(Infeasible):
         check_size(LARGEST + 1)
@@ -248,14 +244,6 @@ def test_what_is_no_universe(points: object, block_size: int, parameter: str) ->
     with pytest.raises(InvalidInput) as refused:
         Universe.multisets(points, block_size)
     assert refused.value.parameter == parameter
-
-
-def test_stretches_outside_are_refused() -> None:
-    universe = Universe.points([1, 2])
-    for start, stop in ((0, 3), (-1, 1), (2, 1)):
-        with pytest.raises(InvalidInput):
-            universe.rows(start, stop)
-    assert universe.rows(1, 1).shape == (0, 1)
 
 
 # Values of estimators.
@@ -301,13 +289,10 @@ def test_failures_are_nan() -> None:
     assert values.tolist() == [0.0, math.inf, 2.0]
 
 
-def test_an_estimator_of_the_wrong_shape_is_refused() -> None:
+def test_an_estimator_of_the_wrong_shape_is_refused_and_a_broken_one_shows_its_error() -> None:
     universe = Universe.multisets([0, 1], 2)
     for wrong in (np.mean, lambda blocks: blocks, lambda blocks: blocks.mean(axis=0)):
         with pytest.raises(InvalidInput, match="axis 1"):
             universe.evaluate(wrong)
-
-
-def test_a_broken_batch_estimator_shows_its_error() -> None:
     with pytest.raises(IndexError):
-        Universe.points([0, 1]).evaluate(lambda blocks: [][0])
+        universe.evaluate(lambda blocks: [][0])

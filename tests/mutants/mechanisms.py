@@ -10,17 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.grids import Grid, grid
-from holdfast.mechanisms.exponential import (
-    ScoreIntervals,
-    exponential_probabilities,
-    score_intervals,
-)
 from holdfast.mechanisms.looks import look, search, search_counts
 from holdfast.randomness import Entropy, SeededEntropy, flip
 from holdfast.theory.coins import Coin, logistic_coin
 from tests.mechanisms.laws import Script, SearchCounts, alarm
 from tests.mechanisms.test_search import accurate
 from tests.mutants.theory import Mutant
+from tests.reference.mechanisms import ScoreIntervals, exponential_probabilities, score_intervals
 from tests.theory.finite import exponential_law
 
 __all__ = ["MUTANTS"]
@@ -113,24 +109,6 @@ def exponential_has_its_law(law: Law = library_law) -> bool:
 # The mistakes.
 
 
-def no_complement(offset: NDArray[np.int64], coin: Coin, entropy: Entropy) -> NDArray[np.bool_]:
-    """The same side twice: far above the target a Yes is as rare as far below."""
-    return flip(coin.error(np.abs(offset)), entropy)
-
-
-def sign_flipped(offset: NDArray[np.int64], coin: Coin, entropy: Entropy) -> NDArray[np.bool_]:
-    return look(-offset, coin, entropy)
-
-
-def whole_counts(offset: NDArray[np.int64], coin: Coin, entropy: Entropy) -> NDArray[np.bool_]:
-    """The table is read by counts, not by half counts."""
-    return look(offset // 2, coin, entropy)
-
-
-def index_off_by_one(offset: NDArray[np.int64], coin: Coin, entropy: Entropy) -> NDArray[np.bool_]:
-    return look(offset + np.sign(offset), coin, entropy)
-
-
 def one_word_for_all(offset: NDArray[np.int64], coin: Coin, entropy: Entropy) -> NDArray[np.bool_]:
     """Every look of a row gets the same word."""
 
@@ -154,10 +132,6 @@ def stale_words(offset: NDArray[np.int64], coin: Coin, entropy: Entropy) -> NDAr
     return look(offset, coin, Stale())
 
 
-def nan_is_highest(values: NDArray[np.float64], points: Grid, coin: Coin, entropy: Entropy) -> int:
-    return search(np.where(np.isnan(values), np.inf, values), points, coin, entropy)
-
-
 def strictly_below(values: NDArray[np.float64], points: Grid, coin: Coin, entropy: Entropy) -> int:
     """#{φ < T} where #{φ ≤ T} is meant."""
 
@@ -165,11 +139,6 @@ def strictly_below(values: NDArray[np.float64], points: Grid, coin: Coin, entrop
         return int(np.count_nonzero(~(values >= points.point(index))))
 
     return search_counts(count, points.size, values.size, coin, entropy)
-
-
-def rounded_target(values: NDArray[np.float64], points: Grid, coin: Coin, entropy: Entropy) -> int:
-    """m // 2 for odd m: the lattice of even m."""
-    return search(values, points, coin, entropy, twice_target=values.size // 2 * 2)
 
 
 def counts_above(values: NDArray[np.float64], points: Grid, coin: Coin, entropy: Entropy) -> int:
@@ -181,14 +150,17 @@ def counts_above(values: NDArray[np.float64], points: Grid, coin: Coin, entropy:
     return search_counts(count, points.size, values.size, coin, entropy)
 
 
-def bisection(*, flipped: bool = False, top: int = 1, down: int = 0, up: int = 1) -> SearchCounts:
+def bisection(
+    *, flipped: bool = False, shift: int = 0, top: int = 1, down: int = 0, up: int = 1
+) -> SearchCounts:
     def searched(
         count_at: Callable[[int], int], size: int, twice_target: int, coin: Coin, entropy: Entropy
     ) -> int:
         low, high = 0, size - top
         while low < high:
             middle = (low + high) // 2
-            if look(2 * count_at(middle) - twice_target, coin, entropy) is not flipped:
+            yes = look(2 * count_at(middle) - twice_target + shift, coin, entropy)
+            if yes is not flipped:
                 high = middle - down
             else:
                 low = middle + up
@@ -206,10 +178,6 @@ def least_of_both(values: NDArray[np.float64], points: Grid, epsilon: float) -> 
     return [float(x) for x in weights / weights.sum()]
 
 
-def all_of_epsilon(values: NDArray[np.float64], points: Grid, epsilon: float) -> list[float]:
-    return library_law(values, points, 2 * epsilon)
-
-
 def points_forgotten(values: NDArray[np.float64], points: Grid, epsilon: float) -> list[float]:
     """Intervals weighted as if each had one point."""
     intervals = score_intervals(values, points)
@@ -217,22 +185,51 @@ def points_forgotten(values: NDArray[np.float64], points: Grid, epsilon: float) 
     return spread(intervals, weights / weights.sum())
 
 
+# By the check that must reject them.
+_BROKEN: dict[Callable[..., bool], dict[str, object]] = {
+    look_has_its_chance: {
+        # The same side twice: far above the target a Yes is as rare as far below.
+        "the upper side is not complemented": lambda offset, coin, entropy: flip(
+            coin.error(np.abs(offset)), entropy
+        ),
+        "the verdict has the wrong sign": lambda offset, *rest: look(-offset, *rest),
+        "the table is read by whole counts": lambda offset, *rest: look(offset // 2, *rest),
+        "the table is read one half step too far": lambda offset, *rest: look(
+            offset + np.sign(offset), *rest
+        ),
+    },
+    flips_are_independent: {
+        "one word serves many looks": one_word_for_all,
+        "some words serve twice": stale_words,
+    },
+    search_has_its_chance: {
+        "NaN counts as the highest point": lambda values, *rest: search(
+            np.where(np.isnan(values), np.inf, values), *rest
+        ),
+        "values on the point are not counted": strictly_below,
+        "odd m has the lattice of even m": lambda values, *rest: search(
+            values, *rest, twice_target=values.size // 2 * 2
+        ),
+        "the count is the complement": counts_above,
+    },
+    search_is_accurate: {
+        "the search goes the wrong way": bisection(flipped=True),
+        "the search counts one too few": bisection(shift=-2),
+        "the search counts one too many": bisection(shift=2),
+        "the search skips a point going up": bisection(up=2),
+        "the search skips a point going down": bisection(down=1),
+        "the search never sees the last point": bisection(top=2),
+    },
+    exponential_has_its_law: {
+        "the score is the least of both sides": least_of_both,
+        "the weight has ε for ε/2": lambda values, points, epsilon: library_law(
+            values, points, 2 * epsilon
+        ),
+        "an interval counts as one point": points_forgotten,
+    },
+}
 MUTANTS = [
-    Mutant("the upper side is not complemented", look_has_its_chance, no_complement),
-    Mutant("the verdict has the wrong sign", look_has_its_chance, sign_flipped),
-    Mutant("the table is read by whole counts", look_has_its_chance, whole_counts),
-    Mutant("the table is read one half step too far", look_has_its_chance, index_off_by_one),
-    Mutant("one word serves many looks", flips_are_independent, one_word_for_all),
-    Mutant("some words serve twice", flips_are_independent, stale_words),
-    Mutant("NaN counts as the highest point", search_has_its_chance, nan_is_highest),
-    Mutant("values on the point are not counted", search_has_its_chance, strictly_below),
-    Mutant("odd m has the lattice of even m", search_has_its_chance, rounded_target),
-    Mutant("the count is the complement", search_has_its_chance, counts_above),
-    Mutant("the search goes the wrong way", search_is_accurate, bisection(flipped=True)),
-    Mutant("the search skips a point going up", search_is_accurate, bisection(up=2)),
-    Mutant("the search skips a point going down", search_is_accurate, bisection(down=1)),
-    Mutant("the search never sees the last point", search_is_accurate, bisection(top=2)),
-    Mutant("the score is the least of both sides", exponential_has_its_law, least_of_both),
-    Mutant("the weight has ε for ε/2", exponential_has_its_law, all_of_epsilon),
-    Mutant("an interval counts as one point", exponential_has_its_law, points_forgotten),
+    Mutant(name, check, broken)
+    for check, mistakes in _BROKEN.items()
+    for name, broken in mistakes.items()
 ]

@@ -2,145 +2,105 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from holdfast.errors import Exhausted, InvalidInput, real_number
-from holdfast.grids import Grid
+from holdfast.errors import Exhausted
 from holdfast.mechanisms.looks import look
-from holdfast.planning import joint
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts import Part, SearchPart, VerdictPart
-from holdfast.protocols.answers import Answer, Claim, Verdict
-from holdfast.protocols.base import block_floats
-from holdfast.protocols.budget import Budget, Charge, Reservation
-from holdfast.protocols.guesses import Verify, claim_counts
-from holdfast.protocols.searches import Estimate, Interval, Projected
+from holdfast.protocols import plans
+from holdfast.protocols.base import (
+    Drawn,
+    Paid,
+    Protocol,
+    Question,
+    Reserve,
+    Steps,
+    Values,
+    block_floats,
+)
+from holdfast.protocols.budget import Account, Charge
+from holdfast.protocols.exact import ExactCorrect, ExactEstimate, ExactVerify
+from holdfast.protocols.guesses import Correct, VerdictPart, Verify, claim_counts
+from holdfast.protocols.means import DirectMean, MedianMean
+from holdfast.protocols.plans import JointPlan
+from holdfast.protocols.registry import PROTOCOLS
+from holdfast.protocols.rounds import EffectiveRounds
+from holdfast.protocols.searches import Amplified, Estimate, Interval, Near, SearchPart
+from holdfast.protocols.split import Split
+from holdfast.protocols.weights import ExactWeighing, Weights
+from holdfast.randomness import Entropy
 from holdfast.theory.coins import Coin, VerdictCoin, coin_profile, refusal_price, verdict_coin
 from holdfast.theory.divergence import Curve, RenyiCurve
 from holdfast.theory.transfer import FailureClass, all_hold
+from tests.holdout.plans import ESTIMATE, INTERVAL, VERIFY, mixed_plan
 from tests.mutants.theory import Mutant
-from tests.protocols import test_budget, test_estimate, test_interval, test_verify
-from tests.protocols.test_budget import (
-    ESTIMATE,
-    INTERVAL,
-    PARTS,
-    TRUTH,
-    VERIFY,
-    account,
-    fresh,
-    mixed_plan,
-    points,
-    source,
-    value,
-)
-from tests.theory import test_classes, test_verdicts
-from tests.theory.test_verdicts import Look, charged
+from tests.protocols import test_budget, test_guesses, test_searches
+from tests.protocols.test_every_protocol import oracle_agrees
+from tests.protocols.worlds import CASES
+from tests.theory import test_classes, test_coins
+from tests.theory.test_coins import charged
 
 __all__ = ["MUTANTS"]
+
+PARTS = (ESTIMATE, INTERVAL, VERIFY)
+Kind = type[Protocol[Any]]
 
 
 # The checks.
 
 
-def verdicts_are_charged(verify: type[Verify] = Verify) -> bool:
-    return test_verify.charges_by_verdict(verify)
+def exhaustion_gives_nothing_back(build: type[Account] = Account) -> bool:
+    return test_budget.leaves_no_trace(build=build)
 
 
-def verdicts_follow_the_coin(verify: type[Verify] = Verify) -> bool:
-    return test_verify.has_the_chances_of_its_coin(verify)
+def oracle_is_of_one_mind(kind: Kind | None = None) -> bool:
+    """On random questions: of the one that is given, or of all."""
+    real = None if kind is None else next(each for each in kind.__mro__ if each in PROTOCOLS)
+    names = [name for name, case in CASES.items() if real in (None, type(case.protocol()))]
+    return not any(oracle_agrees(name, kind, seeds=2) for name in names)
 
 
-def refusals_end_it(verify: type[Verify] = Verify) -> bool:
-    return test_verify.stops_after_its_refusals(verify)
-
-
-def guesses_are_paid_first(verify: type[Verify] = Verify) -> bool:
-    return test_budget.reserves_first(verify=verify)
-
-
-def estimates_are_paid_first(estimate: type[Estimate] = Estimate) -> bool:
-    return test_budget.reserves_first(estimate=estimate)
-
-
-def exhaustion_leaves_no_trace(verify: type[Verify] = Verify) -> bool:
-    return test_budget.leaves_no_trace(verify)
-
-
-def estimates_follow_the_coin(estimate: type[Estimate] = Estimate) -> bool:
-    return test_estimate.has_the_chances_of_its_coin(estimate)
-
-
-def intervals_have_two_targets(interval: type[Interval] = Interval) -> bool:
-    return test_interval.aims_at_both(interval)
-
-
-def grids_are_paid(
-    estimate: type[Estimate] = Estimate, interval: type[Interval] = Interval
-) -> bool:
-    """⌈log₂ r⌉ looks, twice that for an interval, on grids smaller and larger than planned."""
-    for size in (2, 8, 9, 100):
-        looks = math.ceil(math.log2(size))
-        one = estimate(fresh(mixed_plan()), source(), TRUTH)
-        two = interval(fresh(mixed_plan()), source(), TRUTH)
-        for asked, part, wanted in ((one, ESTIMATE, looks), (two, INTERVAL, 2 * looks)):
-            price = wanted * Fraction(part.prices(mixed_plan().order).no)
-            try:
-                paid = asked.ask(value, points(size)).price
-            except InvalidInput:  # a reservation of another size does not pay for the question
-                return False
-            if paid != float(price):
-                return False
-            spent, uses = account(asked.budget)
-            if spent != price or uses[part.name] != (wanted, 0):
-                return False
-    return True
-
-
-def intervals_are_paid(interval: type[Interval] = Interval) -> bool:
-    return grids_are_paid(interval=interval)
-
-
-def bits_count(build: Callable[[JointPlan], Budget] = Budget) -> bool:
-    return test_budget.admits_exactly(build)
-
-
-def accounts_are_kept(build: Callable[[JointPlan], Budget] = Budget) -> bool:
+def accounts_are_kept(build: type[Account] = Account) -> bool:
     """Looks, refusals and price each have an end, and what is settled is what is charged."""
-    plan = mixed_plan()
-    limit = Fraction(plan.budget)
+    plan, none = mixed_plan(), Fraction(0)
+    limit = plan.limit
 
-    def refused(budget: Budget, part: Part, price: Fraction, looks: int, noes: int = 0) -> bool:
-        before = account(budget)
+    def state(kept: Account) -> object:
+        return kept.charged, {name: (use.looks, use.refusals) for name, use in kept.uses.items()}
+
+    def refused(kept: Account, *charge: Any) -> bool:
+        before = state(kept)
         try:
-            budget.reserve(part, price, looks, noes)
+            kept.hold(Charge(*charge))
         except Exhausted:
-            return account(budget) == before
+            return state(kept) == before
         return False
 
-    budget = build(plan)
-    budget.reserve(VERIFY, Fraction(0), VERIFY.looks - 1)
-    if not refused(budget, VERIFY, Fraction(0), 2) or refused(budget, VERIFY, Fraction(0), 1):
+    kept = build(plan)
+    kept.hold(Charge("verify", none, VERIFY.looks - 1))
+    if not refused(kept, "verify", none, 2) or refused(kept, "verify", none, 1):
         return False
-    budget = build(plan)
+    kept = build(plan)
     for _ in range(VERIFY.refusals):
-        held = budget.reserve(VERIFY, limit / 8, 2, noes=1)
-        held.settle(limit / 16, 1, noes=1)
-    if account(budget) != (limit * 3 / 16, {**test_budget.NOTHING, "verify": (3, 3)}):
+        held = Charge("verify", limit / 8, 2, 1)
+        kept.hold(held)
+        kept.settle(held, Charge("verify", limit / 16, 1, 1))
+    if state(kept) != (limit * 3 / 16, {**test_budget.NOTHING, "verify": (3, 3)}):
         return False
-    if not refused(budget, VERIFY, Fraction(0), 1, 1):
+    if not refused(kept, "verify", none, 1, 1):
         return False
-    held = budget.reserve(ESTIMATE, limit / 2, 3)
-    if not refused(budget, INTERVAL, limit / 2, 1):
+    held = Charge("estimate", limit / 2, 3)
+    kept.hold(held)
+    if not refused(kept, "interval", limit / 2, 1):
         return False
-    held.settle(limit / 4, 2)
-    return account(budget)[0] == limit * 7 / 16 and not refused(budget, INTERVAL, limit / 2, 1)
+    kept.settle(held, Charge("estimate", limit / 4, 2))
+    return kept.charged == limit * 7 / 16 and not refused(kept, "interval", limit / 2, 1)
 
 
 def classes_hold(holds: test_classes.Holds = FailureClass.holds) -> bool:
@@ -185,158 +145,169 @@ def plans_prove_themselves(verify: Verifies = JointPlan.verify) -> bool:
     return verify(plan) and not any(map(verify, wrong))
 
 
-def coins_are_steepest(build: test_verdicts.Build = verdict_coin) -> bool:
+def coins_are_steepest(build: test_coins.Build = verdict_coin) -> bool:
     cases = [(8.0, 0.3, 0.05, 1e-3), (3.0, 0.2, 0.6, 1e-3)]
-    return all(test_verdicts.steepest_of_all(build, *case) for case in cases)
+    return all(test_coins.steepest_of_all(build, *case) for case in cases)
 
 
-def refusals_are_covered(price: test_verdicts.Price = refusal_price) -> bool:
+def refusals_are_covered(price: test_coins.Refusal = refusal_price) -> bool:
     lopsided = VerdictCoin(
         Coin("below", np.array([0.5, 0.3, 0.29])), Coin("above", np.array([0.5, 0.49, 0.4]))
     )
     mirrored = VerdictCoin(lopsided.above, lopsided.below)
-    return all(
-        test_verdicts.covered_and_minimal(coin, 3.0, 1.0, price) for coin in (lopsided, mirrored)
-    )
+    return all(test_coins.check_refusal(price, coin, 3.0, 1.0) for coin in (lopsided, mirrored))
 
 
-def mixtures_are_covered(charge: test_verdicts.Charge = charged) -> bool:
-    return test_verdicts.worst_menu(charge) <= 1 + 1e-9
+def mixtures_are_covered(charge: test_coins.Charge = charged) -> bool:
+    return test_coins.worst_menu(charge) <= 1 + 1e-9
 
 
 # The mistakes. Verification:
 
 
 class Broken(Verify):
-    """`Verify.ask`, taken apart so that each step can go wrong."""
+    """`Verify`, taken apart so that each step can go wrong."""
 
-    def ask(self, estimator: object, guess: float, *, claim: Claim = "equals") -> Verdict:
-        guess, sides = real_number("guess", guess), self._sides(claim)
-        worst = (sides - 1) * self._yes + max(self._no, self._yes)
-        try:
-            held = self.hold(worst, sides)
-        except Exhausted:
-            return self.exhausted(guess, estimator)
-        values = block_floats(self.source, estimator)
-        yes = self._looks(self.counts(values, guess, claim))
-        price = self.charge(yes, sides)
-        held.settle(price, yes + (yes < sides), noes=min(held.noes, int(yes < sides)))
-        return self._verdict(yes < sides, guess, claim, float(price))
+    def looked(self, question: Question, values: object, entropy: Entropy) -> Drawn:
+        yes = 0
+        for count in self.counts(block_floats(values, self.plan.blocks), question):
+            if not self.look(2 * count, entropy):
+                break
+            yes += 1
+        return {"yes": yes}
 
-    def counts(self, values: NDArray[np.float64], guess: float, claim: Claim) -> list[int]:
-        return claim_counts(values, guess, claim)
+    def counts(self, values: NDArray[np.float64], question: Question) -> list[int]:
+        assert question.guess is not None
+        return claim_counts(values, question.guess, question.claim)
 
-    def hold(self, worst: Fraction, sides: int) -> Reservation:
-        return self.budget.reserve(self.part, worst, sides, noes=1)
+    def look(self, twice: int, entropy: Entropy) -> bool:
+        coin, offset = self.part.coin(self.plan.order), twice - self.part.twice_target
+        return look(offset, coin.side(offset), entropy)
 
-    def charge(self, yes: int, sides: int) -> Fraction:
-        return yes * self._yes + (self._no if yes < sides else 0)
+    def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
+        (charge,) = super().charges(question, drawn)
+        return (replace(charge, price=self.worth(drawn["yes"], bool(charge.noes))),)
 
-    def exhausted(self, guess: float, estimator: object) -> Verdict:
-        return self._verdict(None, guess, "equals", 0.0)
+    def worth(self, yes: int, refused: bool) -> Fraction:
+        return yes * self.yes + refused * self.no
 
 
 class FreeNo(Broken):
-    def charge(self, yes: int, sides: int) -> Fraction:
-        return yes * self._yes
+    def worth(self, yes: int, refused: bool) -> Fraction:
+        return yes * self.yes
 
 
 class FreeYes(Broken):
     """Paid only for No, with a coin whose Yes has a price."""
 
-    def charge(self, yes: int, sides: int) -> Fraction:
-        return self._no if yes < sides else Fraction(0)
+    def worth(self, yes: int, refused: bool) -> Fraction:
+        return refused * self.no
 
 
 class FirstYesForgotten(Broken):
     """A guess that its second look refuses is charged the No alone."""
 
-    def charge(self, yes: int, sides: int) -> Fraction:
-        return self._no if yes < sides else yes * self._yes
+    def worth(self, yes: int, refused: bool) -> Fraction:
+        return self.no if refused else yes * self.yes
 
 
 class PricesExchanged(Broken):
-    def charge(self, yes: int, sides: int) -> Fraction:
-        price = yes * self._no + (self._yes if yes < sides else 0)
-        return min(price, (sides - 1) * self._yes + max(self._no, self._yes))
+    def worth(self, yes: int, refused: bool) -> Fraction:
+        return min(yes * self.no + refused * self.yes, self.yes + max(self.no, self.yes))
 
 
 class Endless(Broken):
     """Refusals are paid for, and never counted."""
 
-    def hold(self, worst: Fraction, sides: int) -> Reservation:
-        return self.budget.reserve(self.part, worst, sides)
+    def worst(self, question: Question) -> tuple[Charge, ...]:
+        return tuple(replace(each, noes=0) for each in super().worst(question))
+
+    def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
+        return tuple(replace(each, noes=0) for each in super().charges(question, drawn))
 
 
 class HalfHeld(Broken):
     """Only a Yes is held before the draw, and a No charged after it, if there is money."""
 
-    def hold(self, worst: Fraction, sides: int) -> Reservation:
-        return self.budget.reserve(self.part, sides * self._yes, sides, noes=1)
+    def worst(self, question: Question) -> tuple[Charge, ...]:
+        (worst,) = super().worst(question)
+        return (replace(worst, price=worst.looks * self.yes),)
 
-    def charge(self, yes: int, sides: int) -> Fraction:
-        return yes * self._yes
+    def worth(self, yes: int, refused: bool) -> Fraction:
+        return yes * self.yes
 
 
 class DrawnFirst(Broken):
     """The estimator is evaluated before anything is held."""
 
-    def ask(self, estimator: object, guess: float, *, claim: Claim = "equals") -> Verdict:
-        self.source.values(estimator)
-        return super().ask(estimator, guess, claim=claim)
-
-
-class Refunded(Broken):
-    """When it is exhausted, the last question is given back."""
-
-    def exhausted(self, guess: float, estimator: object) -> Verdict:
-        self.budget._account.charged -= self._no
-        return self._verdict(None, guess, "equals", 0.0)
+    def ask(self, question: Question, entropy: Entropy, lessons: Sequence[Any]) -> Steps:
+        yield Values()
+        return (yield from super().ask(question, entropy, lessons))
 
 
 class ExhaustedButCurious(Broken):
     """Exhausted, it still looks at the data."""
 
-    def exhausted(self, guess: float, estimator: object) -> Verdict:
-        at_most = claim_counts(block_floats(self.source, estimator), guess, "at most")[0]
-        return self._verdict(None if at_most else True, guess, "equals", 0.0)
+    def ask(self, question: Question, entropy: Entropy, lessons: Sequence[Any]) -> Steps:
+        try:
+            yield Reserve(self.worst(question)[-1])
+        except Exhausted:
+            yield Values()
+            return None
+        return self.looked(question, (yield Values()), entropy)
 
 
 class BothLooksAlways(Broken):
     """The second look is flipped after a No, too, and hides it."""
 
-    def _looks(self, counts: list[int]) -> int:
-        said = [super(BothLooksAlways, self)._looks([count]) for count in counts]
-        return sum(said)
+    def looked(self, question: Question, values: object, entropy: Entropy) -> Drawn:
+        counts = self.counts(block_floats(values, self.plan.blocks), question)
+        return {"yes": sum([self.look(2 * count, entropy) for count in counts])}
 
 
 class OneCoinForBothSides(Broken):
     """The steeper side everywhere: its price was never measured."""
 
-    def _looks(self, counts: list[int]) -> int:
-        below = self.part.coin(self.budget.plan.order).below
-        for done, count in enumerate(counts):
-            if not look(2 * count - self.part.twice_target, below, self.entropy):
-                return done
-        return len(counts)
+    def look(self, twice: int, entropy: Entropy) -> bool:
+        below = self.part.coin(self.plan.order).below
+        return look(twice - self.part.twice_target, below, entropy)
 
 
 class AimedAtTheMedian(Broken):
-    def _looks(self, counts: list[int]) -> int:
-        coin = self.part.coin(self.budget.plan.order)
-        for done, count in enumerate(counts):
-            offset = 2 * count - self.source.blocks
-            if not look(offset, coin.side(offset), self.entropy):
-                return done
-        return len(counts)
+    def look(self, twice: int, entropy: Entropy) -> bool:
+        coin, offset = self.part.coin(self.plan.order), twice - self.plan.blocks
+        return look(offset, coin.side(offset), entropy)
 
 
 class WithoutTies(Broken):
     """#{φ < v} and #{φ > v}: blocks on the guess speak against it."""
 
-    def counts(self, values: NDArray[np.float64], guess: float, claim: Claim) -> list[int]:
+    def counts(self, values: NDArray[np.float64], question: Question) -> list[int]:
+        guess, claim = question.guess or 0.0, question.claim or "equals"
         less, more = int(np.count_nonzero(values < guess)), int(np.count_nonzero(values > guess))
         return {"equals": [less, more], "at most": [less], "at least": [more]}[claim]
+
+
+class CorrectedForNothing(Correct):
+    """The search after a refusal is given back."""
+
+    def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
+        correction, guess = super().charges(question, drawn)
+        return correction.nothing, guess
+
+
+class CorrectedByTheGuess(Correct):
+    """A refused guess is the answer all the same."""
+
+    def looked(self, question: Question, values: object, entropy: Entropy) -> Drawn:
+        return {"yes": 2}
+
+
+class CorrectionKept(Correct):
+    """Where the guess cannot be paid the search is charged."""
+
+    def given_back(self, question: Question) -> tuple[Charge, ...]:
+        return self.worst(question)[:1]
 
 
 # Searches:
@@ -345,146 +316,227 @@ class WithoutTies(Broken):
 class PlannedLooks(Estimate):
     """A larger grid costs what the planned one does."""
 
-    def reserve(self, grid: Grid) -> Reservation:
-        looks = min(grid.looks, self.part.looks_per_query)
-        return self.budget.reserve(self.part, looks * self._no, looks)
+    def _looks(self, question: Question) -> int:
+        return min(question.points.looks, self.part.looks_per_query)
 
 
 class LooksAsPlannedAlways(Estimate):
-    def reserve(self, grid: Grid) -> Reservation:
-        looks = self.part.looks_per_query
-        return self.budget.reserve(self.part, looks * self._no, looks)
+    def _looks(self, _question: Question) -> int:
+        return self.part.looks_per_query
 
 
 class SearchedFirst(Estimate):
     """The answer is drawn, and then paid for."""
 
-    def ask(self, estimator: object, grid: Grid, **more: object) -> Answer:
-        self._search(self._projected(estimator, grid), grid.size, self.part.twice_target)
-        return super().ask(estimator, grid)
+    def ask(self, question: Question, entropy: Entropy, lessons: Sequence[Any]) -> Steps:
+        self.index(question, (yield Values()), entropy)
+        return (yield from super().ask(question, entropy, lessons))
 
 
 class OffCentre(Estimate):
     """Half a count above the target."""
 
-    def _search(self, blocks: Projected, size: int, twice_target: int) -> int:
-        return super()._search(blocks, size, twice_target + 1)
+    def _search(self, count_at: Any, size: int, target: int, entropy: Entropy) -> int:
+        return super()._search(count_at, size, target + 1, entropy)
 
 
 class SameSideTwice(Interval):
     """Both searches aim at the lower target."""
 
-    def _search(self, blocks: Projected, size: int, twice_target: int) -> int:
-        return super()._search(blocks, size, self.part.twice_target)
+    def _search(self, count_at: Any, size: int, target: int, entropy: Entropy) -> int:
+        return super()._search(count_at, size, self.part.twice_target, entropy)
 
 
 class MedianTwice(Interval):
-    def _search(self, blocks: Projected, size: int, twice_target: int) -> int:
-        return super()._search(blocks, size, self.source.blocks)
+    def _search(self, count_at: Any, size: int, target: int, entropy: Entropy) -> int:
+        return super()._search(count_at, size, self.plan.blocks, entropy)
 
 
 class MirroredInCounts(Interval):
     """The mirror of twice a target, in m and not in 2m."""
 
-    def _search(self, blocks: Projected, size: int, twice_target: int) -> int:
+    def _search(self, count_at: Any, size: int, target: int, entropy: Entropy) -> int:
         low = self.part.twice_target
-        return super()._search(
-            blocks, size, low if twice_target == low else self.source.blocks - low
-        )
+        aim = low if target == low else self.plan.blocks - low
+        return super()._search(count_at, size, aim, entropy)
 
 
 class PaidOnce(Interval):
     """Two searches for the price of one."""
 
-    def ask(self, estimator: object, grid: Grid) -> Answer:
-        before = self.budget._account.charged
-        answer = super().ask(estimator, grid)
-        paid = self.budget._account.charged - before
-        self.budget._account.charged -= paid / 2
-        return replace(answer, price=float(paid / 2))
+    def _looks(self, question: Question) -> int:
+        return question.points.looks
+
+
+# What each says and charges, by the oracle:
+
+
+class OneLook(Near):
+    """A guess and its tolerance for one look."""
+
+    def _looks(self, _question: Question) -> int:
+        return 1
+
+
+class BlocksTail(Amplified):
+    """What is promised of a block is said of a sub-block."""
+
+    def _tails(self) -> tuple[float, float]:
+        return self.part.tail_low, self.part.tail_high
+
+
+class NextCell(DirectMean):
+    """The bar of the cell above."""
+
+    def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Any:
+        assert drawn is not None
+        return super().answer(question, {"cell": max(0, drawn["cell"] - 1)}, paid)
+
+
+class BarUnderAFilter(MedianMean):
+    """A filter is forgotten by the time that the bar is drawn."""
+
+    def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Any:
+        about = {name: text for name, text in question.about.items() if name != "where"}
+        return super().answer(replace(question, about=about), drawn, paid)
+
+
+class YesIsARefusal(ExactVerify):
+    def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
+        return self.worst(question)
+
+
+class UntoldCorrection(ExactCorrect):
+    """What a correction could have said is not counted."""
+
+    def worst(self, question: Question) -> tuple[Charge, ...]:
+        return tuple(replace(each, told=1) for each in super().worst(question))
+
+
+class OneQuestionAGrid(ExactEstimate):
+    """Every grid for the price of one question."""
+
+    def worst(self, question: Question) -> tuple[Charge, ...]:
+        return tuple(replace(each, price=Fraction(1)) for each in super().worst(question))
+
+
+class UpdatesForNothing(Weights):
+    """A refused guess is charged like one that stands."""
+
+    def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
+        *refused, last = super().charges(question, drawn)
+        return (*(replace(each, price=self.yes) for each in refused), last)
+
+
+class HalfAQuestion(ExactWeighing):
+    def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
+        return tuple(
+            replace(each, price=each.price / 2) for each in super().charges(question, drawn)
+        )
+
+
+class DearRound(EffectiveRounds):
+    """A round costs more than its guess."""
+
+    def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
+        return tuple(
+            replace(each, price=each.price + 1) for each in super().charges(question, drawn)
+        )
+
+    def worst(self, question: Question) -> tuple[Charge, ...]:
+        return tuple(replace(each, price=each.price + 1) for each in super().worst(question))
+
+
+class OtherTail(Split):
+    """The larger tail for both."""
+
+    def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Any:
+        found = super().answer(question, drawn, paid)
+        return replace(found, tail_low=2 * found.tail_low)
 
 
 # Budgets:
 
 
-class InFloats(Budget):
+class InFloats(Account):
     """Prices are added up, and compared, as floats."""
 
-    def _hold(self, worst: Charge) -> int:
-        kept = self._account
-        before, kept.charged, price = kept.charged, Fraction(0), worst.price
+    def hold(self, worst: Charge) -> None:
+        before, self.charged, price = self.charged, Fraction(0), worst.price
         try:
-            if float(before) + float(price) > float(kept.limit):
-                price = 2 * kept.limit
-            super()._hold(replace(worst, price=price))
+            if float(before) + float(price) > float(self.limit):
+                price = 2 * self.limit
+            super().hold(replace(worst, price=price))
         finally:
-            kept.charged = before
-        kept.charged = Fraction(float(before) + float(price))
-        return 0
+            self.charged = before
+        self.charged = Fraction(float(before) + float(price))
 
 
-class ForOneMore(Budget):
+class ForOneMore(Account):
     """Admits while anything is left, however little."""
 
-    def _hold(self, worst: Charge) -> int:
-        kept = self._account
-        if kept.charged < kept.limit:
-            super()._hold(replace(worst, price=Fraction(0)))
-            kept.charged += worst.price
-            return 0
-        return super()._hold(worst)
+    def hold(self, worst: Charge) -> None:
+        if self.charged < self.limit:
+            super().hold(replace(worst, price=Fraction(0)))
+            self.charged += worst.price
+        else:
+            super().hold(worst)
 
 
-class WithoutLooks(Budget):
+class WithoutLooks(Account):
     """The looks of a part are not counted."""
 
-    def _hold(self, worst: Charge) -> int:
-        self._account._uses[worst.part].looks = 0
-        return super()._hold(worst)
+    def hold(self, worst: Charge) -> None:
+        self.uses[worst.part].looks = 0
+        super().hold(worst)
 
 
-class WithoutRefusals(Budget):
-    def _hold(self, worst: Charge) -> int:
-        self._account._uses[worst.part].refusals = 0
-        return super()._hold(worst)
+class WithoutRefusals(Account):
+    def hold(self, worst: Charge) -> None:
+        self.uses[worst.part].refusals = 0
+        super().hold(worst)
 
 
-class AllGivenBack(Budget):
+class AllGivenBack(Account):
     """What is settled frees all that was held."""
 
-    def _settle(self, held: Reservation, actual: Charge) -> None:
-        super()._settle(held, replace(actual, price=Fraction(0)))
+    def settle(self, worst: Charge, actual: Charge) -> None:
+        super().settle(worst, replace(actual, price=Fraction(0)))
 
 
-class NothingGivenBack(Budget):
+class NothingGivenBack(Account):
     """Safe, and not what was charged."""
 
-    def _settle(self, held: Reservation, actual: Charge) -> None:
-        super()._settle(held, replace(actual, price=held.price))
+    def settle(self, worst: Charge, actual: Charge) -> None:
+        super().settle(worst, replace(actual, price=worst.price))
 
 
-class ChargedWhenRefused(Budget):
+class ChargedWhenRefused(Account):
     """A question that does not fit uses its looks all the same."""
 
-    def _hold(self, worst: Charge) -> int:
+    def hold(self, worst: Charge) -> None:
         try:
-            return super()._hold(worst)
+            super().hold(worst)
         except Exhausted:
-            self._account._uses[worst.part].looks += worst.looks
+            self.uses[worst.part].looks += worst.looks
+            raise
+
+
+class Refunded(Account):
+    """When it is exhausted, the last question is given back."""
+
+    def hold(self, worst: Charge) -> None:
+        try:
+            super().hold(worst)
+        except Exhausted:
+            self.charged -= worst.price
             raise
 
 
 # Classes and plans:
 
 
-def tail_mirrored(failure_class: FailureClass, curve: Curve, blocks: int) -> bool:
-    """1 − tail for tail, wherever that is smaller."""
-    tail = min(failure_class.tail, 1 - failure_class.tail)
-    return replace(failure_class, tail=tail).holds(curve, blocks)
-
-
-def other_reach(failure_class: FailureClass, curve: Curve, blocks: int) -> bool:
-    """The longer of the two reaches."""
+def reach_of_the_longer(failure_class: FailureClass, curve: Curve, blocks: int) -> bool:
     reach = max(failure_class.twice_reach, 2 * blocks - failure_class.twice_reach)
     return replace(failure_class, twice_reach=reach).holds(curve, blocks)
 
@@ -492,9 +544,8 @@ def other_reach(failure_class: FailureClass, curve: Curve, blocks: int) -> bool:
 def one_look(failure_class: FailureClass, curve: Curve, blocks: int) -> bool:
     """The slips of a single look, whatever their number."""
     slips = failure_class.profile.slips
-    return replace(failure_class, profile=type(failure_class.profile)(slips / slips[0] / 2)).holds(
-        curve, blocks
-    )
+    single = type(failure_class.profile)(slips / slips[0] / 2)
+    return replace(failure_class, profile=single).holds(curve, blocks)
 
 
 def nothing_is_learned(failure_class: FailureClass, curve: Curve, blocks: int) -> bool:
@@ -538,8 +589,8 @@ def verified_with(**broken: object) -> Verifies:
     def verify(plan: JointPlan) -> bool:
         with pytest.MonkeyPatch.context() as patch:
             for name, value in broken.items():
-                if hasattr(joint, name):
-                    patch.setattr(joint, name, value)
+                if hasattr(plans, name):
+                    patch.setattr(plans, name, value)
                 else:
                     for kind in (SearchPart, VerdictPart):
                         patch.setattr(kind, name, value)
@@ -548,168 +599,141 @@ def verified_with(**broken: object) -> Verifies:
     return verify
 
 
-def no_shares(shares: Iterable[float]) -> Fraction:
-    return Fraction(0)
-
-
-def largest_share(shares: Iterable[float]) -> Fraction:
-    """No class uses more than β; that they do so together is not seen."""
-    return max(map(Fraction, shares))
-
-
 def one_curve(order: float, budget: float) -> Curve:
     """The curve of what the plan was made for, whatever its budget is."""
     return RenyiCurve(order, min(budget, mixed_plan().budget))
 
 
-def first_class_holds(classes: Iterable[FailureClass], curve: Curve, blocks: int) -> bool:
-    return all_hold(list(classes)[:1], curve, blocks)
-
-
-def last_class_holds(classes: Iterable[FailureClass], curve: Curve, blocks: int) -> bool:
-    return all_hold(list(classes)[-1:], curve, blocks)
-
-
-def always(*_: object) -> bool:
-    return True
-
-
-def costs_nothing(*_: object) -> float:
-    return 0.0
-
-
-# Coins and prices:
-
-
-def sides_exchanged(order: float, no: float, yes: float, low: float, high: float) -> VerdictCoin:
-    coin = verdict_coin(order, no, yes, low, high)
-    return VerdictCoin(coin.above, coin.below)
-
-
-def steps_of_the_cheaper(
-    order: float, no: float, yes: float, low: float, high: float
-) -> VerdictCoin:
-    """Flat, at the lower of the two prices: sound, and not steep."""
-    return verdict_coin(order, min(no, yes), min(no, yes), low, high)
-
-
-def steps_of_the_dearer(
-    order: float, no: float, yes: float, low: float, high: float
-) -> VerdictCoin:
-    return verdict_coin(order, max(no, yes), max(no, yes), low, high)
-
-
-def above_only(coin: VerdictCoin, order: float, yes: float) -> float:
-    return refusal_price(VerdictCoin(Coin("flat", np.array([0.5])), coin.above), order, yes)
-
-
-def below_only(coin: VerdictCoin, order: float, yes: float) -> float:
-    return refusal_price(VerdictCoin(coin.below, Coin("flat", np.array([0.5]))), order, yes)
-
-
-def sides_mistaken(coin: VerdictCoin, order: float, yes: float) -> float:
-    return refusal_price(VerdictCoin(coin.above, coin.below), order, yes)
-
-
-def no_is_free(look: Look, yes: bool) -> float:
-    return look.yes if yes else 0.0
-
-
-def yes_is_free(look: Look, yes: bool) -> float:
-    return 0.0 if yes else look.no
-
-
-def average_price(look: Look, yes: bool) -> float:
-    return (look.yes + look.no) / 2
-
-
+FLAT = Coin("flat", np.array([0.5]))
+# By the check that must reject them.
+_BROKEN: dict[Callable[..., bool], dict[str, object]] = {
+    test_guesses.charges_by_verdict: {
+        "a No is free": FreeNo,
+        "a Yes is free": FreeYes,
+        "a Yes before a No is not charged": FirstYesForgotten,
+        "the two prices are exchanged": PricesExchanged,
+        "both looks are always drawn": BothLooksAlways,
+        "blocks on the guess speak against it": WithoutTies,
+    },
+    test_guesses.stops_after_its_refusals: {"it does not stop after its refusals": Endless},
+    test_budget.reserves_first: {
+        "only the price of a Yes is held": HalfHeld,
+        "the data are read before the price is held": DrawnFirst,
+        "a search is drawn before it is paid": SearchedFirst,
+    },
+    test_budget.leaves_no_trace: {"exhaustion still reads the data": ExhaustedButCurious},
+    exhaustion_gives_nothing_back: {"exhaustion gives back": Refunded},
+    test_guesses.has_the_chances_of_its_coin: {
+        "one coin serves both sides": OneCoinForBothSides,
+        "guesses are compared with m/2": AimedAtTheMedian,
+    },
+    test_searches.grids_are_paid: {
+        "a larger grid is not paid": PlannedLooks,
+        "every grid costs what was planned": LooksAsPlannedAlways,
+        "two searches cost one": PaidOnce,
+    },
+    test_searches.has_the_chances_of_its_coin: {"the target is half a count off": OffCentre},
+    test_searches.aims_at_both: {
+        "both ends of an interval aim low": SameSideTwice,
+        "both ends of an interval aim at m/2": MedianTwice,
+        "the mirror of a target is m − 2c": MirroredInCounts,
+    },
+    test_guesses.corrects: {
+        "a correction is free": CorrectedForNothing,
+        "a refused guess is the answer": CorrectedByTheGuess,
+    },
+    test_guesses.exhausts_whole: {"an exhausted correction is charged": CorrectionKept},
+    oracle_is_of_one_mind: {
+        "a guess on three points costs one look": OneLook,
+        "a sub-block has the tails of a block": BlocksTail,
+        "a mean has the bar of another cell": NextCell,
+        "a mean under a filter has a bar": BarUnderAFilter,
+        "an exact Yes costs a refusal": YesIsARefusal,
+        "an exact correction tells nothing": UntoldCorrection,
+        "exact answers cost one on any grid": OneQuestionAGrid,
+        "updates of weights cost a Yes": UpdatesForNothing,
+        "exact weights cost half": HalfAQuestion,
+        "a round costs more than its guess": DearRound,
+        "a fresh answer says twice its tail": OtherTail,
+    },
+    test_budget.admits_exactly: {
+        "the budget is kept in floats": InFloats,
+        "the budget admits one too many": ForOneMore,
+    },
+    accounts_are_kept: {
+        "the looks of a part are not counted": WithoutLooks,
+        "refusals are not counted": WithoutRefusals,
+        "settling gives everything back": AllGivenBack,
+        "settling gives nothing back": NothingGivenBack,
+        "a refused question uses looks": ChargedWhenRefused,
+    },
+    classes_hold: {
+        "a class with its tail mirrored": lambda one, curve, blocks: replace(
+            one, tail=min(one.tail, 1 - one.tail)
+        ).holds(curve, blocks),
+        "a class with the longer reach": reach_of_the_longer,
+        "a class with one slip": one_look,
+        "a class without stability": nothing_is_learned,
+    },
+    verifiers_have_their_classes: {
+        "the tails of a verifier are exchanged": changed(tail=lambda _, other: other.tail),
+        "the reaches of a verifier are exchanged": changed(
+            twice_reach=lambda _, other: other.twice_reach
+        ),
+        "the coins of a verifier are exchanged": changed(profile=lambda _, other: other.profile),
+        "a false No at ρ_high": tail_high_as_it_is,
+        "a guess counts as one look": guesses_for_looks,
+    },
+    plans_prove_themselves: {
+        "shares are not added up": verified_with(total_failure=lambda shares: Fraction(0)),
+        # No class uses more than β; that they do so together is not seen.
+        "each share is compared with β": verified_with(
+            total_failure=lambda shares: max(map(Fraction, shares))
+        ),
+        "the curve is not that of the whole budget": verified_with(RenyiCurve=one_curve),
+        "only the first class is proved": verified_with(
+            all_hold=lambda classes, *rest: all_hold(list(classes)[:1], *rest)
+        ),
+        "only the last class is proved": verified_with(
+            all_hold=lambda classes, *rest: all_hold(list(classes)[-1:], *rest)
+        ),
+        "no class is proved": verified_with(all_hold=lambda *_: True),
+        "looks and guesses need not agree": verified_with(sound=lambda *_: True),
+        "a plan need not pay for itself": verified_with(planned=lambda *_: 0.0),
+    },
+    coins_are_steepest: {
+        "the sides of a coin are exchanged": lambda *at: VerdictCoin(
+            verdict_coin(*at).above, verdict_coin(*at).below
+        ),
+        # Flat, at the lower of the two prices: sound, and not steep.
+        "a coin at the lower price": lambda a, no, yes, *floors: verdict_coin(
+            a, min(no, yes), min(no, yes), *floors
+        ),
+        "a coin at the higher price": lambda a, no, yes, *floors: verdict_coin(
+            a, max(no, yes), max(no, yes), *floors
+        ),
+    },
+    refusals_are_covered: {
+        "the price of the side above alone": lambda coin, *at: refusal_price(
+            VerdictCoin(FLAT, coin.above), *at
+        ),
+        "the price of the side below alone": lambda coin, *at: refusal_price(
+            VerdictCoin(coin.below, FLAT), *at
+        ),
+        "the price of the wrong side": lambda coin, *at: refusal_price(
+            VerdictCoin(coin.above, coin.below), *at
+        ),
+    },
+    mixtures_are_covered: {
+        "in a mixture a No is free": lambda look, yes: look.yes if yes else 0.0,
+        "in a mixture a Yes is free": lambda look, yes: 0.0 if yes else look.no,
+        "in a mixture every look costs the average": lambda look, yes: (look.yes + look.no) / 2,
+        "in a mixture the prices are exchanged": lambda look, yes: charged(look, not yes),
+        "in a mixture every look costs a fifth less": lambda look, yes: 0.8 * charged(look, yes),
+    },
+}
 MUTANTS = [
-    Mutant("a No is free", verdicts_are_charged, FreeNo),
-    Mutant("a Yes is free", verdicts_are_charged, FreeYes),
-    Mutant("a Yes before a No is not charged", verdicts_are_charged, FirstYesForgotten),
-    Mutant("the two prices are exchanged", verdicts_are_charged, PricesExchanged),
-    Mutant("both looks are always drawn", verdicts_are_charged, BothLooksAlways),
-    Mutant("blocks on the guess speak against it", verdicts_are_charged, WithoutTies),
-    Mutant("it does not stop after its refusals", refusals_end_it, Endless),
-    Mutant("only the price of a Yes is held", guesses_are_paid_first, HalfHeld),
-    Mutant("the data are read before the price is held", guesses_are_paid_first, DrawnFirst),
-    Mutant("exhaustion gives back", exhaustion_leaves_no_trace, Refunded),
-    Mutant("exhaustion still reads the data", exhaustion_leaves_no_trace, ExhaustedButCurious),
-    Mutant("one coin serves both sides", verdicts_follow_the_coin, OneCoinForBothSides),
-    Mutant("guesses are compared with m/2", verdicts_follow_the_coin, AimedAtTheMedian),
-    Mutant("a larger grid is not paid", grids_are_paid, PlannedLooks),
-    Mutant("every grid costs what was planned", grids_are_paid, LooksAsPlannedAlways),
-    Mutant("a search is drawn before it is paid", estimates_are_paid_first, SearchedFirst),
-    Mutant("the target is half a count off", estimates_follow_the_coin, OffCentre),
-    Mutant("both ends of an interval aim low", intervals_have_two_targets, SameSideTwice),
-    Mutant("both ends of an interval aim at m/2", intervals_have_two_targets, MedianTwice),
-    Mutant("the mirror of a target is m − 2c", intervals_have_two_targets, MirroredInCounts),
-    Mutant("two searches cost one", intervals_are_paid, PaidOnce),
-    Mutant("the budget is kept in floats", bits_count, InFloats),
-    Mutant("the budget admits one too many", bits_count, ForOneMore),
-    Mutant("the looks of a part are not counted", accounts_are_kept, WithoutLooks),
-    Mutant("refusals are not counted", accounts_are_kept, WithoutRefusals),
-    Mutant("settling gives everything back", accounts_are_kept, AllGivenBack),
-    Mutant("settling gives nothing back", accounts_are_kept, NothingGivenBack),
-    Mutant("a refused question uses looks", accounts_are_kept, ChargedWhenRefused),
-    Mutant("a class with its tail mirrored", classes_hold, tail_mirrored),
-    Mutant("a class with the longer reach", classes_hold, other_reach),
-    Mutant("a class with one slip", classes_hold, one_look),
-    Mutant("a class without stability", classes_hold, nothing_is_learned),
-    Mutant(
-        "the tails of a verifier are exchanged",
-        verifiers_have_their_classes,
-        changed(tail=lambda _, other: other.tail),
-    ),
-    Mutant(
-        "the reaches of a verifier are exchanged",
-        verifiers_have_their_classes,
-        changed(twice_reach=lambda _, other: other.twice_reach),
-    ),
-    Mutant(
-        "the coins of a verifier are exchanged",
-        verifiers_have_their_classes,
-        changed(profile=lambda _, other: other.profile),
-    ),
-    Mutant("a false No at ρ_high", verifiers_have_their_classes, tail_high_as_it_is),
-    Mutant("a guess counts as one look", verifiers_have_their_classes, guesses_for_looks),
-    Mutant(
-        "shares are not added up", plans_prove_themselves, verified_with(total_failure=no_shares)
-    ),
-    Mutant(
-        "each share is compared with β",
-        plans_prove_themselves,
-        verified_with(total_failure=largest_share),
-    ),
-    Mutant(
-        "the curve is not that of the whole budget",
-        plans_prove_themselves,
-        verified_with(RenyiCurve=one_curve),
-    ),
-    Mutant(
-        "only the first class is proved",
-        plans_prove_themselves,
-        verified_with(all_hold=first_class_holds),
-    ),
-    Mutant(
-        "only the last class is proved",
-        plans_prove_themselves,
-        verified_with(all_hold=last_class_holds),
-    ),
-    Mutant("no class is proved", plans_prove_themselves, verified_with(all_hold=always)),
-    Mutant("looks and guesses need not agree", plans_prove_themselves, verified_with(sound=always)),
-    Mutant(
-        "a plan need not pay for itself",
-        plans_prove_themselves,
-        verified_with(planned=costs_nothing),
-    ),
-    Mutant("the sides of a coin are exchanged", coins_are_steepest, sides_exchanged),
-    Mutant("a coin at the lower price", coins_are_steepest, steps_of_the_cheaper),
-    Mutant("a coin at the higher price", coins_are_steepest, steps_of_the_dearer),
-    Mutant("the price of the side above alone", refusals_are_covered, above_only),
-    Mutant("the price of the side below alone", refusals_are_covered, below_only),
-    Mutant("the price of the wrong side", refusals_are_covered, sides_mistaken),
-    Mutant("in a mixture a No is free", mixtures_are_covered, no_is_free),
-    Mutant("in a mixture a Yes is free", mixtures_are_covered, yes_is_free),
-    Mutant("in a mixture every look costs the average", mixtures_are_covered, average_price),
+    Mutant(name, check, broken)
+    for check, mistakes in _BROKEN.items()
+    for name, broken in mistakes.items()
 ]

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import HoldfastError, Infeasible, InvalidInput
-from holdfast.planning import exact
-from holdfast.planning.exact import (
+from holdfast.protocols import exact
+from holdfast.protocols.exact import (
     ExactPlan,
     ExactVerdicts,
     exact_corrections,
@@ -22,7 +22,7 @@ from holdfast.planning.exact import (
     exact_verdicts,
     exact_weights,
 )
-from holdfast.planning.kept import kept_dict, kept_plan
+from holdfast.protocols.plans import plan_from_dict
 
 PLANS: dict[str, ExactPlan] = {
     "verdicts": exact_verdicts(200, 3),
@@ -50,7 +50,7 @@ def test_a_plan_proves_itself_and_no_more(name: str) -> None:
     assert not replace(plan, blocks=math.floor(0.97 * plan.blocks)).verify()
     assert not replace(plan, confidence=0.99).verify()
     assert replace(plan, confidence=0.9).verify()
-    assert kept_plan(json.loads(json.dumps(kept_dict(plan)))) == plan
+    assert plan_from_dict(json.loads(json.dumps(plan.kept()))) == plan
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.planning.exact import exact_weights
-from holdfast.planning.kept import KeptPlan, kept_dict, kept_plan
+from holdfast.protocols.exact import exact_weights
+from holdfast.protocols.plans import SetPlan, plan_from_dict
 from tests.holdout import plans
 
-KINDS: dict[str, Callable[[], KeptPlan]] = {
+KINDS: dict[str, Callable[[], SetPlan]] = {
     "mixed": plans.mixed,
     "amplified": plans.amplified,
     "direct": plans.direct,
@@ -29,11 +29,11 @@ KINDS: dict[str, Callable[[], KeptPlan]] = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_comes_back_through_json(kind: str) -> None:
     plan = KINDS[kind]()
-    data = json.loads(json.dumps(kept_dict(plan)))
-    again = kept_plan(data)
+    data = json.loads(json.dumps(plan.kept()))
+    again = plan_from_dict(data)
     assert again == plan
     assert type(again) is type(plan)
-    assert kept_dict(again) == data
+    assert again.kept() == data
 
 
 def numbers(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -57,11 +57,11 @@ def changed(data: Any, path: tuple[Any, ...], change: Callable[[Any], Any]) -> A
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_another_type_of_number_is_refused(kind: str) -> None:
-    data = json.loads(json.dumps(kept_dict(KINDS[kind]())))
+    data = json.loads(json.dumps(KINDS[kind]().kept()))
     for path in numbers(data):
         for change in (str, lambda _: None, lambda _: [1], lambda _: True):
             with pytest.raises(InvalidInput):
-                kept_plan(changed(data, path, change))
+                plan_from_dict(changed(data, path, change))
 
 
 PROMISES = [  # what makes more of the same blocks
@@ -98,25 +98,25 @@ PROMISES = [  # what makes more of the same blocks
 def test_a_plan_that_promises_more_than_it_can_is_refused(
     kind: str, path: tuple[Any, ...], change: Callable[[Any], Any]
 ) -> None:
-    data = json.loads(json.dumps(kept_dict(KINDS[kind]())))
-    kept_plan(data)
+    data = json.loads(json.dumps(KINDS[kind]().kept()))
+    plan_from_dict(data)
     with pytest.raises(InvalidInput):
-        kept_plan(changed(data, path, change))
+        plan_from_dict(changed(data, path, change))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_keys_are_neither_more_nor_fewer(kind: str) -> None:
-    data = json.loads(json.dumps(kept_dict(KINDS[kind]())))
+    data = json.loads(json.dumps(KINDS[kind]().kept()))
     for key in data:
         with pytest.raises(InvalidInput):
-            kept_plan({name: value for name, value in data.items() if name != key})
+            plan_from_dict({name: value for name, value in data.items() if name != key})
     with pytest.raises(InvalidInput):
-        kept_plan({**data, "extra": 1})
+        plan_from_dict({**data, "extra": 1})
     with pytest.raises(InvalidInput):
-        kept_plan({**data, "kind": "other"})
+        plan_from_dict({**data, "kind": "other"})
 
 
 def test_rounds_are_verified_by_a_plan_for_guesses() -> None:
-    data = kept_dict(plans.rounds())
+    data = plans.rounds().kept()
     with pytest.raises(InvalidInput):
-        kept_plan({**data, "verification": kept_dict(plans.exact())})
+        plan_from_dict({**data, "verification": plans.exact().kept()})

@@ -9,32 +9,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
-from holdfast.holdout.offers import choose_offer, offers_of
 from holdfast.holdout.spec import joint_confidence, sets_for
-from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts
-from holdfast.planning.joint import JointPlan, joint_plan
-from holdfast.planning.menu import MENU, Order, _share, plans_for, read_order
-from holdfast.planning.parts import DirectPart
-from holdfast.planning.requests import DirectMeans, Guesses
-from holdfast.planning.rounds import RoundsPlan
-from holdfast.planning.splits import SplitPlan
+from holdfast.planning.joint import _share, joint_plan, plans_for, read_mix
+from holdfast.protocols.exact import ExactCorrections, ExactEstimates, ExactVerdicts
+from holdfast.protocols.guesses import Guesses
+from holdfast.protocols.means import DirectMeans, DirectPart
+from holdfast.protocols.plans import JointPlan, ProtocolMix
+from holdfast.protocols.registry import mix_names, protocols_for
+from holdfast.protocols.rounds import RoundsPlan
+from holdfast.protocols.split import SplitPlan
 
 
 def test_names_and_numbers() -> None:
-    assert dict(read_order("estimate", 5).queries) == {"estimate": 5}
-    assert dict(read_order(" exact = 1e3 , split=2,", None).queries) == {"exact": 1000, "split": 2}
-    assert dict(read_order("correct=50", None, refusals=3).queries) == {
+    assert dict(read_mix("estimate", 5).queries) == {"estimate": 5}
+    assert dict(read_mix(" exact = 1e3 , split=2,", None).queries) == {"exact": 1000, "split": 2}
+    assert dict(read_mix("correct=50", None, refusals=3).queries) == {
         "verify": 50,
         "estimate": 3,
     }
-    assert dict(read_order("correct=2", None, refusals=3).queries) == {"verify": 2, "estimate": 2}
-    assert dict(read_order("correct=50,estimate=7", None).queries) == {"verify": 50, "estimate": 7}
+    assert dict(read_mix("correct=2", None, refusals=3).queries) == {"verify": 2, "estimate": 2}
+    assert dict(read_mix("correct=50,estimate=7", None).queries) == {"verify": 50, "estimate": 7}
 
 
 @pytest.mark.parametrize(
     ("text", "queries", "message"),
     [
-        ("", 5, "some of"),
+        ("", 5, "at least one protocol"),
         ("nothing", 5, "some of"),
         ("exact=many", 5, "NAME=QUESTIONS"),
         ("exact", None, "queries"),
@@ -48,19 +48,19 @@ def test_names_and_numbers() -> None:
 )
 def test_a_list_that_makes_no_sense(text: str, queries: int | None, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        read_order(text, queries)
+        read_mix(text, queries)
 
 
 def test_numbers_that_make_no_sense() -> None:
     wrong = [("grid", 1), ("refusals", 0), ("confidence", 1), ("confidence", 0), ("tail", 0.5)]
     for name, number in [*wrong, ("tail", 0), ("rounds", 0)]:
         with pytest.raises(InvalidInput):
-            Order({"exact": 3}, **{name: number})  # type: ignore[arg-type]
+            ProtocolMix({"exact": 3}, **{name: number})  # type: ignore[arg-type]
 
 
 def test_each_protocol_has_its_plan() -> None:
     text = "exact=3,exact-verify=5,exact-correct=5,rounds=5,split=2"
-    order = read_order(text, None, refusals=2, rounds=2, grid=8, confidence=0.9)
+    order = read_mix(text, None, refusals=2, rounds=2, grid=8, confidence=0.9)
     made = plans_for(order)
     kinds = [ExactEstimates, ExactVerdicts, ExactCorrections, RoundsPlan, SplitPlan]
     assert [type(each) for each in made] == kinds
@@ -81,7 +81,7 @@ def test_each_protocol_has_its_plan() -> None:
 
 
 def test_what_answers_by_looks_shares_one_budget() -> None:
-    order = read_order("simple=2,interval=2", None, grid=4, confidence=0.8)
+    order = read_mix("simple=2,interval=2", None, grid=4, confidence=0.8)
     (made,) = plans_for(order)
     assert isinstance(made, JointPlan)
     assert set(made.names) == {"simple", "interval"}
@@ -89,21 +89,21 @@ def test_what_answers_by_looks_shares_one_budget() -> None:
 
 
 def test_amplified_has_blocks_of_its_own() -> None:
-    made = plans_for(read_order("amplified=2,simple=2", None, grid=4, confidence=0.9))
+    made = plans_for(read_mix("amplified=2,simple=2", None, grid=4, confidence=0.9))
     names = [each.names for each in made if isinstance(each, JointPlan)]
     assert names == [("simple",), ("amplified",)]
     assert len({each.name for each in sets_for(made)}) == 2  # they can be sealed together
 
 
 def test_estimates_alone_make_the_best_of_the_units() -> None:
-    (made,) = plans_for(read_order("estimate=2", None, grid=4), 200)
+    (made,) = plans_for(read_mix("estimate=2", None, grid=4), 200)
     assert isinstance(made, JointPlan)
     assert made.blocks <= 200
     assert made.part("estimate").queries == 2
 
 
 def test_gates_are_guesses_on_one_side_with_few_blocks() -> None:
-    (made,) = plans_for(read_order("gate=20", None, refusals=3))
+    (made,) = plans_for(read_mix("gate=20", None, refusals=3))
     assert isinstance(made, ExactVerdicts)
     assert (made.sides, made.queries, made.refusals) == (1, 20, 3)
     assert (made.tail_low, made.tail_high) == (1e-6, 1 - 1e-6)
@@ -113,15 +113,15 @@ def test_gates_are_guesses_on_one_side_with_few_blocks() -> None:
 
 
 def test_gates_have_a_set_of_their_own_beside_exact_guesses() -> None:
-    made = sets_for(plans_for(read_order("gate=20,exact-verify=5,verify=5", None, refusals=3)))
+    made = sets_for(plans_for(read_mix("gate=20,exact-verify=5,verify=5", None, refusals=3)))
     assert [each.name for each in made] == ["main", "gate", "exact-verify"]
-    gate = next(offer for offer in offers_of(made) if offer.name == "gate")
-    assert gate.protocol == "exact-verify"
-    assert choose_offer(offers_of(made), "verify", "gate") == gate
+    parts = [(each.plan, part) for each in made for part in each.plan.parts]
+    who = [(kind.__name__, part.name) for kind, (_, part) in protocols_for("verify", parts)]
+    assert who == [("Verify", "verify"), ("ExactVerify", "gate"), ("ExactVerify", "exact-verify")]
 
 
 def test_scores_make_the_best_of_the_rows() -> None:
-    (made,) = plans_for(read_order("score=20", None), 2_000)
+    (made,) = plans_for(read_mix("score=20", None), 2_000)
     assert isinstance(made, JointPlan)
     part = made.part("mean")
     assert isinstance(part, DirectPart)
@@ -137,7 +137,7 @@ def test_scores_make_the_best_of_the_rows() -> None:
 )
 def test_scores_want_all_rows_for_themselves(text: str, units: int | None) -> None:
     with pytest.raises(InvalidInput, match="score by itself"):
-        plans_for(read_order(text, None), units)
+        plans_for(read_mix(text, None), units)
 
 
 @given(st.floats(0.01, 0.999), st.integers(1, 7))
@@ -153,5 +153,5 @@ def test_the_menu_is_what_the_help_says() -> None:
     from holdfast.cli.custody import create_command
 
     text = str(create_command.__annotations__["protocols"])
-    for name in [*MENU, "correct"]:
+    for name in [*mix_names(), "correct"]:
         assert name in text

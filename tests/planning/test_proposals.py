@@ -12,11 +12,14 @@ import pytest
 
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.planning import proposals
+from holdfast.planning.compare import recommend
 from holdfast.planning.joint import joint_from, joint_plan
-from holdfast.planning.recommend import recommend
-from holdfast.planning.requests import DirectMeans, Estimates, Guesses, Setting
-from holdfast.planning.shapes import BoundedMean, KnownSd
 from holdfast.planning.solve import plan
+from holdfast.protocols.guesses import Guesses
+from holdfast.protocols.means import DirectMeans
+from holdfast.protocols.plans import Setting
+from holdfast.protocols.searches import Estimates
+from holdfast.protocols.shapes import BoundedMean, KnownSd
 
 verify, weights = cache(proposals.propose_verify), cache(proposals.propose_weights)
 estimate = cache(proposals.propose_estimate)

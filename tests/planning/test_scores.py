@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import Infeasible
-from holdfast.planning.joint import JointPlan, joint_plan
-from holdfast.planning.parts import DirectPart
-from holdfast.planning.requests import DirectMeans, Estimates, Guesses, Request, WeightedEstimates
-from holdfast.planning.scores import score_plan
+from holdfast.planning.joint import joint_plan
+from holdfast.protocols.guesses import Guesses
+from holdfast.protocols.means import DirectMeans, DirectPart, score_plan
+from holdfast.protocols.plans import JointPlan, Request
+from holdfast.protocols.searches import Estimates
+from holdfast.protocols.weights import WeightedEstimates
 from holdfast.theory.means import DirectBars, best_direct
 
 

@@ -13,12 +13,11 @@ import random
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,121 +26,36 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from holdfast.errors import Exhausted, InvalidInput
-from holdfast.grids import Grid, grid
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts import Part, SearchPart, VerdictPart
+from holdfast.grids import grid
 from holdfast.protocols.answers import Claim
-from holdfast.protocols.budget import Budget, Reservation
-from holdfast.protocols.guesses import Verify
-from holdfast.protocols.searches import Estimate, Interval
-from holdfast.protocols.source import BlockArray
+from holdfast.protocols.base import Protocol
+from holdfast.protocols.budget import Account, Charge
+from holdfast.protocols.guesses import VerdictPart, Verify
+from holdfast.protocols.memory import MemoryHoldout
+from holdfast.protocols.plans import JointPlan, LookPart
+from holdfast.protocols.searches import SearchPart
 from holdfast.randomness import Entropy, SeededEntropy
-from holdfast.theory.coins import VerdictCoin
-from tests.mechanisms.laws import LARGEST_WORD, Constant
+from holdfast.theory.coins import Coin, VerdictCoin
+from tests.holdout.plans import BLOCKS, ESTIMATE, INTERVAL, VERIFY, mixed_plan
+from tests.protocols.worlds import TRUTH, Listed, account, alone, fresh, points, using, value
 
-BLOCKS = 400
 CLAIMS: tuple[Claim, ...] = ("equals", "at least", "at most")
-TRUTH = Constant(LARGEST_WORD)  # no coin errs
-
-ESTIMATE = SearchPart(
-    name="estimate",
-    protocol="estimate",
-    queries=6,
-    grid=8,
-    tail_low=0.02,
-    tail_high=0.02,
-    twice_target=BLOCKS,
-    failure_low=0.1,
-    failure_high=0.1,
-    look_price=0.00125,
-    floor=1e-7,
-    looks=63,
-)
-INTERVAL = replace(
-    ESTIMATE,
-    name="interval",
-    protocol="interval",
-    queries=2,
-    grid=4,
-    tail_high=0.5,
-    twice_target=108,
-    failure_low=0.12,
-    failure_high=0.12,
-    look_price=0.003,
-    looks=26,
-    mirrored=True,
-)
-VERIFY = VerdictPart(
-    name="verify",
-    protocol="verify",
-    queries=12,
-    refusals=3,
-    sides=2,
-    tail_low=0.02,
-    tail_high=0.45,
-    twice_target=94,
-    failure_low=0.12,
-    failure_high=0.12,
-    no_price=0.0825,
-    yes_price=0.0055,
-    false_yes=1e-7,
-    false_no=1e-7,
-    looks=24,
-)
-PARTS: tuple[Part, ...] = (ESTIMATE, INTERVAL, VERIFY)
+PARTS: tuple[LookPart, ...] = (ESTIMATE, INTERVAL, VERIFY)
+NOTHING = {part.name: (0, 0) for part in PARTS}
+LIMIT = mixed_plan().limit
 
 
-@cache
-def mixed_plan() -> JointPlan:
-    """Six estimates, two intervals, twelve guesses with three refusals: certified at 0.4."""
-    order = 12.0
-    limit = sum(part.planned(order) for part in PARTS) * (1 + 1e-12)
-    plan = JointPlan(BLOCKS, order, limit, 0.4, PARTS)
-    assert plan.verify()
-    return plan
-
-
-@cache
-def alone(name: str) -> JointPlan:
-    """One part of it, with a budget of its own."""
-    part = mixed_plan().part(name)
-    plan = replace(mixed_plan(), budget=part.planned(12.0) * (1 + 1e-12), parts=(part,))
-    assert plan.verify()
-    return plan
-
-
-def fresh(plan: JointPlan) -> Budget:
-    """A new budget for a plan that has proved itself already, or need not: quick."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(JointPlan, "verify", lambda plan: True)
-        return Budget(plan)
-
-
-@cache
-def source() -> BlockArray:
-    """Values spread over [0, 1], one for each block."""
-    return BlockArray((np.arange(BLOCKS) * 7 % BLOCKS + 0.5) / BLOCKS, BLOCKS)
-
-
-def value(rows: np.ndarray[Any, Any]) -> float:
-    return float(rows[0])
-
-
-def account(budget: Budget) -> tuple[Fraction, dict[str, tuple[int, int]]]:
-    """What is spent, exactly, and the looks and refusals of every part."""
-    kept = budget._account
-    return kept.charged, {name: (u.looks, u.refusals) for name, u in kept._uses.items()}
-
-
-def points(size: int) -> Grid:
-    return grid(0, 1, points=size) if size > 1 else grid([0.5])
+def price(name: str, *, yes: bool = False) -> Fraction:
+    """What a look of a part costs."""
+    prices = mixed_plan().part(name).prices(mixed_plan().order)
+    return Fraction(prices.yes if yes else prices.no)
 
 
 # Any mixture of protocols.
 
 
 @dataclass
-class Account:
+class Used:
     """What a part should have used by now."""
 
     looks: int = 0
@@ -153,107 +67,128 @@ class Mixture(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.budget = Budget(mixed_plan())
-        self.limit = Fraction(mixed_plan().budget)
+        self.holdout = fresh(entropy=SeededEntropy(7))
         self.spent = Fraction(0)
-        self.uses = {part.name: Account() for part in PARTS}
+        self.uses = {part.name: Used() for part in PARTS}
         self.refused: set[tuple[str, int]] = set()  # sizes of question that were exhausted
-        entropy = SeededEntropy(7)
-        self.estimate = Estimate(self.budget, source(), entropy)
-        self.interval = Interval(self.budget, source(), entropy)
-        self.verify = Verify(self.budget, source(), entropy)
-        self.left_before = self.budget.left
+        self.left_before = self.holdout.left
 
-    def price(self, name: str, *, yes: bool = False) -> Fraction:
-        prices = mixed_plan().part(name).prices(mixed_plan().order)
-        return Fraction(prices.yes if yes else prices.no)
+    def fits(self, *charges: tuple[str, Fraction, int, int]) -> bool:
+        """Whether what a question reserves, in turn, fits."""
+        spent = self.spent
+        for name, worst, looks, noes in charges:
+            part, use = mixed_plan().part(name), self.uses[name]
+            enough = part.most_refusals is None or use.refusals + noes <= part.most_refusals
+            spent += worst
+            if not enough or use.looks + looks > part.looks or spent > LIMIT:
+                return False
+        return True
 
-    def fits(self, name: str, worst: Fraction, looks: int, noes: int = 0) -> bool:
-        part, use = mixed_plan().part(name), self.uses[name]
-        enough = part.most_refusals is None or use.refusals + noes <= part.most_refusals
-        return enough and use.looks + looks <= part.looks and self.spent + worst <= self.limit
-
-    def search(self, name: Literal["estimate", "interval"], size: int) -> None:
+    def search(self, verb: str, size: int) -> None:
+        name = "estimate" if verb == "ask" else verb
         looks = points(size).looks * (2 if name == "interval" else 1)
-        price = looks * self.price(name)
-        fits, before = self.fits(name, price, looks), account(self.budget)
-        ask = self.estimate.ask if name == "estimate" else self.interval.ask
+        worst = looks * price(name)
+        fits, before = self.fits((name, worst, looks, 0)), account(self.holdout)
         try:
-            answer = ask(value, points(size))
+            answer = getattr(self.holdout, verb)(value, points(size))
         except Exhausted:
             assert not fits
-            assert account(self.budget) == before
+            assert account(self.holdout) == before
             self.refused.add((name, looks))
             return
         assert fits
         assert (name, looks) not in self.refused
-        assert answer.price == float(price)
-        assert answer.budget_left == self.budget.left
-        self.spent += price
+        assert answer.price == float(worst)
+        assert answer.budget_left == self.holdout.left
+        self.spent += worst
         self.uses[name].looks += looks
 
     @rule(size=st.sampled_from([1, 2, 3, 8, 9, 64, 1000, 10**6]))
     def ask_estimate(self, size: int) -> None:
-        self.search("estimate", size)
+        self.search("ask", size)
 
     @rule(size=st.sampled_from([1, 2, 4, 5, 32]))
     def ask_interval(self, size: int) -> None:
         self.search("interval", size)
 
+    def guess(self, said: Any, sides: int) -> None:
+        """Charge what a guess about so many sides has cost."""
+        no, yes = price("verify"), price("verify", yes=True)
+        outcomes = {sides * yes: sides} if said.verdict == "compatible" else {}
+        if said.verdict == "not compatible":
+            outcomes = {count * yes + no: count + 1 for count in range(sides)}
+        paid = [exact for exact in outcomes if float(exact) == said.price]
+        assert len(paid) == 1
+        self.spent += paid[0]
+        self.uses["verify"].looks += outcomes[paid[0]]
+        self.uses["verify"].refusals += said.verdict == "not compatible"
+
     @rule(guess=st.floats(-0.2, 1.2), claim=st.sampled_from(CLAIMS))
     def ask_verify(self, guess: float, claim: Claim) -> None:
         sides = 2 if claim == "equals" else 1
-        no, yes = self.price("verify"), self.price("verify", yes=True)
-        fits = self.fits("verify", (sides - 1) * yes + max(no, yes), sides, 1)
-        before = account(self.budget)
-        answer = self.verify.ask(value, guess, claim=claim)
-        if answer.verdict == "exhausted":
+        fits, before = self.fits(worst_guess(sides)), account(self.holdout)
+        said = self.holdout.verify(value, guess, claim=claim)
+        if said.verdict == "exhausted":
             assert not fits
-            assert answer.price == 0
-            assert account(self.budget) == before
+            assert said.price == 0
+            assert account(self.holdout) == before
             self.refused.add(("verify", sides))
             return
         assert fits
         assert ("verify", sides) not in self.refused
-        outcomes = {sides * yes: sides} if answer.verdict == "compatible" else {}
-        if answer.verdict == "not compatible":
-            outcomes = {said * yes + no: said + 1 for said in range(sides)}
-        paid = [exact for exact in outcomes if float(exact) == answer.price]
-        assert len(paid) == 1
-        self.spent += paid[0]
-        self.uses["verify"].looks += outcomes[paid[0]]
-        self.uses["verify"].refusals += answer.verdict == "not compatible"
+        self.guess(said, sides)
 
-    @precondition(lambda self: self.spent < self.limit / 2)
+    @rule(guess=st.floats(-0.2, 1.2), size=st.sampled_from([2, 8, 1000]))
+    def ask_correct(self, guess: float, size: int) -> None:
+        """Both are reserved before anything is drawn; a right guess pays for no search."""
+        looks = points(size).looks
+        search = looks * price("estimate")
+        fits = self.fits(("estimate", search, looks, 0), worst_guess(2))
+        before, found = account(self.holdout), self.holdout.correct(value, guess, points(size))
+        if found.verdict.verdict == "exhausted":
+            assert not fits
+            assert (found.value, found.price, account(self.holdout)) == (None, 0, before)
+            return
+        assert fits
+        assert (found.correction is None) == (found.verdict.verdict == "compatible")
+        self.guess(found.verdict, 2)
+        if found.correction is not None:
+            assert found.correction.price == float(search)
+            self.spent += search
+            self.uses["estimate"].looks += looks
+
+    @precondition(lambda self: self.spent < LIMIT / 2)
     @rule(part=st.sampled_from(PARTS), looks=st.integers(0, 3))
-    def lose_a_reservation(self, part: Part, looks: int) -> None:
+    def lose_a_reservation(self, part: LookPart, looks: int) -> None:
         """As if the process had died between the reservation and the draw: it stays spent."""
-        price = looks * self.price(part.name)
-        if self.fits(part.name, price, looks):
-            self.budget.reserve(part, price, looks)
-            self.spent += price
+        worst = looks * price(part.name)
+        if self.fits((part.name, worst, looks, 0)):
+            self.holdout.account.hold(Charge(part.name, worst, looks))
+            self.spent += worst
             self.uses[part.name].looks += looks
 
     @rule(wrong=st.sampled_from([math.nan, math.inf, "0.5", None, True]))
     def ask_wrongly(self, wrong: Any) -> None:
+        claim: Any = wrong or 5
         for ask in (
-            lambda: self.verify.ask(value, wrong),
-            lambda: self.verify.ask(value, 0.5, claim=wrong),
-            lambda: self.estimate.ask(value, wrong),
-            lambda: self.interval.ask(value, wrong),
+            lambda: self.holdout.verify(value, wrong),
+            lambda: self.holdout.verify(value, 0.5, claim=claim),
+            lambda: self.holdout.ask(value, wrong),
+            lambda: self.holdout.interval(value, wrong),
+            lambda: self.holdout.correct(value, wrong, points(8)),
         ):
             with pytest.raises(InvalidInput):
                 ask()
 
     @invariant()
     def accounts_agree(self) -> None:
-        spent, uses = account(self.budget)
-        assert spent == self.spent <= self.limit
+        spent, uses = account(self.holdout)
+        assert spent == self.spent <= LIMIT
         assert uses == {name: (use.looks, use.refusals) for name, use in self.uses.items()}
-        assert Fraction(self.budget.spent) >= spent
-        assert Fraction(self.budget.left) <= self.limit - spent
-        assert 0 <= self.budget.left <= self.left_before
-        self.left_before = self.budget.left
+        assert Fraction(self.holdout.spent) >= spent
+        assert Fraction(self.holdout.left) <= LIMIT - spent
+        assert 0 <= self.holdout.left <= self.left_before
+        self.left_before = self.holdout.left
 
     @invariant()
     def caps_are_kept(self) -> None:
@@ -264,20 +199,21 @@ class Mixture(RuleBasedStateMachine):
 
     @invariant()
     def what_it_buys_is_possible(self) -> None:
-        for name, left in self.budget.buys().items():
-            assert (left.questions == 0) == self.budget.exhausted(name)
-            worst, looks, noes = planned_question(mixed_plan().part(name))
-            assert (left.questions > 0) == self.fits(name, worst, looks, noes)
+        for name, left in self.holdout.buys().items():
+            assert (left.questions > 0) == self.fits(planned_question(name))
 
 
-def planned_question(part: Part) -> tuple[Fraction, int, int]:
+def worst_guess(sides: int) -> tuple[str, Fraction, int, int]:
+    no, yes = price("verify"), price("verify", yes=True)
+    return "verify", (sides - 1) * yes + max(no, yes), sides, 1
+
+
+def planned_question(name: str) -> tuple[str, Fraction, int, int]:
     """The worst price, the looks and the refusals of one question of the planned size."""
-    prices = part.prices(mixed_plan().order)
+    part = mixed_plan().part(name)
     if isinstance(part, SearchPart):
-        return part.looks_per_query * Fraction(prices.no), part.looks_per_query, 0
-    assert isinstance(part, VerdictPart)
-    yes, no = Fraction(prices.yes), Fraction(prices.no)
-    return (part.sides - 1) * yes + max(no, yes), part.sides, 1
+        return name, part.looks_per_query * price(name), part.looks_per_query, 0
+    return worst_guess(2)
 
 
 TestMixture = Mixture.TestCase
@@ -287,38 +223,32 @@ TestMixture.settings = settings(max_examples=40, stateful_step_count=40)
 # What the rest buys.
 
 
-def asker(budget: Budget, name: str) -> Callable[[], bool]:
-    """One question of the planned size after another; False once exhausted. No look errs."""
-    if name == "verify":
-        verify = Verify(budget, source(), TRUTH)
-        return lambda: verify.ask(value, 0.5).verdict == "compatible"
-    protocol: Estimate | Interval
-    protocol = (Estimate if name == "estimate" else Interval)(budget, source(), TRUTH)
-    part = budget.plan.part(name)
-    assert isinstance(part, SearchPart)
-
-    def ask() -> bool:
-        try:
-            protocol.ask(value, points(part.grid))
-        except Exhausted:
-            return False
-        return True
-
-    return ask
+def one(holdout: MemoryHoldout, name: str) -> bool:
+    """One question of the planned size; False once exhausted. No look errs."""
+    try:
+        if name == "verify":
+            return holdout.verify(value, 0.5).verdict == "compatible"
+        part = holdout.plan.part(name)
+        assert isinstance(part, SearchPart)
+        ask = holdout.ask if name == "estimate" else holdout.interval
+        ask(value, points(part.grid))
+    except Exhausted:
+        return False
+    return True
 
 
-def asked(budget: Budget, name: str) -> int:
-    ask, count = asker(budget, name), 0
-    while ask():
+def asked(holdout: MemoryHoldout, name: str) -> int:
+    count = 0
+    while one(holdout, name):
         count += 1
     return count
 
 
 @pytest.mark.parametrize("name", ["estimate", "interval", "verify"])
 def test_a_plan_buys_just_what_it_was_made_for(name: str) -> None:
-    budget = Budget(alone(name))
-    assert budget.buys()[name].questions == alone(name).part(name).queries
-    assert asked(budget, name) == alone(name).part(name).queries
+    holdout = fresh(alone(name))
+    assert holdout.buys()[name].questions == alone(name).part(name).queries
+    assert asked(holdout, name) == alone(name).part(name).queries
 
 
 @settings(max_examples=60)
@@ -327,241 +257,198 @@ def test_a_plan_buys_just_what_it_was_made_for(name: str) -> None:
     st.sampled_from(["estimate", "interval", "verify"]),
 )
 def test_what_it_buys_can_be_asked_and_not_one_more(before: list[str], name: str) -> None:
-    budget = Budget(mixed_plan())
-    ask: dict[str, Callable[[], object]] = {part.name: asker(budget, part.name) for part in PARTS}
-    verify = Verify(budget, source(), TRUTH)
-    ask["one look"] = lambda: budget.reserve(ESTIMATE, Fraction(1, 1000), 1)
-    ask["one side"] = lambda: verify.ask(value, 0.4, claim="at most")
+    holdout = fresh()
     for kind in before[:12]:
-        try:
-            ask[kind]()
-        except Exhausted:
+        if kind == "one look":
+            holdout.account.hold(Charge("estimate", Fraction(1, 1000), 1))
+        elif kind == "one side":
+            holdout.verify(value, 0.4, claim="at most")
+        elif not one(holdout, kind):
             break
-    promised = budget.buys()[name].questions
-    assert asked(budget, name) == promised
-    assert budget.exhausted(name)
-    assert budget.buys()[name].questions == 0
+    promised = holdout.buys()[name].questions
+    assert asked(holdout, name) == promised
+    assert holdout.buys()[name].questions == 0
 
 
-def refused_guesses(budget: Budget) -> int:
+def refused_guesses(holdout: MemoryHoldout) -> int:
     """Guesses whose second look says No: the dearest way to be refused."""
-    verify, count = Verify(budget, source(), TRUTH), 0
-    while verify.ask(value, 0.95).verdict == "not compatible":
+    count = 0
+    while holdout.verify(value, 0.95).verdict == "not compatible":
         count += 1
     return count
 
 
-@pytest.mark.parametrize("yes", [0, 4, 8])
+@pytest.mark.parametrize("yes", [0, 4, 8, 11])
 def test_as_many_refusals_as_it_says(yes: int) -> None:
-    budget = Budget(mixed_plan())
+    """After eleven of twelve guesses there is money for three refusals, not for the looks."""
+    holdout = fresh()
     for _ in range(yes):
-        assert asker(budget, "verify")()
-    promised = budget.buys()["verify"].refusals
-    assert promised == Verify(budget, source(), TRUTH).refusals_left == 3
-    assert refused_guesses(budget) == promised
-
-
-def test_no_more_refusals_than_guesses() -> None:
-    """Eleven of twelve guesses are asked: there is money for three refusals, not for the looks."""
-    budget = Budget(mixed_plan())
-    for _ in range(11):
-        assert asker(budget, "verify")()
-    left = budget.buys()["verify"]
-    assert left.questions == 1
-    assert left.refusals == refused_guesses(budget)
+        assert one(holdout, "verify")
+    left = holdout.buys()["verify"]
+    assert (left.questions, left.refusals) == (12 - yes, 1 if yes == 11 else 3)
+    assert refused_guesses(holdout) == left.refusals
 
 
 def test_exhaustion_of_one_part_leaves_the_others() -> None:
-    budget = Budget(mixed_plan())
-    assert refused_guesses(budget) == 3
-    assert budget.exhausted("verify")
-    assert not budget.exhausted("estimate")
+    holdout = fresh()
+    assert refused_guesses(holdout) == 3
+    left = {name: each.questions for name, each in holdout.buys().items()}
+    assert left["verify"] == 0 < left["estimate"]
     with pytest.raises(Exhausted, match=r"Still possible: estimate \(\d+\); interval \(\d+\)\."):
-        budget.reserve(VERIFY, Fraction(0), 1, noes=1)
-    assert asker(budget, "estimate")()
+        holdout.account.hold(Charge("verify", Fraction(0), 1, noes=1))
+    assert one(holdout, "estimate")
 
 
 def test_one_part_may_use_what_was_planned_for_all() -> None:
-    budget = Budget(mixed_plan())
-    assert asked(budget, "estimate") == ESTIMATE.looks // 3 == 21
+    holdout = fresh()
+    assert asked(holdout, "estimate") == ESTIMATE.looks // 3 == 21
     with pytest.raises(Exhausted):
-        Interval(budget, source(), TRUTH).ask(value, points(4))
+        holdout.interval(value, points(4))
     with pytest.raises(Exhausted, match="The budget is used up: nothing more can be asked"):
-        Estimate(budget, source(), TRUTH).ask(value, points(8))
+        holdout.ask(value, points(8))
 
 
 @pytest.mark.parametrize("spent", [0, 1, 7, 40, 55, 58, 60, 61, 62, 63])
 def test_what_is_said_to_be_possible_is_possible(spent: int) -> None:
     """All looks of one part are its own, whatever the others do: ask what the remedy offers."""
-    budget = fresh(replace(mixed_plan(), parts=(ESTIMATE,)))
-    price = Fraction(ESTIMATE.prices(12.0).no)
-    for _ in range(spent):
-        budget.reserve(ESTIMATE, price, 1).settle(price, 1)
+    kept, each = Account(replace(mixed_plan(), parts=(ESTIMATE,))), price("estimate")
+
+    def hold(looks: int) -> None:
+        kept.copy().hold(Charge("estimate", looks * each, looks))
+
+    kept.hold(Charge("estimate", spent * each, spent))
     with pytest.raises(Exhausted) as refused:
-        budget.reserve(ESTIMATE, price, ESTIMATE.looks + 1)
-    remedy, left = refused.value.remedy, budget.buys()["estimate"]
+        hold(ESTIMATE.looks + 1)
+    remedy, left = refused.value.remedy, kept.left_of(ESTIMATE)
     if "used up" in remedy:
         assert left.looks == 0
-        with pytest.raises(Exhausted):
-            budget.reserve(ESTIMATE, price, 1)
+        most = 0
     elif left.questions:
         assert remedy == f"Still possible: estimate ({left.questions})."
+        return
     else:
-        (most,) = map(int, re.findall(r"at most (\d+) points", remedy))
-        looks = (most - 1).bit_length()
-        assert ("verify a guess" in remedy) == (looks >= 2)
-        budget.reserve(ESTIMATE, looks * price, looks).cancel()
-        with pytest.raises(Exhausted):
-            budget.reserve(ESTIMATE, (looks + 1) * price, looks + 1)
+        (size,) = map(int, re.findall(r"at most (\d+) points", remedy))
+        most = (size - 1).bit_length()
+        assert ("verify a guess" in remedy) == (most >= 2)
+        hold(most)
+    with pytest.raises(Exhausted):
+        hold(most + 1)
 
 
 def test_one_side_of_a_guess_may_be_affordable_when_two_are_not() -> None:
-    budget = fresh(alone("verify"))
-    prices = VERIFY.prices(12.0)
-    no, yes = Fraction(prices.no), Fraction(prices.yes)
-    rest = Fraction(budget.plan.budget) - max(no, yes)
-    budget._account.charged = rest  # what is left pays for one look, and no more
-    assert budget.buys()["verify"].questions == 0
+    holdout, (_, worst, looks, noes) = fresh(alone("verify")), worst_guess(2)
+    rest = max(price("verify"), price("verify", yes=True))
+    holdout.account.charged = holdout.account.limit - rest  # it pays for one look, and no more
+    assert holdout.buys()["verify"].questions == 0
     with pytest.raises(Exhausted, match=r"Still possible: verify of one side \(\d+\)"):
-        Verify(budget, source(), TRUTH).budget.reserve(VERIFY, yes + max(no, yes), 2, noes=1)
-    assert Verify(budget, source(), TRUTH).ask(value, 0.5, claim="at least").refused is not None
+        holdout.account.hold(Charge("verify", worst, looks, noes))
+    assert holdout.verify(value, 0.5, claim="at least").refused is not None
 
 
-# Reservations.
+# What is held, and what is settled.
+
+HELD = Charge("verify", Fraction(1, 100), 2, 1)
 
 
-def reserved(budget: Budget | None = None) -> tuple[Budget, Reservation]:
-    budget = budget or Budget(mixed_plan())
-    return budget, budget.reserve(VERIFY, Fraction(1, 100), 2, noes=1)
+def kept(holdout: Account) -> tuple[Fraction, tuple[int, int]]:
+    use = holdout.uses["verify"]
+    return holdout.charged, (use.looks, use.refusals)
 
 
-def test_a_reservation_is_spent_until_it_is_settled_for_less() -> None:
-    budget, held = reserved()
-    assert account(budget) == (Fraction(1, 100), {**NOTHING, "verify": (2, 1)})
-    held.settle(Fraction(1, 400), 1)
-    assert account(budget) == (Fraction(1, 400), {**NOTHING, "verify": (1, 0)})
-
-
-NOTHING = {part.name: (0, 0) for part in PARTS}
-
-
-def test_what_is_never_settled_stays_spent() -> None:
-    budget, held = reserved()
-    del held
-    assert account(budget)[0] == Fraction(1, 100)
-
-
-def test_settled_once_and_within_what_was_reserved() -> None:
-    budget, held = reserved()
-    for price, looks, noes in ((Fraction(1, 99), 2, 1), (Fraction(1, 100), 3, 1), (0, 2, 2)):
-        with pytest.raises(InvalidInput, match="settlement"):
-            held.settle(Fraction(price), looks, noes)
-        assert account(budget) == (Fraction(1, 100), {**NOTHING, "verify": (2, 1)})
-    held.settle(Fraction(1, 100), 2, 1)
-    with pytest.raises(InvalidInput, match="settlement"):
-        held.settle(Fraction(0), 0)
-    assert account(budget) == (Fraction(1, 100), {**NOTHING, "verify": (2, 1)})
+def test_what_is_held_is_spent_until_it_is_settled_for_less() -> None:
+    mine = Account(mixed_plan())
+    mine.hold(HELD)
+    other = mine.copy()
+    assert kept(mine) == (Fraction(1, 100), (2, 1))  # and stays so if nobody settles it
+    mine.settle(HELD, Charge("verify", Fraction(1, 400), 1))
+    assert kept(mine) == (Fraction(1, 400), (1, 0))
+    assert kept(other) == (Fraction(1, 100), (2, 1))  # a copy goes its own way
 
 
 @pytest.mark.parametrize(
-    ("price", "looks", "noes"), [(-1, 0, 0), (0, -1, 0), (0, 0, -1)], ids=["price", "looks", "noes"]
-)
-def test_no_settlement_gives_more_than_was_taken(price: int, looks: int, noes: int) -> None:
-    budget, held = reserved()
-    with pytest.raises(InvalidInput):
-        held.settle(Fraction(price), looks, noes)
-    assert account(budget) == (Fraction(1, 100), {**NOTHING, "verify": (2, 1)})
-
-
-@pytest.mark.parametrize(
-    ("price", "looks", "noes"),
+    "wrong",
     [
-        pytest.param(-1, 1, 0, id="price"),
-        pytest.param(0, -1, 0, id="looks"),
-        pytest.param(0, 1, -1, id="noes"),
+        *(replace(HELD, price=Fraction(1, 99)), replace(HELD, looks=3), replace(HELD, noes=2)),
+        *(replace(HELD, price=Fraction(-1)), replace(HELD, looks=-1), replace(HELD, noes=-1)),
+        *(replace(HELD, told=2), replace(HELD, told=0), replace(HELD, part="estimate")),
     ],
 )
-def test_no_reservation_of_less_than_nothing(price: int, looks: int, noes: int) -> None:
-    budget = Budget(mixed_plan())
-    with pytest.raises(InvalidInput):
-        budget.reserve(VERIFY, Fraction(price), looks, noes)
-    assert account(budget) == (Fraction(0), NOTHING)
+def test_settled_within_what_was_held(wrong: Charge) -> None:
+    mine = Account(mixed_plan())
+    mine.hold(HELD)
+    with pytest.raises(InvalidInput, match="settlement"):
+        mine.settle(HELD, wrong)
+    assert kept(mine) == (Fraction(1, 100), (2, 1))
 
 
 def test_a_part_of_another_plan_is_refused() -> None:
-    budget = Budget(mixed_plan())
-    for other in (replace(ESTIMATE, looks=10**6), replace(VERIFY, name="other")):
+    with pytest.raises(InvalidInput, match="one of estimate, interval, verify"):
+        Account(mixed_plan()).hold(Charge("other", Fraction(0), 1))
+
+
+@given(st.fractions(0, 10), st.integers(0, 99), st.integers(0, 9), st.sampled_from([1, 2, 10**30]))
+def test_a_charge_is_plain_data(worth: Fraction, looks: int, noes: int, told: int) -> None:
+    charge = Charge("a", worth, looks, noes, told)
+    assert Charge.from_dict(charge.to_dict()) == charge
+    for key, wrong in (("price", 0.5), ("looks", "1"), ("noes", 1.0), ("told", True)):
         with pytest.raises(InvalidInput):
-            budget.reserve(other, Fraction(0), 1)
+            Charge.from_dict({**charge.to_dict(), key: wrong})
 
 
-def test_only_a_plan_that_proves_itself() -> None:
-    with pytest.raises(InvalidInput, match="certifies itself"):
-        Budget(replace(mixed_plan(), confidence=0.95))
-
-
-def admits_exactly(build: Callable[[JointPlan], Budget] = Budget) -> bool:
+def admits_exactly(build: type[Account] = Account) -> bool:
     """0.1 ten times is more than 1, for the float 0.1 is more than 1/10; floats add up to less."""
-    plan = replace(alone("estimate"), budget=1.0)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(JointPlan, "verify", lambda plan: True)
-        budget = build(plan)
-    part, admitted = plan.part("estimate"), 0
+    mine, admitted = build(replace(alone("estimate"), budget=1.0)), 0
     for _ in range(10):
         try:
-            budget.reserve(part, Fraction(0.1), 1)
+            mine.hold(Charge("estimate", Fraction(0.1), 1))
         except Exhausted:
             break
         admitted += 1
-    return admitted == 9 and budget._account.charged <= 1
+    return admitted == 9 and mine.charged <= 1
 
 
 def test_the_last_bit_counts() -> None:
     assert admits_exactly()
 
 
-# First the price, then the data, then the coins.
+# First the price, then the data, then the coins. (Every protocol: test_every_protocol.py)
 
 
 @dataclass
 class Watch(Entropy):
     """Truth, and what had been spent when it was asked for."""
 
-    budget: Budget
     spent: list[Fraction] = field(default_factory=list)
+    holdout: MemoryHoldout | None = None
 
     def words(self, count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-        self.spent.append(self.budget._account.charged)
+        self.see()
         return TRUTH.words(count)
 
+    def see(self) -> None:
+        assert self.holdout is not None
+        self.spent.append(self.holdout.account.charged)
 
-def reserves_first(
-    estimate: type[Estimate] = Estimate,
-    interval: type[Interval] = Interval,
-    verify: type[Verify] = Verify,
-) -> bool:
-    """When an estimator or a coin is asked, the worst that the question can cost is spent."""
-    budget = Budget(mixed_plan())
-    watch = Watch(budget)
-
-    def watched(rows: np.ndarray[Any, Any]) -> float:
-        watch.spent.append(budget._account.charged)
+    def estimator(self, rows: np.ndarray[Any, Any]) -> float:
+        self.see()
         return value(rows)
 
-    one = estimate(budget, source(), watch)
-    two = interval(budget, source(), watch)
-    three = verify(budget, source(), watch)
+
+def reserves_first(kind: type[Protocol[Any]] = Verify) -> bool:
+    """When an estimator or a coin is asked, the worst that the question can cost is spent."""
+    watch = Watch()
+    holdout = watch.holdout = fresh(entropy=watch)
     asks: list[tuple[Callable[[], object], str]] = [
-        (lambda: one.ask(watched, points(8)), "estimate"),
-        (lambda: two.ask(watched, points(4)), "interval"),
-        (lambda: three.ask(watched, 0.5), "verify"),
-        (lambda: three.ask(watched, 0.95), "verify"),
+        (lambda: holdout.ask(watch.estimator, points(8)), "estimate"),
+        (lambda: holdout.interval(watch.estimator, points(4)), "interval"),
+        (lambda: holdout.verify(watch.estimator, 0.5), "verify"),
+        (lambda: holdout.verify(watch.estimator, 0.95), "verify"),
     ]
     for ask, name in asks:
-        before = budget._account.charged
-        worst = planned_question(mixed_plan().part(name))[0]
+        before, worst = holdout.account.charged, planned_question(name)[1]
         watch.spent.clear()
-        ask()
+        with using(kind):
+            ask()
         if len(watch.spent) <= BLOCKS or min(watch.spent) < before + worst:
             return False
     return True
@@ -571,31 +458,28 @@ def test_nothing_is_drawn_before_it_is_paid() -> None:
     assert reserves_first()
 
 
-def leaves_no_trace(verify: type[Verify] = Verify, estimate: type[Estimate] = Estimate) -> bool:
+def leaves_no_trace(kind: type[Protocol[Any]] = Verify, build: type[Account] = Account) -> bool:
     """Exhausted questions touch neither data nor coins nor the account, however often."""
-    budget = Budget(mixed_plan())
-    refused_guesses(budget)
-    asked(budget, "estimate")
-    before = account(budget), budget.left, budget.buys()
-    touched: list[float] = []
-
-    def touch(rows: np.ndarray[Any, Any]) -> float:
-        touched.append(value(rows))
-        return value(rows)
-
-    watch = Watch(budget, touched)  # type: ignore[arg-type]
-    one, two = verify(budget, source(), watch), estimate(budget, source(), watch)
+    watch = Watch()
+    holdout = watch.holdout = fresh(entropy=watch)
+    holdout.account = build(holdout.plan)
+    refused_guesses(holdout)
+    asked(holdout, "estimate")
+    before = account(holdout), holdout.left, holdout.buys()
+    watch.spent.clear()
+    holdout._protocols.clear()  # it has made them already
     for _ in range(5):
-        said = one.ask(touch, 0.5)
+        with using(kind):
+            said = holdout.verify(watch.estimator, 0.5)
         if (said.verdict, said.price, said.refusals_left) != ("exhausted", 0.0, 0):
             return False
         try:
-            two.ask(touch, points(8))
+            holdout.ask(watch.estimator, points(8))
         except Exhausted:
             pass
         else:
             return False
-        if touched or (account(budget), budget.left, budget.buys()) != before:
+        if watch.spent or (account(holdout), holdout.left, holdout.buys()) != before:
             return False
     return True
 
@@ -607,114 +491,50 @@ def test_exhaustion_is_polite_final_and_free() -> None:
 # Threads.
 
 
-@pytest.fixture
-def impatient() -> Iterator[None]:
-    """Threads take turns as often as they can."""
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(interval)
-
-
-@pytest.mark.usefixtures("impatient")
 def test_eight_threads_never_overspend() -> None:
-    for turn in range(4):
-        budget = Budget(mixed_plan())
-        limit = Fraction(mixed_plan().budget)
-        paid: list[float] = []
-        wrong: list[Fraction] = []
-        start = threading.Barrier(8)
-
-        def hammer(
-            seed: int,
-            budget: Budget,
-            start: threading.Barrier,
-            paid: list[float],
-            wrong: list[Fraction],
-        ) -> None:
-            rng, entropy = random.Random(seed), SeededEntropy(seed)
-            estimate = Estimate(budget, source(), entropy)
-            interval = Interval(budget, source(), entropy)
-            verify = Verify(budget, source(), entropy)
-            start.wait()
-            misses = 0
-            while misses < 6:
-                kind = rng.randrange(3)
-                try:
-                    if kind == 2:
-                        said = verify.ask(value, rng.random())
-                        misses += said.verdict == "exhausted"
-                        paid.append(said.price)
-                    else:
-                        size = rng.choice((2, 4, 16))
-                        protocol = (estimate, interval)[kind]
-                        paid.append(protocol.ask(value, points(size)).price)
-                except Exhausted:
-                    misses += 1
-                if budget._account.charged > Fraction(mixed_plan().budget):
-                    wrong.append(budget._account.charged)
-
-        arguments = (budget, start, paid, wrong)
-        threads = [
-            threading.Thread(target=hammer, args=(8 * turn + i, *arguments)) for i in range(8)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        spent, uses = account(budget)
-        assert not wrong
-        assert spent <= limit
-        assert math.fsum(paid) == pytest.approx(float(spent), rel=1e-12)
-        for part in PARTS:
-            assert uses[part.name][0] <= part.looks
-        assert uses["verify"][1] <= VERIFY.refusals
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # threads take turns as often as they can
+    try:
+        for turn in range(4):
+            hammered(turn)
+    finally:
+        sys.setswitchinterval(switching)
 
 
-@pytest.mark.usefixtures("impatient")
-def test_reservations_of_many_threads_add_up() -> None:
-    budget = Budget(mixed_plan())
-    price = Fraction(mixed_plan().budget) / 64 * 63 / 62  # 62 of them fit, and not 64
+def hammered(turn: int) -> None:
+    holdout, start = fresh(entropy=SeededEntropy(turn)), threading.Barrier(8)
+    paid: list[float] = []
+    wrong: list[Fraction] = []
 
-    def hold(results: list[bool]) -> None:
-        for _ in range(10):
+    def hammer(seed: int) -> None:
+        rng, misses = random.Random(seed), 0
+        start.wait()
+        while misses < 6:
+            kind = rng.randrange(3)
             try:
-                budget.reserve(ESTIMATE, price, 0)
+                if kind == 2:
+                    said = holdout.verify(value, rng.random())
+                    misses += said.verdict == "exhausted"
+                    paid.append(said.price)
+                else:
+                    ask = (holdout.ask, holdout.interval)[kind]
+                    paid.append(ask(value, points(rng.choice((2, 4, 16)))).price)
             except Exhausted:
-                results.append(False)
-            else:
-                results.append(True)
+                misses += 1
+            if holdout.account.charged > LIMIT:
+                wrong.append(holdout.account.charged)
 
-    results: list[bool] = []
-    threads = [threading.Thread(target=hold, args=(results,)) for _ in range(8)]
+    threads = [threading.Thread(target=hammer, args=(8 * turn + i,)) for i in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(results) == 80
-    assert sum(results) == budget._account.charged / price == Fraction(mixed_plan().budget) // price
-
-
-@pytest.mark.usefixtures("impatient")
-def test_one_of_many_threads_settles() -> None:
-    budget = Budget(mixed_plan())
-
-    def settle(held: Reservation, start: threading.Barrier, done: list[bool]) -> None:
-        start.wait()
-        with suppress(InvalidInput):
-            held.settle(Fraction(0), 0)
-            done.append(True)
-
-    for _ in range(400):
-        held, start = reserved(budget)[1], threading.Barrier(4)
-        done: list[bool] = []
-        threads = [threading.Thread(target=settle, args=(held, start, done)) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(done) == 1
-        assert account(budget) == (Fraction(0), NOTHING)
+    spent, uses = account(holdout)
+    assert not wrong
+    assert spent <= LIMIT
+    assert math.fsum(paid) == pytest.approx(float(spent), rel=1e-12)
+    assert all(uses[part.name][0] <= part.looks for part in PARTS)
+    assert uses["verify"][1] <= VERIFY.refusals
 
 
 # The filter, on all transcripts of the real protocols.
@@ -734,25 +554,23 @@ class Told:
     """What a look says, and what it was asked: offsets, with the part whose coin was flipped."""
 
     verdicts: tuple[bool, ...]
-    part: Part | None = None
-    seen: list[tuple[Part, int]] = field(default_factory=list)
+    plan: JointPlan
+    seen: list[tuple[LookPart, int]] = field(default_factory=list)
 
     def __call__(self, twice_offset: int, coin: object, entropy: object) -> bool:
         if len(self.seen) == len(self.verdicts):
             raise More
-        assert self.part is not None
-        self.seen.append((self.part, int(twice_offset)))
+        parts, order = self.plan.parts, self.plan.order
+        part = next(p for p in parts if any(coin is each for each in sides(p, order)))
+        self.seen.append((part, int(twice_offset)))
         return self.verdicts[len(self.seen) - 1]
 
 
-@dataclass(frozen=True)
-class Protocols:
-    """The real ones, or broken ones."""
-
-    budget: type[Budget] = Budget
-    estimate: type[Estimate] = Estimate
-    interval: type[Interval] = Interval
-    verify: type[Verify] = Verify
+def sides(part: LookPart, order: float) -> tuple[Coin, Coin]:
+    """The coin of a look, below and above its target."""
+    assert isinstance(part, SearchPart | VerdictPart)
+    coin = part.coin(order)
+    return (coin.below, coin.above) if isinstance(coin, VerdictCoin) else (coin, coin)
 
 
 def tiny_plan(order: float, no: float, yes: float, flat: float, looks: float) -> JointPlan:
@@ -777,60 +595,54 @@ TINY = [
     tiny_plan(3.0, 0.1, 0.6, 0.2, 4.0),
 ]
 
-History = tuple[object, ...]
 
-
-def interact(plan: JointPlan, data: tuple[int, ...], seed: int, told: Told, use: Protocols) -> None:
+def interact(plan: JointPlan, data: tuple[int, ...], seed: int, kinds: tuple[str, ...]) -> None:
     """An analyst, determined by the seed and by all answers so far, until nothing is left."""
-    budget = use.budget(plan)
-    blocks = BlockArray(np.array(data), 3)
-    estimate = use.estimate(budget, blocks, TRUTH)
-    interval = use.interval(budget, blocks, TRUTH)
-    verify = use.verify(budget, blocks, TRUTH)
-    history: History = ()
+    holdout = fresh(plan, np.array(data))
+    history: tuple[object, ...] = ()
     for _ in range(12):
         rng = random.Random(f"{seed} {history}")
         table = rng.choice(((0, 1), (1, 0), (0, 2), (2, 1)))
-
-        def phi(rows: np.ndarray[Any, Any], table: tuple[int, ...] = table) -> float:
-            return float(table[int(rows[0])])
-
-        for kind in rng.sample(("estimate", "interval", "verify", "verify"), 4):
-            told.part = plan.part(kind)
+        holdout.source = Table(data, table)
+        for kind in rng.sample(kinds, len(kinds)):
+            size = rng.choice((2, 3, 4)) if kind in ("ask", "correct") else 2
+            claim, guess = rng.choice(CLAIMS), rng.choice((0.0, 1.0, 2.0))
+            words: dict[str, Any] = {} if kind == "verify" else {"grid": grid(0, 2, points=size)}
+            words |= {"guess": guess} if kind in ("verify", "correct") else {}
+            words |= {"claim": claim} if kind == "verify" else {}
             try:
-                if kind == "verify":
-                    claim, guess = rng.choice(CLAIMS), rng.choice((0.0, 1.0, 2.0))
-                    said = verify.ask(phi, guess, claim=claim)
-                    if said.verdict == "exhausted":
-                        continue
-                    history += ((said.verdict, said.price, claim, guess, table),)
-                else:
-                    size = rng.choice((2, 3, 4)) if kind == "estimate" else 2
-                    protocol = estimate if kind == "estimate" else interval
-                    answer = protocol.ask(phi, grid(0, 2, points=size))
-                    history += ((kind, answer.value, answer.low, answer.high, size, table),)
+                said = getattr(holdout, kind)(value, **words)
             except Exhausted:
                 continue
+            if getattr(getattr(said, "verdict", said), "verdict", said) == "exhausted":
+                continue
+            history += ((kind, table, size, claim, guess, str(said.to_dict())),)
             break
         else:
             return
 
 
+class Table(Listed):
+    """The blocks' values under an estimator that is a table of them."""
+
+    def __init__(self, data: tuple[int, ...], table: tuple[int, ...]) -> None:
+        super().__init__([float(table[each]) for each in data])
+
+
 def transcripts(
-    plan: JointPlan, data: tuple[int, ...], seed: int, use: Protocols
-) -> dict[tuple[bool, ...], list[tuple[Part, int]]]:
+    plan: JointPlan, data: tuple[int, ...], seed: int, kinds: tuple[str, ...]
+) -> dict[tuple[bool, ...], list[tuple[LookPart, int]]]:
     """Every sequence of verdicts that can happen, with the offsets at which each was drawn."""
-    found: dict[tuple[bool, ...], list[tuple[Part, int]]] = {}
+    found: dict[tuple[bool, ...], list[tuple[LookPart, int]]] = {}
     pending: list[tuple[bool, ...]] = [()]
     while pending:
         verdicts = pending.pop()
-        told = Told(verdicts)
+        told = Told(verdicts, plan)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(JointPlan, "verify", lambda plan: True)
             for module in ("holdfast.protocols.guesses", "holdfast.mechanisms.looks"):
                 patch.setattr(sys.modules[module], "look", told)
             try:
-                interact(plan, data, seed, told, use)
+                interact(plan, data, seed, kinds)
             except More:
                 assert len(verdicts) < 14
                 pending += [(*verdicts, False), (*verdicts, True)]
@@ -841,17 +653,15 @@ def transcripts(
 
 
 @cache
-def yes_chance(part: Part, order: float, twice_offset: int) -> float:
-    coin = part.coin(order)  # type: ignore[attr-defined]
-    both = coin if isinstance(coin, VerdictCoin) else VerdictCoin.symmetric(coin)
-    return both.side(twice_offset).yes(twice_offset)
+def yes_chance(part: LookPart, order: float, twice_offset: int) -> float:
+    return VerdictCoin(*sides(part, order)).side(twice_offset).yes(twice_offset)
 
 
-def largest_divergence(plan: JointPlan, seed: int, use: Protocols) -> tuple[float, int]:
+def largest_divergence(plan: JointPlan, seed: int, kinds: tuple[str, ...]) -> tuple[float, int]:
     """Over all datasets and both directions, as a share of the budget; how many transcripts."""
     worst, count = 0.0, 0
     for others in ((0, 0), (0, 1), (1, 1)):
-        zero, one = (transcripts(plan, (*others, last), seed, use) for last in (0, 1))
+        zero, one = (transcripts(plan, (*others, last), seed, kinds) for last in (0, 1))
         assert zero.keys() == one.keys()  # what is asked depends on verdicts alone
         count += len(zero)
         for mine in (zero, one):
@@ -874,9 +684,16 @@ def largest_divergence(plan: JointPlan, seed: int, use: Protocols) -> tuple[floa
     return worst, count
 
 
-def worst_transcripts(use: Protocols | None = None) -> tuple[float, int]:
-    cases = ((0, 1), (1, 1), (2, 0), (2, 3), (3, 1))  # a plan and an analyst
-    found = [largest_divergence(TINY[i], seed, use or Protocols()) for i, seed in cases]
+VERBS = ("ask", "interval", "verify", "verify")
+ANALYSTS: list[tuple[int, int, tuple[str, ...]]] = [  # a plan, a seed, and what is asked
+    *((0, 1, VERBS), (1, 1, VERBS), (2, 0, VERBS), (2, 3, VERBS), (3, 1, VERBS)),
+    *((0, 1, ("correct", "ask")), (2, 1, ("correct", "verify"))),
+]
+
+
+def worst_transcripts(*kinds: type[Protocol[Any]]) -> tuple[float, int]:
+    with using(*kinds):
+        found = [largest_divergence(TINY[i], seed, verbs) for i, seed, verbs in ANALYSTS]
     return max(share for share, _ in found), sum(count for _, count in found)
 
 

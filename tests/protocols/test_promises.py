@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from fractions import Fraction
 from operator import ge, gt, le, lt
 from typing import Any
@@ -13,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.grids import grid
-from holdfast.planning.parts import LEAST_SHARE
 from holdfast.protocols.answers import (
+    LEAST_SHARE,
     Claim,
     Verdict,
     at_least,
@@ -27,20 +26,13 @@ from holdfast.protocols.answers import (
     search_promise,
     verdict_promise,
 )
+from tests.protocols.oracle import clauses, share_in
 
 SHARES = st.floats(1e-15, 1, exclude_max=True)
 VALUES = st.floats(-1e9, 1e9).map(lambda x: round(x, 6) + 0.0)
 CLAIMS: tuple[Claim, ...] = ("equals", "at least", "at most")
 
 # Shares.
-
-
-def share_in(text: str) -> Fraction:
-    """`at least 5 in 100`: the share that it speaks of."""
-    found = re.search(r"([\d,]+) in ([\d,]+)$", text)
-    assert found, text
-    count, of = (int(number.replace(",", "")) for number in found.groups())
-    return Fraction(count, of)
 
 
 @given(SHARES)
@@ -57,19 +49,6 @@ def test_numbers_are_rounded_towards_the_safe_side(value: float, digits: int) ->
 
 
 # Sentences. They are read back, and counted on every law of a block with few values.
-
-
-def clauses(text: str) -> list[tuple[Fraction, str, float]]:
-    """Every `at least K in N (blocks) give(s) V or less`: share, comparison, value."""
-    whole = re.compile(
-        r"(half|[\d,]+ in [\d,]+)(?: of all)?(?: fresh blocks of \d+ units?)? "
-        r"gives? (?:(more than|less than) (\S+)|(\S+) (or less|or more))"
-    )
-    found = []
-    for share, beyond, limit, value, side in whole.findall(text):
-        part = Fraction(1, 2) if share == "half" else share_in(share)
-        found.append((part, beyond or side, float((limit or value).rstrip(","))))
-    return found
 
 
 def share_of(law: dict[float, Fraction], how: str, limit: float) -> Fraction:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -12,16 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput
 from holdfast.grids import grid
-from holdfast.protocols.base import block_floats, block_indices, checked_grid
+from holdfast.protocols.base import block_floats, checked_grid
 from holdfast.protocols.source import WEIGHT_SCALE, BlockArray
+from tests.protocols.worlds import FAILURES, Rows, failures
 
 LOWEST = -np.finfo(np.float64).max
-
-Rows = NDArray[Any]
 
 
 def test_blocks_are_runs_of_rows_in_their_order() -> None:
@@ -112,50 +109,14 @@ def test_an_estimator_may_write_into_objects_too() -> None:
     assert source.values(append) == source.values(append)
 
 
-class Hostile:
-    """It raises whatever is done with it."""
-
-    def __float__(self) -> float:
-        raise RuntimeError
-
-    def __array__(self, *_: object) -> Rows:
-        raise RuntimeError
-
-    def __eq__(self, other: object) -> bool:
-        raise RuntimeError
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-FAILURES: dict[str, Callable[[Rows], object]] = {
-    "raises": lambda rows: rows[10**9],
-    "divides by zero": lambda rows: 1 / 0,
-    "runs out of memory": lambda rows: np.empty(2**60),
-    "stops": lambda rows: next(iter(())),
-    "nothing": lambda rows: None,
-    "NaN": lambda rows: math.nan,
-    "text": lambda rows: "0.5",
-    "bytes": lambda rows: b"1",
-    "a list": lambda rows: [1.0],
-    "an array": lambda rows: np.ones(3),
-    "an empty array": lambda rows: np.empty(0),
-    "a table": lambda rows: np.ones((2, 2)),
-    "a complex number": lambda rows: 1j,
-    "a dictionary": lambda rows: {"value": 1},
-    "a type": lambda rows: float,
-    "a hostile object": lambda rows: Hostile(),
-    "a decimal NaN": lambda rows: Decimal("nan"),
-    "a masked value": lambda rows: np.ma.masked,
-}
-failures = pytest.mark.parametrize("kind", FAILURES)
 POINTS = grid(0, 1, points=5)
 
 
 @failures
 def test_a_failure_is_the_lowest_value_and_no_exception(kind: str) -> None:
     source = BlockArray(np.linspace(0.01, 0.99, 6), 6)
-    assert (block_floats(source, FAILURES[kind]) == LOWEST).all()
-    assert block_indices(source, FAILURES[kind], POINTS).tolist() == [0] * 6
+    assert (block_floats(source.values(FAILURES[kind]), 6) == LOWEST).all()
+    assert POINTS.ceiling(source.values(FAILURES[kind])).tolist() == [0] * 6
     assert source.sums(FAILURES[kind]).tolist() == [0] * 6 or kind == "a list"
 
 
@@ -166,8 +127,8 @@ def test_failures_of_some_blocks_leave_the_others(kind: str) -> None:
     def sometimes(rows: Rows) -> object:
         return FAILURES[kind](rows) if rows[0] % 2 else 0.6
 
-    assert block_indices(source, sometimes, POINTS).tolist() == [3, 0, 3, 0, 3, 0]
-    assert (block_floats(source, sometimes) == LOWEST).tolist() == [False, True] * 3
+    assert POINTS.ceiling(source.values(sometimes)).tolist() == [3, 0, 3, 0, 3, 0]
+    assert (block_floats(source.values(sometimes), 6) == LOWEST).tolist() == [False, True] * 3
 
 
 @pytest.mark.parametrize(
@@ -200,7 +161,8 @@ def test_any_values_become_one_float_and_one_index_each(values: list[object]) ->
     def estimator(rows: Rows) -> object:
         return values[int(rows[0])]
 
-    floats, indices = block_floats(source, estimator), block_indices(source, estimator, POINTS)
+    found = source.values(estimator)
+    floats, indices = block_floats(found, len(values)), POINTS.ceiling(found)
     assert floats.shape == indices.shape == (len(values),)
     assert floats.dtype == np.float64
     for value, number, index in zip(values, floats, indices, strict=True):
@@ -243,36 +205,6 @@ def test_one_unit_moves_a_sum_by_at_most_one(terms: list[float], other: float) -
     one, two = np.array(terms), np.array([other, *terms[1:]])
     sums = [int(BlockArray(x, 1).sums(lambda rows: rows)[0]) for x in (one, two)]
     assert abs(sums[0] - sums[1]) <= WEIGHT_SCALE
-
-
-# Sources that do not keep their word.
-
-
-class Listed(BlockArray):
-    """A value for every block, known before it is asked: quick."""
-
-    def __init__(self, values: list[float] | Rows) -> None:
-        super().__init__(np.asarray(values), len(values))
-
-    def values(self, estimator: Any, /) -> list[object]:
-        return list(self._rows.tolist())
-
-
-class Short(BlockArray):
-    """It says that it has more blocks than it gives values for."""
-
-    def values(self, estimator: Any, /) -> list[object]:
-        return super().values(estimator)[:-1]
-
-
-def test_a_source_gives_one_value_for_each_block() -> None:
-    source = Short(np.arange(4.0), 4)
-    for ask in (
-        lambda: block_floats(source, np.mean),
-        lambda: block_indices(source, np.mean, POINTS),
-    ):
-        with pytest.raises(InvalidInput, match="one for each of 4 blocks"):
-            ask()
 
 
 @pytest.mark.parametrize("wrong", [None, 5, (0, 1), [0, 1], "0:1:0.1", np.arange(3)], ids=str)

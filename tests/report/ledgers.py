@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any
 
 from holdfast.grids import Grid, grid
-from holdfast.holdout.records import written_result
-from holdfast.holdout.spec import AnyPlan, Charter, sets_for
+from holdfast.holdout.records import row_facts
+from holdfast.holdout.spec import AnyPlan, HoldoutSpec, sets_for
 from holdfast.ledger.ledger import Receipt, Row, genesis
-from holdfast.planning.joint import JointPlan, joint_plan
-from holdfast.planning.requests import Estimates, Guesses
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.solve import plan
-from holdfast.protocols.answers import Answer, Claim, Verdict
-from holdfast.protocols.budget import Charge
+from holdfast.protocols.base import Paid, Question
+from holdfast.protocols.guesses import Guesses
+from holdfast.protocols.plans import JointPlan
+from holdfast.protocols.searches import Estimates
+from holdfast.protocols.shapes import KnownSd
 from holdfast.store.blocks import Manifest
 from holdfast.store.table import Column, Schema
 
-__all__ = ["IDENTITY", "Writer", "charter", "joint", "simple"]
+__all__ = ["AVERAGE", "IDENTITY", "Writer", "chained", "joint", "simple", "spec_for"]
 
+AVERAGE = {"engine": "sql", "text": "avg(x)"}
 IDENTITY = "0123456789abcdef0123456789abcdef"
 UNITS = 30
 
@@ -37,55 +39,44 @@ def joint() -> JointPlan:
     return joint_plan(Estimates(40, grid=16), Guesses(20, refusals=3))
 
 
-def charter(*plans: AnyPlan, **changes: Any) -> Charter:
+def spec_for(*plans: AnyPlan, **changes: Any) -> HoldoutSpec:
     """What a holdout with these plans would have been created as."""
     sets = sets_for(plans or simple())
     blocks = sum(each.blocks for each in sets)
-    columns = changes.pop("columns", ("x", "arm"))
-    schema = Schema(tuple(Column(name, kind) for name, kind in zip(columns, _KINDS, strict=False)))
-    rows = blocks * UNITS + 107
+    columns = changes.pop("columns", {"x": "number", "arm": "text"})
     manifest = Manifest(
-        units=rows,
+        units=blocks * UNITS + 107,
         blocks=blocks,
         block_units=UNITS,
-        unit_column=None,
+        unit_column=changes.pop("unit", None),
         open_units=100,
         leftover_units=7,
-        schema=schema,
+        schema=Schema(tuple(Column(name, kind) for name, kind in columns.items())),
     )
-    values: dict[str, Any] = {
-        "identity": IDENTITY,
-        "name": "trial",
-        "manifest": manifest,
-        "sets": sets,
-        "ranges": {"x": (0.0, 1.0)},
-        "categories": {},
-        "target": None,
-        "seed": None,
-        "new_budget": None,
-        "earlier": (),
-    }
-    return Charter(**_with_later_fields({**values, **changes}))
+    given = {"identity": IDENTITY, "name": "trial", "manifest": manifest, "sets": sets}
+    given |= {"ranges": {"x": (0.0, 1.0)}, "categories": {}, "earlier": (), **changes}
+    return HoldoutSpec(**{each.name: given.get(each.name) for each in fields(HoldoutSpec)})  # type: ignore[arg-type]
 
 
-_KINDS = ("number", "text", "boolean", "date", "timestamp")
-
-
-def _with_later_fields(values: dict[str, Any]) -> dict[str, Any]:
-    from dataclasses import fields
-
-    return {each.name: values.get(each.name) for each in fields(Charter)}
+def chained(rows: list[Row], kind: str, body: dict[str, Any]) -> Row:
+    """The next row, a second after the last."""
+    last = rows[-1] if rows else None
+    number, digest = (0, genesis(IDENTITY)) if last is None else (last.number, last.digest)
+    minute, second = divmod(number, 60)
+    hour, minute = divmod(minute, 60)
+    at = f"2026-01-31T{12 + hour}:{minute:02}:{second:02}.000000+00:00"
+    return Row.after(Receipt(IDENTITY, number, digest), kind, body, at=at)
 
 
 @dataclass
 class Writer:
     """A chain of rows that grows by questions and answers."""
 
-    charter: Charter
+    spec: HoldoutSpec
     rows: list[Row] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._add("created", self.charter.to_dict())
+        self._add("created", self.spec.to_dict())
 
     def ask(
         self,
@@ -93,74 +84,39 @@ class Writer:
         value: float = 0.5,
         *,
         where: str | None = None,
-        low: float | None = None,
-        high: float | None = None,
+        sd: float | None = None,
         points: Grid | None = None,
-        end: bool = False,
-        certified: bool = True,
-        assuming: str = "",
+        assumes: str | None = None,
         lost: bool = False,
     ) -> None:
-        """An estimate, answered or lost."""
+        """An estimate, at the next point of its grid and with a bar if `sd` is known, or lost."""
         points = points or grid(0, 1, points=32)
-        block_set = self.charter.sets[0]
-        part = block_set.plan.part("estimate")  # type: ignore[union-attr]
-        price = Fraction(part.prices(block_set.plan.order).worst)  # type: ignore[union-attr]
-        charge = Charge("estimate", points.looks * price, points.looks)
-        about = {"engine": "sql", "text": text} | ({} if where is None else {"where": where})
-        question = {"verb": "ask", "part": "estimate", "estimator": about}
-        body = {"set": "main", "question": {**question, "grid": points.to_json()}}
-        number = self._add("reserved", {**body, "charge": charge.to_dict()})
-        if lost:
-            return
-        promise = "fresh data give it" + (f"; assuming that {assuming}" if assuming else "")
-        answer = Answer(
-            *("estimate", value, low, high, 0.25, 0.25, 0.95, promise, float(charge.price), 0.1),
-            at_grid_end=end,
-            certified=certified,
-            block_units=self.charter.manifest.block_units,
-        )
-        self._record(body, [number], [charge], answer)
+        about = {**AVERAGE, "text": text} | ({} if where is None else {"where": where})
+        shape = None if sd is None else KnownSd(sd)
+        drawn = None if lost else {"index": int(points.ceiling(value))}
+        self.add(Question("ask", "estimate", about, points, shape=shape), drawn, assumes)
 
     def verify(
-        self, guess: float, *, refused: bool, claim: Claim = "equals", gate: bool = False
+        self, guess: float, *, refused: bool, claim: str = "equals", gate: bool | None = None
     ) -> None:
-        """A guess that stands (two looks), or is refused by the first."""
-        block_set = self.charter.sets[0]
-        part = block_set.plan.part("verify")  # type: ignore[union-attr]
-        prices = part.prices(block_set.plan.order)  # type: ignore[union-attr]
-        yes, no = Fraction(prices.yes), Fraction(prices.no)
-        about = {"engine": "sql", "text": "avg(x)"}
-        question = {"verb": "verify", "part": "verify", "estimator": about, "guess": guess}
-        question |= {"claim": claim} | ({"gate": True} if gate else {})
-        body = {"set": "main", "question": question}
-        worst = Charge("verify", yes + max(yes, no), 2, 1)
-        number = self._add("reserved", {**body, "charge": worst.to_dict()})
-        charge = Charge("verify", no, 1, 1) if refused else Charge("verify", 2 * yes, 2)
-        units = self.charter.manifest.block_units
-        given = Verdict(
-            *("verify", guess, claim, None, refused, 0.05, 0.25, 0.95, "it is so"),
-            *(float(charge.price), 0.1, 3, True, units),
-        )
-        self._record(body, [number], [charge], given)
+        """A guess that stands, or is refused by the first look."""
+        asked = Question("verify", "verify", AVERAGE, guess=guess, claim=claim, gate=gate)
+        sides = 2 if claim == "equals" else 1
+        self.add(asked, {"yes": 0 if refused else sides})
 
-    def _record(
-        self, body: dict[str, Any], reserves: list[int], charges: list[Charge], result: Any
+    def add(
+        self, question: Question, drawn: dict[str, Any] | None, assumes: str | None = None
     ) -> None:
-        written = [charge.to_dict() for charge in charges]
-        answer = written_result(result)
-        more = {"reserves": reserves, "charges": written, "answer": answer}
-        self._add("recorded", {**body, **more})
+        """The rows of a question of which this was drawn; None: it was lost after its first."""
+        name = next(each.name for each, part in self.spec.parts if part.name == question.part)
+        protocol = self.spec.protocol_of(name, question)
+        body = {"set": name, "question": question.facts}
+        (worst,) = protocol.worst(question)
+        self._add("reserved", {**body, "charge": worst.to_dict()})
+        if drawn is not None:
+            paid = Paid(protocol.charges(question, drawn), 0.1, 3)
+            facts = row_facts(paid, drawn, None, [] if assumes is None else [assumes])
+            self._add("recorded", {**body, "reserves": [self.rows[-1].number], **facts})
 
-    def _add(self, kind: str, body: dict[str, Any]) -> int:
-        last = self.rows[-1] if self.rows else None
-        head = (
-            Receipt(IDENTITY, 0, genesis(IDENTITY))
-            if last is None
-            else Receipt(IDENTITY, last.number, last.digest)
-        )
-        minute, second = divmod(head.number, 60)
-        hour, minute = divmod(minute, 60)
-        at = f"2026-01-31T{12 + hour}:{minute:02}:{second:02}.000000+00:00"
-        self.rows.append(Row.after(head, kind, body, at=at))
-        return self.rows[-1].number
+    def _add(self, kind: str, body: dict[str, Any]) -> None:
+        self.rows.append(chained(self.rows, kind, body))

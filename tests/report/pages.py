@@ -38,6 +38,8 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         assert tag in VOID or self._open.pop() == tag
+        if tag == "td":
+            self.cells[-1] = self.cells[-1].strip()
 
     def handle_data(self, data: str) -> None:
         if "style" in self._open:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 from holdfast.cli import main
-from holdfast.holdout.door import Door
+from holdfast.holdout.journal import Journal
 from holdfast.ledger import postgres
 from holdfast.ledger.ledger import Row
 
@@ -18,18 +18,18 @@ def hasty() -> None:
 
 def alone() -> None:
     """Names are held against the threads of this server only: two draw for the same question."""
-    postgres._take = lambda session, keys: keys
+    postgres._take = lambda table, keys: keys
 
 
 def forgetful() -> None:
     """What other servers have charged after the start is not counted."""
-    catch_up = Door._catch_up
+    catch_up = Journal._catch_up
 
-    def once(self: Door, rows: list[Row]) -> None:
-        if self._books.number == 0:
+    def once(self: Journal, rows: list[Row]) -> None:
+        if self._state.number == 0:
             catch_up(self, rows)
 
-    Door._catch_up = once  # type: ignore[method-assign]
+    Journal._catch_up = once  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

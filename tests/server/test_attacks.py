@@ -21,11 +21,10 @@ from holdfast.errors import Infeasible, InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.server.app import create_app
-from holdfast.server.errors import Fault
+from holdfast.server.errors import HttpError
 from holdfast.server.jobs import Job, Jobs
-from holdfast.server.middleware import BoundedHeads
+from holdfast.server.middleware import HeaderLimits
 from holdfast.server.run import _checked
-from holdfast.server.scheduler import Ending
 from holdfast.server.service import Rates
 from holdfast.server.settings import Settings
 from tests.server.conftest import FAST, auth, made, tokens_of
@@ -120,6 +119,8 @@ def test_rates_are_not_cheated_by_headers(folder: Path, served: Serve) -> None:
         for number in range(5)
     ]
     assert seen == [200, 200, 200, 429, 429]
+    other = client.get(f"{BASE}/status", headers=auth(tokens["analyst"]))
+    assert other.status_code == 200  # a token's rate is its own
 
 
 def test_rates_remember_so_many_names_and_no_more() -> None:
@@ -320,7 +321,7 @@ def test_a_job_that_waits_does_not_outlive_its_token(folder: Path, served: Serve
     )
     with Holdout.open(folder) as holdout:
         holdout.access.revoke(tokens["analyst"].split("_")[1])
-        rows = len(holdout.door.ledger.rows())
+        rows = len(holdout.journal.ledger.rows())
         gate.set()
         place, keeper = f"{BASE}/jobs/{begun.json()['id']}", auth(tokens["custodian"])
         for _ in range(12_000):  # two minutes, on a busy machine
@@ -329,12 +330,12 @@ def test_a_job_that_waits_does_not_outlive_its_token(folder: Path, served: Serve
                 break
             time.sleep(0.01)
         assert (job["state"], job["error"]["kind"]) == ("failed", "unauthorized")
-        assert len(holdout.door.ledger.rows()) == rows
+        assert len(holdout.journal.ledger.rows()) == rows
     assert client.get(place, headers=auth(tokens["analyst"])).status_code == 401
 
 
 def test_what_was_cancelled_stays_so_whoever_writes_last(tmp_path: Path) -> None:
-    jobs = Jobs(Settings(folders=(tmp_path,), state=tmp_path / "state"), Ending())
+    jobs = Jobs(Settings(folders=(tmp_path,), state=tmp_path / "state"), threading.Event())
     go, begun = threading.Event(), threading.Event()
 
     def work(_: object) -> dict[str, Any]:
@@ -354,7 +355,7 @@ def test_what_was_cancelled_stays_so_whoever_writes_last(tmp_path: Path) -> None
 
 
 def test_jobs_of_a_process_that_died_have_failed(tmp_path: Path) -> None:
-    jobs = Jobs(Settings(folders=(tmp_path,), state=tmp_path / "state"), Ending())
+    jobs = Jobs(Settings(folders=(tmp_path,), state=tmp_path / "state"), threading.Event())
     ended = subprocess.Popen(["true"])
     ended.wait(120)
     jobs._write(Job("a" * 24, "h", "ann", "ask", state="running", worker=ended.pid))
@@ -364,10 +365,10 @@ def test_jobs_of_a_process_that_died_have_failed(tmp_path: Path) -> None:
 
 
 def test_jobs_have_no_names_of_files(tmp_path: Path) -> None:
-    jobs = Jobs(Settings(folders=(tmp_path,), state=tmp_path / "state"), Ending())
+    jobs = Jobs(Settings(folders=(tmp_path,), state=tmp_path / "state"), threading.Event())
     (tmp_path / "state" / "secret.json").write_text("{}")
     for name in ("../secret", "..", "", "a/b", "\0"):
-        with pytest.raises(Fault):
+        with pytest.raises(HttpError):
             jobs.get("h", name, None)
     jobs.close()
 
@@ -422,7 +423,7 @@ def test_a_head_that_does_not_come_ends_the_connection(
         config = uvicorn.Config(app, log_config=None, lifespan="off")
         config.load()
         server = await asyncio.get_running_loop().create_server(
-            lambda: BoundedHeads(config, ServerState(), {}), "127.0.0.1", 0
+            lambda: HeaderLimits(config, ServerState(), {}), "127.0.0.1", 0
         )
         async with server:
             reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())

@@ -42,12 +42,32 @@ def test_whoever_asks_meanwhile_can_ask_again(
     assert again.json()["cached"]
 
 
+def test_a_holdout_that_needs_no_token_needs_none_while_it_is_away(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = client.app.state.service  # type: ignore[attr-defined]
+    monkeypatch.setattr(service.authenticator, "_open", True)
+    monkeypatch.setattr(service.authenticator, "_opened", {"study"})
+
+    def away(_: SqliteLedger) -> None:
+        raise ConnectionResetError("no route")
+
+    monkeypatch.setattr(SqliteLedger, "_reach", away)
+    reply = client.post("/api/holdouts/study/ask", json=ASK)
+    assert (reply.status_code, reply.json()["error"]["kind"]) == (503, "busy")
+    service.authenticator._opened.clear()  # it needed one when that could last be read
+    assert client.post("/api/holdouts/study/ask", json=ASK).status_code == 401
+
+
 @pytest.mark.parametrize(
     ("error", "status", "kind"),
     [
         (RuntimeError("row 17 is 4711"), 500, "internal"),
         (OSError(errno.EACCES, "row 17 is 4711"), 500, "internal"),
-        (Damaged("row 17", "4711", "none", "restore"), 500, "damaged"),
+        (OSError(errno.ENOSPC, "row 17 is 4711"), 503, "busy"),
+        (OSError(errno.EMFILE, "row 17 is 4711"), 503, "busy"),
+        (MemoryError("row 17 is 4711"), 503, "busy"),
+        (Damaged("ledger.sqlite", "its digest", "another", "restore"), 500, "damaged"),
         (Unavailable("Evaluating", "a disk", "none", "look"), 500, "unavailable"),
         (TimeoutError("row 17 is 4711"), 503, "busy"),
         (ConnectionResetError("row 17 is 4711"), 503, "busy"),
@@ -64,25 +84,25 @@ def test_one_body_and_one_line_for_what_nobody_asked_for(
     status: int,
     kind: str,
 ) -> None:
-    """On the short way and on the long one, which every other route goes too."""
-
     def broken(_: SqliteLedger) -> None:
         raise error
 
     monkeypatch.setattr(logging.getLogger("holdfast.server"), "propagate", True)
     caplog.set_level(logging.INFO, "holdfast.server")
     monkeypatch.setattr(SqliteLedger, "_reach", broken)
-    body, headers = json.dumps(ASK), auth(tokens["analyst"])
-    for content in ("application/json", "application/json; charset=utf-8"):
-        caplog.clear()
-        typed = {**headers, "Content-Type": content}
-        reply = client.post("/api/holdouts/study/ask", content=body, headers=typed)
-        assert (reply.status_code, reply.json()["error"]["kind"]) == (status, kind)
-        assert "4711" not in reply.text
-        [line] = [record for record in caplog.records if record.getMessage() == "request"]
-        facts = line.facts  # type: ignore[attr-defined]
+    reply = client.post("/api/holdouts/study/ask", json=ASK, headers=auth(tokens["analyst"]))
+    assert (reply.status_code, reply.json()["error"]["kind"]) == (status, kind)
+    assert "4711" not in reply.text
+    assert "digest" not in reply.text
+    lines = {each.getMessage(): each.facts for each in caplog.records}  # type: ignore[attr-defined]
+    assert lines["holdout away"]["holdout"] == "study"
+    for facts in lines.values():
         assert facts["error"].startswith(type(error).__name__)
         assert "4711" not in json.dumps(facts)
+        if isinstance(error, Damaged | Unavailable):  # Holdfast's own words, which hold no row
+            assert facts["reason"] == str(error)
+        elif isinstance(error, OSError) and error.errno is not None:
+            assert facts["reason"] == errno.errorcode[error.errno]
 
 
 def test_what_the_machine_does_to_a_question_is_no_bad_question(

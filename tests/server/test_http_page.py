@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from holdfast.planning.widths import compare_widths
+from holdfast.planning.compare import compare_widths
 from holdfast.server import routes
 from holdfast.server.errors import STATUS
 from tests.server.conftest import auth

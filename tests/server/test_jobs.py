@@ -14,9 +14,8 @@ from fastapi.testclient import TestClient
 from holdfast.engines.source import Engines
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.server.errors import Fault
-from holdfast.server.jobs import Jobs
-from holdfast.server.scheduler import Ending
+from holdfast.server.errors import HttpError
+from holdfast.server.jobs import Jobs, Tick
 from holdfast.server.settings import Settings
 from tests.server.conftest import auth
 
@@ -50,7 +49,7 @@ def test_a_cancelled_question_stays_paid(
     headers = auth(tokens["analyst"])
     job = client.post(PLACE, json=BODY, headers=headers).json()
     assert begun.wait(120)
-    until(lambda: client.get(f"{PLACE}/{job['id']}", headers=headers).json()["progress"] == 0.3)
+    until(lambda: client.get(f"{PLACE}/{job['id']}", headers=headers).json()["progress"] == 0.9)
     other = auth(tokens["custodian"])
     assert [each["id"] for each in client.get(PLACE, headers=other).json()] == [job["id"]]
     ended = client.delete(f"{PLACE}/{job['id']}", headers=headers).json()
@@ -95,18 +94,18 @@ def test_jobs_of_one_asker_are_limited_and_old_ones_forgotten(
 ) -> None:
     monkeypatch.setattr("holdfast.server.jobs._MOST", 6)
     monkeypatch.setattr("holdfast.server.jobs._MOST_OF_ONE", 2)
-    closing = Ending()
+    closing = threading.Event()
     jobs = Jobs(Settings(folders=(tmp_path,), state=tmp_path / "state"), closing)
 
-    def work(progress: Callable[[int, int], None]) -> dict[str, Any]:
+    def work(tick: Tick) -> dict[str, Any]:
         while True:
-            progress(0, 1)
+            tick(None)
             time.sleep(0.005)
 
     first = jobs.start("h", "ann", "ask", "q", "ann/1", work)
     assert jobs.start("h", "ann", "ask", "q", "ann/1", work).id == first.id
     jobs.start("h", "ann", "ask", "q", "ann/2", work)
-    with pytest.raises(Fault, match="unfinished"):
+    with pytest.raises(HttpError, match="unfinished"):
         jobs.start("h", "ann", "ask", "q", "ann/3", work)
     jobs.start("h", "bob", "ask", "q", "bob/1", work)
     for job in jobs.all("h", None):

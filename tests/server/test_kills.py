@@ -66,7 +66,7 @@ def test_what_was_not_told_is_a_fault(
 
 def test_a_charge_that_is_gone_is_a_fault(asked: tuple[Path, Told]) -> None:
     path, told = asked
-    with Holdout.open(path) as holdout, holdout.door.ledger.begin() as transaction:
+    with Holdout.open(path) as holdout, holdout.journal.ledger.begin() as transaction:
         row = transaction.rows()[-1]
         transaction.append("recorded", row.body, question=row.question, request="anyone/l")
     found = faults(path, 500, [told])

@@ -44,6 +44,7 @@ TABLE = {
     ("GET", "/"): Entry(None),
     ("GET", "/page/{file}"): Entry(None),
     ("GET", "/health"): Entry(None),
+    ("GET", "/ready"): Entry(None),
     ("GET", "/api/openapi.json"): Entry(None),
     ("GET", "/metrics"): Entry("viewer"),
     ("GET", "/api/holdouts"): Entry("viewer"),
@@ -101,7 +102,7 @@ class World:
     def heads(self) -> list[str]:
         """Where both ledgers are."""
         service = self.client.app.state.service  # type: ignore[attr-defined]
-        return [str(service.hosts.get(name).holdout.receipt) for name in HOLDOUTS]
+        return [str(service.holdouts.get(name).holdout.receipt) for name in HOLDOUTS]
 
     def send(self, method: str, place: str, entry: Entry, name: str, token: str | None) -> Any:
         """The request of an entry, with this token."""
@@ -274,14 +275,16 @@ def test_quotas_are_of_every_token_and_change_at_once(tmp_path: Path) -> None:
     with TestClient(app, base_url="http://127.0.0.1") as client:
         place = "/api/holdouts/shared"
 
-        def ask(column: str) -> int:
-            body = {"estimator": f"avg({column})", "grid": "0:7:1"}
-            return client.post(f"{place}/ask", json=body, headers=auth(token)).status_code
+        def ask(column: str, where: str = "ask", **more: str) -> Any:
+            body = {"estimator": f"avg({column})", "grid": "0:7:1", **more}
+            return client.post(f"{place}/{where}", json=body, headers=auth(token))
 
-        assert [ask("x"), ask("y"), ask("x")] == [200, 409, 200]
+        assert [ask(each).status_code for each in "xyx"] == [200, 409, 200]
+        assert "quota" in ask("y").json()["error"]["message"]
+        assert not ask("y", "price", verb="ask").json()["affordable"]
         change = f"{place}/tokens/{grant.id}"
         larger = client.patch(change, json={"quota": 0.12}, headers=auth(keeper))
         assert larger.json()["quota"] == 0.12
-        assert [ask("y"), ask("c")] == [200, 409]
+        assert [ask(each).status_code for each in "yc"] == [200, 409]
         wrong = client.patch(change, json={"quota": 1.5}, headers=auth(keeper))
         assert wrong.status_code == 400

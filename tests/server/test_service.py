@@ -10,7 +10,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 from holdfast.holdout.check import check_holdout
-from holdfast.holdout.holdout import Holdout
 from tests.server.conftest import auth
 
 ASK: dict[str, object] = {"estimator": "avg(x)", "grid": "0:7:1"}
@@ -75,27 +74,6 @@ def test_a_bad_question_is_free(
     assert client.get("/api/holdouts/study/status", headers=headers).json()["receipt"] == before
 
 
-def test_quotas_divide_the_budget(
-    folder: Path, tokens: dict[str, str], served: Callable[..., TestClient]
-) -> None:
-    with Holdout.open(folder) as holdout:
-        _, small = holdout.access.grant("analyst", quota=1e-6)
-    client = served(folder)
-    response = client.post("/api/holdouts/study/ask", json=ASK, headers=auth(small))
-    assert response.status_code == 409
-    assert response.json()["error"]["kind"] == "exhausted"
-    assert "quota" in response.json()["error"]["message"]
-    priced = client.post(
-        "/api/holdouts/study/price", json={"verb": "ask", **ASK}, headers=auth(small)
-    )
-    assert not priced.json()["affordable"]
-    full = client.post("/api/holdouts/study/ask", json=ASK, headers=auth(tokens["analyst"]))
-    assert full.status_code == 200
-    # What was answered before is free for everyone.
-    free = client.post("/api/holdouts/study/ask", json=ASK, headers=auth(small))
-    assert free.json()["cached"]
-
-
 def test_a_job_ends_with_its_answer(client: TestClient, tokens: dict[str, str]) -> None:
     headers = {**auth(tokens["analyst"]), "Idempotency-Key": "job"}
     begun = client.post("/api/holdouts/study/jobs", json={"verb": "ask", **ASK}, headers=headers)
@@ -133,34 +111,6 @@ def test_large_bodies_are_refused_as_they_come(
     )
     assert streamed.status_code == 413
     assert streamed.json()["error"]["kind"] == "too_large"
-
-
-def test_rates_are_limited(
-    folder: Path, tokens: dict[str, str], served: Callable[..., TestClient]
-) -> None:
-    client = served(folder, rate=0.001, burst=2)
-    place, headers = "/api/holdouts/study/status", auth(tokens["viewer"])
-    statuses = [client.get(place, headers=headers).status_code for _ in range(3)]
-    assert statuses == [200, 200, 429]
-    other = client.get(place, headers=auth(tokens["analyst"]))
-    assert other.status_code == 200  # a token's rate is its own
-    limited = client.get(place, headers=headers)
-    assert int(limited.headers["retry-after"]) >= 1
-
-
-def test_guessing_tokens_is_slow(
-    folder: Path, tokens: dict[str, str], served: Callable[..., TestClient]
-) -> None:
-    client = served(folder)
-    place = "/api/holdouts/study/status"
-    statuses = {client.get(place, headers=auth(f"hf_guess{i}")).status_code for i in range(40)}
-    assert statuses == {401, 429}
-
-
-def test_other_names_of_this_machine_are_refused(client: TestClient) -> None:
-    response = client.get("/health", headers={"Host": "evil.example"})
-    assert response.status_code == 400
-    assert client.get("/health", headers={"Host": "localhost:8000"}).status_code == 200
 
 
 def test_the_audit_names_who_asked(client: TestClient, tokens: dict[str, str]) -> None:

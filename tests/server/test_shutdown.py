@@ -51,7 +51,7 @@ def reached(server: Running) -> bool:
 
 def kinds(holdout: Holdout) -> Counter[str]:
     """How many rows of each kind the ledger has."""
-    return Counter(row.kind for row in holdout.door.ledger.rows())
+    return Counter(row.kind for row in holdout.journal.ledger.rows())
 
 
 def get(server: Running, place: str, token: str) -> Any:
@@ -100,13 +100,22 @@ def test_what_is_no_request_ends_the_connection(running: Served, data: bytes) ->
 
 
 def test_whoever_hangs_up_has_asked(running: Served) -> None:
-    server, tokens, _ = running
+    server, tokens, path = running
     token = b"Authorization: Bearer " + tokens["analyst"].encode() + b"\r\n"
     body = json.dumps({"estimator": "avg(y)", "grid": "0:7:1"}).encode()
     head = b"POST /api/holdouts/study/ask HTTP/1.1\r\n" + HOST + token
     kind = b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
     wire(server, head + kind + body[:10], closes=False)  # half a question is none
-    wire(server, head + kind + body, closes=False)
+    address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
+    with (
+        socket.create_connection(address, timeout=120) as connection,
+        Holdout.open(path) as holdout,
+    ):
+        connection.sendall(head + kind + body)
+        for _ in range(6000):  # until it is paid for, and not answered yet
+            if kinds(holdout)["reserved"]:
+                break
+            time.sleep(0.02)
     look = b"GET /api/holdouts/study/transcript HTTP/1.1\r\n" + HOST + token
     for _ in range(6000):
         told = wire(server, look + b"Connection: close\r\n\r\n")

@@ -18,6 +18,8 @@ __all__ = [
     "divergence",
     "largest",
     "paired",
+    "phi",
+    "phi_slope",
     "proves",
     "smallest",
     "steepest",
@@ -80,12 +82,12 @@ def smallest(order: Real, budget: Real, p: Real, digits: int = _DIGITS) -> Real:
         return mp.exp(low)
 
 
-def _phi(a: Real, x: Real) -> Real:
+def phi(a: Real, x: Real) -> Real:
     """φ(x) = ½(xᵃ − 1 − a(x−1)) + ½(x¹⁻ᵃ − 1 + (a−1)(x−1)), as it stands."""
     return (x**a - 1 - a * (x - 1)) / 2 + (x ** (1 - a) - 1 + (a - 1) * (x - 1)) / 2
 
 
-def _phi_slope(a: Real, x: Real) -> Real:
+def phi_slope(a: Real, x: Real) -> Real:
     return (a * x ** (a - 1) - a) / 2 + ((1 - a) * x ** (-a) + (a - 1)) / 2
 
 
@@ -94,14 +96,14 @@ def conjugate(order: Real, slope: Real, digits: int = _DIGITS) -> Real:
     with workdps(digits):
         a, s = mpf(order), mpf(slope)
         far = mpf(1)
-        while _phi_slope(a, mp.exp(-far)) > s or _phi_slope(a, mp.exp(far)) < s:
+        while phi_slope(a, mp.exp(-far)) > s or phi_slope(a, mp.exp(far)) < s:
             far *= 2
         low, high = -far, far
         for _ in range(int(3.4 * digits)):
             middle = (low + high) / 2
-            low, high = (middle, high) if _phi_slope(a, mp.exp(middle)) < s else (low, middle)
+            low, high = (middle, high) if phi_slope(a, mp.exp(middle)) < s else (low, middle)
         x = mp.exp(low)
-        return s * x - _phi(a, x)
+        return s * x - phi(a, x)
 
 
 @cache
@@ -117,7 +119,7 @@ def paired(order: Real, budget: Real, tail: Real, failure: Real, digits: int = _
         rent = mp.exp((a - 1) * mpf(budget)) - 1
 
         def touch(x: Real) -> Real:
-            return x * _phi_slope(a, x) - _phi(a, x)
+            return x * phi_slope(a, x) - phi(a, x)
 
         def slopes(step: Real) -> tuple[Real, Real]:
             x = mp.exp(-mp.exp(step) / a)
@@ -125,7 +127,7 @@ def paired(order: Real, budget: Real, tail: Real, failure: Real, digits: int = _
             # touch(eᵘ) is above ½(a−1)(e^(au) − 1) and grows at least like u.
             beyond = mp.log(mp.log1p(2 * limit / (a - 1)) / a)
             y = _root(lambda t: mp.log(touch(mp.exp(mp.exp(t))) / limit), beyond, 1e-25)
-            return _phi_slope(a, x), _phi_slope(a, mp.exp(mp.exp(y)))
+            return phi_slope(a, x), phi_slope(a, mp.exp(mp.exp(y)))
 
         def bound(step: Real) -> Real:
             below, above = slopes(step)

@@ -43,16 +43,14 @@ def one_look_search(size: int, share: Callable[[int], float]) -> int:
     return low
 
 
-def two_look_search(
-    size: int, at_most: Callable[[int], float], below: Callable[[int], float], slack: float
-) -> int | None:
+def two_look_search(at_most: Sequence[float], below: Sequence[float], slack: float) -> int | None:
     """The search in the proof of `median2sq`: both strict tests, None if it runs out of points."""
-    low, high = 0, size - 1
+    low, high = 0, len(at_most) - 1
     while low <= high:
         middle = (low + high) // 2
-        if not at_most(middle) > 0.5 - slack:
+        if not at_most[middle] > 0.5 - slack:
             low = middle + 1
-        elif not below(middle) < 0.5 + slack:
+        elif not below[middle] < 0.5 + slack:
             high = middle - 1
         else:
             return middle

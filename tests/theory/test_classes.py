@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, cached_property, partial
+from functools import cache
 
 import numpy as np
 import pytest
@@ -34,235 +34,20 @@ from holdfast.theory.coins import (
 )
 from holdfast.theory.divergence import Curve, RenyiCurve
 from holdfast.theory.transfer import FailureClass, all_hold, place_target, total_failure
-from tests.theory.worlds import tables
+from tests.theory.worlds import (
+    Action,
+    Guessing,
+    Population,
+    Rules,
+    Searches,
+    atoms_for,
+    most_broken,
+    tables,
+)
 
 Array = NDArray[np.float64]
 Holds = Callable[[FailureClass, Curve, int], bool]
 ORDERS = (1.3, 2.0, 4.0, 10.0, 30.0)
-
-
-# Worlds and what can be asked in them.
-
-
-@dataclass(frozen=True)
-class Population:
-    """Atoms of rational probability, and m blocks of one atom each."""
-
-    atoms: tuple[Fraction, ...]
-    blocks: int
-
-    @cached_property
-    def datasets(self) -> NDArray[np.int64]:
-        """Every multiset of m atoms, as counts."""
-        ranges = itertools.product(range(self.blocks + 1), repeat=len(self.atoms))
-        return np.array([s for s in ranges if sum(s) == self.blocks], dtype=np.int64)
-
-    @cached_property
-    def weights(self) -> Array:
-        """P[S = s]."""
-        ways = [
-            math.factorial(self.blocks) // math.prod(math.factorial(int(c)) for c in s)
-            for s in self.datasets
-        ]
-        chances = [
-            way * math.prod(p ** int(c) for p, c in zip(self.atoms, s, strict=True))
-            for way, s in zip(ways, self.datasets, strict=True)
-        ]
-        return np.array([float(c) for c in chances])
-
-    def chance(self, event: Sequence[bool]) -> Fraction:
-        """D[ψ]."""
-        return sum((p for p, w in zip(self.atoms, event, strict=True) if w), Fraction(0))
-
-    def counts(self, event: Sequence[bool]) -> NDArray[np.int64]:
-        """m·S[ψ] for every dataset."""
-        return self.datasets @ np.array(event, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One possible answer: how likely on each dataset, what it is charged, what it breaks."""
-
-    chance: Array
-    price: float
-    refused: bool
-    breaks: frozenset[str]
-
-
-@dataclass(frozen=True)
-class Action:
-    """One question: its outcomes, and what must be free before it is asked."""
-
-    kind: str
-    worst: float
-    outcomes: tuple[Outcome, ...]
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What ends the interaction: numbers of questions and of refusals, and a budget."""
-
-    limit: float
-    questions: int
-    refusals: int
-
-
-def most_broken(world: Population, actions: Sequence[Action], rules: Rules, target: str) -> float:
-    """P[the class is broken] for the best adaptive analyst."""
-
-    def value(reached: Array, left: Rules) -> float:
-        if left.questions == 0:
-            return 0.0
-        best = 0.0
-        for action in actions:
-            if action.worst > left.limit + 1e-12 or (action.kind == "verify" and not left.refusals):
-                continue
-            total = 0.0
-            for outcome in action.outcomes:
-                now = reached * outcome.chance
-                if target in outcome.breaks:
-                    total += float(now.sum())
-                elif left.questions > 1:
-                    after = Rules(
-                        left.limit - outcome.price,
-                        left.questions - 1,
-                        left.refusals - outcome.refused,
-                    )
-                    total += value(now, after)
-            best = max(best, total)
-        return best
-
-    return value(world.weights, rules)
-
-
-def yes_chances(coin: VerdictCoin, counts: NDArray[np.int64], twice_target: int) -> Array:
-    offsets = 2 * counts - twice_target
-    return np.array([coin.side(int(x)).yes(int(x)) for x in offsets])
-
-
-def events(world: Population) -> Iterator[tuple[bool, ...]]:
-    return itertools.product((False, True), repeat=len(world.atoms))
-
-
-@dataclass(frozen=True)
-class Guessing:
-    """Verification: a coin with its prices, a target, and what is promised."""
-
-    coin: VerdictCoin
-    no: float
-    yes: float
-    twice_target: int
-    tail_low: float
-    tail_high: float
-    sides: int
-
-    def actions(self, world: Population) -> list[Action]:
-        """One-sided: every event. Two-sided: every {φ ≤ v}, {φ ≥ v}, which together are all."""
-        every = list(events(world))
-        questions: list[tuple[tuple[bool, ...], ...]]
-        if self.sides == 1:
-            questions = [(event,) for event in every]
-        else:
-            pairs = itertools.product(every, every)
-            questions = [q for q in pairs if all(x or y for x, y in zip(*q, strict=True))]
-        return [self._action(world, question) for question in questions]
-
-    def _action(self, world: Population, question: tuple[tuple[bool, ...], ...]) -> Action:
-        tails = [world.chance(event) for event in question]
-        offends = min(tails) <= Fraction(self.tail_low)
-        right = min(tails) >= Fraction(self.tail_high)
-        outcomes, reached = [], np.ones(len(world.datasets))
-        false_no = frozenset({"false no"} if right else ())
-        for done, event in enumerate(question):
-            yes = yes_chances(self.coin, world.counts(event), self.twice_target)
-            price = done * self.yes + self.no
-            outcomes.append(Outcome(reached * (1 - yes), price, True, false_no))
-            reached = reached * yes
-        false_yes = frozenset({"false yes"} if offends else ())
-        outcomes.append(Outcome(reached, self.sides * self.yes, False, false_yes))
-        worst = (self.sides - 1) * self.yes + max(self.no, self.yes)
-        return Action("verify", worst, tuple(outcomes))
-
-    def classes(self, blocks: int, looks: int, failure: float = 0.5) -> dict[str, FailureClass]:
-        """As in `planning.parts`, written out again."""
-        below = coin_profile(self.coin.below, looks)
-        above = coin_profile(self.coin.above, looks)
-        high, reach = 1 - self.tail_high, 2 * blocks - self.twice_target
-        return {
-            "false yes": FailureClass("", self.tail_low, self.twice_target, failure, below),
-            "false no": FailureClass("", high, reach, failure, above),
-        }
-
-
-@dataclass(frozen=True)
-class Searches:
-    """A search, or with `mirrored` the two of an interval, on a grid of `size` points."""
-
-    coin: Coin
-    price: float
-    twice_target: int
-    tail_low: float
-    tail_high: float
-    size: int
-    mirrored: bool = False
-
-    def actions(self, world: Population) -> list[Action]:
-        questions = itertools.product(range(self.size), repeat=len(world.atoms))
-        return [self._action(world, question) for question in questions]
-
-    @property
-    def looks(self) -> int:
-        return (self.size - 1).bit_length() * (2 if self.mirrored else 1)
-
-    def _law(self, world: Population, question: tuple[int, ...], twice_target: int) -> list[Array]:
-        law: list[Array] = [np.zeros(0)] * self.size
-        coin = VerdictCoin.symmetric(self.coin)
-
-        def descend(low: int, high: int, reached: Array) -> None:
-            if low == high:
-                law[low] = reached
-                return
-            middle = (low + high) // 2
-            counts = world.counts([phi <= middle for phi in question])
-            yes = yes_chances(coin, counts, twice_target)
-            descend(low, middle, reached * yes)
-            descend(middle + 1, high, reached * (1 - yes))
-
-        descend(0, self.size - 1, np.ones(len(world.datasets)))
-        return law
-
-    def _action(self, world: Population, question: tuple[int, ...]) -> Action:
-        def at_most(v: int) -> Fraction:
-            return world.chance([phi <= v for phi in question])
-
-        def at_least(v: int) -> Fraction:
-            return world.chance([phi >= v for phi in question])
-
-        price = self.looks * self.price
-        low, high = Fraction(self.tail_low), Fraction(self.tail_high)
-        first = self._law(world, question, self.twice_target)
-        outcomes = []
-        if not self.mirrored:
-            for v, chance in enumerate(first):
-                breaks = {"too low"} if at_most(v) <= low else set()
-                breaks |= {"too high"} if at_least(v) <= high else set()
-                outcomes.append(Outcome(chance, price, False, frozenset(breaks)))
-        else:
-            second = self._law(world, question, 2 * world.blocks - self.twice_target)
-            for (v, one), (w, two) in itertools.product(enumerate(first), enumerate(second)):
-                # "too low" is too wide; "too high" does not enclose the median (tail 1/2).
-                breaks = {"too low"} if min(at_most(v), at_least(w)) <= low else set()
-                breaks |= {"too high"} if min(at_least(v), at_most(w)) <= high else set()
-                outcomes.append(Outcome(one * two, price, False, frozenset(breaks)))
-        return Action("search", price, tuple(outcomes))
-
-    def classes(self, blocks: int, looks: int, failure: float = 0.5) -> dict[str, FailureClass]:
-        profile = coin_profile(self.coin, looks)
-        reach = 2 * blocks - self.twice_target
-        return {
-            "too low": FailureClass("", self.tail_low, self.twice_target, failure, profile),
-            "too high": FailureClass("", self.tail_high, reach, failure, profile),
-        }
 
 
 # How near the best analyst comes to a certificate: the ladder's highest rung at which a share of
@@ -299,10 +84,6 @@ class Shape:
     tail_low: float
     tail_high: float
     twice_target: int
-
-
-def atoms_for(*rare: Fraction) -> tuple[Fraction, ...]:
-    return (*rare, 1 - sum(rare, Fraction(0)))
 
 
 TINY, SMALL, QUARTER = Fraction(1, 512), Fraction(1, 64), Fraction(1, 4)
@@ -347,33 +128,39 @@ def spend(no: float, yes: float, looks: int, refusals: int) -> float:
     return max(refusals * no + (looks - refusals) * yes, looks * yes)
 
 
+def climbed(
+    found: Nearest,
+    world: Population,
+    actions: Sequence[Action],
+    rules: Rules,
+    classes: dict[str, FailureClass],
+    curves: Sequence[Curve],
+    holds: Holds,
+) -> None:
+    """For every class the rung that the best analyst reaches, if one of the curves certifies it."""
+    for name, failure_class in classes.items():
+
+        def certified(share: float, one: FailureClass = failure_class) -> bool:
+            return any(holds(replace(one, failure=share), curve, world.blocks) for curve in curves)
+
+        found[name] = rung(most_broken(world, actions, rules, name), certified, found[name])
+
+
 def nearest_verification(holds: Holds = FailureClass.holds) -> Nearest:
     found: Nearest = {"false yes": 0.0, "false no": 0.0}
     for coin, shape in itertools.product(verify_coins(), VERIFY_SHAPES):
         world = Population(shape.atoms, shape.blocks)
         looks = shape.sides * shape.queries
-        guessing = guesses_of(shape, coin)
-        actions, rules = guessing.actions(world), Rules(math.inf, shape.queries, shape.refusals)
+        tails = (shape.tail_low, shape.tail_high)
+        guessing = Guessing(coin, 0.0, 0.0, shape.twice_target, *tails, shape.sides)
+        rules = Rules(math.inf, shape.queries, shape.refusals)
         curves = []
         for order in ORDERS:
             costs = [spend(*pair, looks, shape.refusals) for pair in prices_of(coin, order)]
             curves += [RenyiCurve(order, min(costs) / (order - 1))] if costs else []
-        for name, failure_class in guessing.classes(shape.blocks, looks).items():
-            certified = partial(held, failure_class, curves, shape.blocks, holds)
-            broken = most_broken(world, actions, rules, name)
-            found[name] = rung(broken, certified, found[name])
+        classes = guessing.classes(shape.blocks, looks)
+        climbed(found, world, guessing.actions(world), rules, classes, curves, holds)
     return found
-
-
-def held(
-    failure_class: FailureClass, curves: Sequence[Curve], blocks: int, holds: Holds, share: float
-) -> bool:
-    """Whether the class is certified at this share, by any of the curves."""
-    return any(holds(replace(failure_class, failure=share), curve, blocks) for curve in curves)
-
-
-def guesses_of(shape: Shape, coin: VerdictCoin, no: float = 0.0, yes: float = 0.0) -> Guessing:
-    return Guessing(coin, no, yes, shape.twice_target, shape.tail_low, shape.tail_high, shape.sides)
 
 
 def test_no_analyst_breaks_verification_beyond_its_share() -> None:
@@ -408,12 +195,10 @@ def nearest_intervals(holds: Holds = FailureClass.holds) -> Nearest:
         atoms, blocks, size, queries, tail, twice_target = shape
         searches = Searches(coin, 0.0, twice_target, tail, 0.5, size, mirrored=True)
         world, looks = Population(atoms, blocks), searches.looks * queries
-        actions, rules = searches.actions(world), Rules(math.inf, queries, 0)
+        rules = Rules(math.inf, queries, 0)
         curves = [RenyiCurve(order, looks * coin.price(order)) for order in ORDERS]
-        for name, failure_class in searches.classes(blocks, looks).items():
-            certified = partial(held, failure_class, curves, blocks, holds)
-            broken = most_broken(world, actions, rules, name)
-            found[name] = rung(broken, certified, found[name])
+        classes = searches.classes(blocks, looks)
+        climbed(found, world, searches.actions(world), rules, classes, curves, holds)
     return found
 
 
@@ -459,10 +244,7 @@ def nearest_mixtures(
             **guessing.classes(world.blocks, deepest),
         }
         rules = Rules(limit, deepest, deepest)
-        for name, failure_class in classes.items():
-            certified = partial(held, failure_class, [curve(order, limit)], world.blocks, holds)
-            broken = most_broken(world, actions, rules, name)
-            found[name] = rung(broken, certified, found[name])
+        climbed(found, world, actions, rules, classes, [curve(order, limit)], holds)
     return found
 
 
@@ -494,51 +276,15 @@ def test_a_class_holds_with_room_and_not_without() -> None:
     assert not all_hold([CLASS, replace(CLASS, tail=0.6)], CURVE, 200)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"tail": 0.0},
-        {"tail": 1.0},
-        {"tail": -0.1},
-        {"tail": math.nan},
-        {"failure": 0.0},
-        {"failure": 1.0},
-        {"failure": math.nan},
-        {"twice_reach": 0},
-        {"twice_reach": -2},
-        {"twice_reach": 401},
-    ],
-    ids=str,
-)
-def test_numbers_that_say_nothing_never_hold(wrong: dict[str, float]) -> None:
+def test_numbers_that_say_nothing_never_hold() -> None:
     """With slips of 0 and no budget every sensible class holds; these still do not."""
-    sure = replace(CLASS, profile=Profile(np.zeros(3)))
-    assert sure.holds(RenyiCurve(8.0, 1e-9), 200)
-    assert not replace(sure, **wrong).holds(RenyiCurve(8.0, 1e-9), 200)  # type: ignore[arg-type]
-
-
-@given(
-    st.floats(0.01, 0.9),
-    st.integers(1, 400),
-    st.floats(1e-4, 0.5),
-    st.floats(1e-3, 1),
-    st.sampled_from(["tail", "reach", "slips", "budget"]),
-)
-def test_what_holds_still_holds_with_less_to_prove(
-    tail: float, reach: int, failure: float, budget: float, easier: str
-) -> None:
-    one = FailureClass("a", tail, reach, failure, PROFILE)
-    two, curve = one, RenyiCurve(8.0, budget)
-    if easier == "tail":
-        two = replace(one, tail=tail / 2)
-    elif easier == "reach":
-        two = replace(one, twice_reach=min(400, reach + 2))
-    elif easier == "slips":
-        two = replace(one, profile=Profile(PROFILE.slips / 2))
-    else:
-        curve = RenyiCurve(8.0, budget / 2)
-    if one.holds(RenyiCurve(8.0, budget), 200):
-        assert two.holds(curve, 200)
+    sure, free = replace(CLASS, profile=Profile(np.zeros(3))), RenyiCurve(8.0, 1e-9)
+    assert sure.holds(free, 200)
+    for share in (0.0, 1.0, -0.1, math.nan):
+        assert not replace(sure, tail=share).holds(free, 200)
+        assert not replace(sure, failure=share).holds(free, 200)
+    for reach in (0, -2, 401):
+        assert not replace(sure, twice_reach=reach).holds(free, 200)
 
 
 @given(st.lists(st.floats(1e-12, 0.3), min_size=1, max_size=12))
@@ -547,9 +293,6 @@ def test_shares_are_added_without_rounding(shares: list[float]) -> None:
     assert total_failure(shares) == exact
     assert total_failure(reversed(shares)) == exact
     assert total_failure([]) == 0
-
-
-def test_a_tenth_ten_times_is_more_than_one() -> None:
     assert sum([0.1] * 10) < 1 < total_failure([0.1] * 10)
 
 
@@ -619,21 +362,16 @@ def search_outcomes(blocks: int, twice_target: int) -> Iterator[tuple[int, int, 
             yield at_most[low], blocks - (at_most[low] - spread[low]), worst
 
 
-@pytest.mark.parametrize("twice_target", range(8))
-def test_answers_have_a_block_for_every_lattice_point(twice_target: int) -> None:
+def test_answers_have_a_block_for_every_lattice_point() -> None:
     """Whole targets and half-integers, all of them and not m/2 alone."""
-    blocks = 3 if twice_target < 7 else 4
-    for below, above, error in search_outcomes(blocks, twice_target):
-        assert below >= kept_points(error, twice_target)
-        assert above >= kept_points(error, 2 * blocks - twice_target)
-
-
-def test_the_line_c_less_e_is_half_a_count_short() -> None:
-    """Where no look errs at a half-integer there is one lattice point more than c − E says."""
-    short = [
-        kept_points(error, 3) - (3 / 2 - (error or 0) / 2) for _, _, error in search_outcomes(3, 3)
-    ]
-    assert max(short) == 0.5
+    for twice_target in range(8):
+        blocks = 3 if twice_target < 7 else 4
+        for below, above, error in search_outcomes(blocks, twice_target):
+            assert below >= kept_points(error, twice_target)
+            assert above >= kept_points(error, 2 * blocks - twice_target)
+    # Where no look errs at a half-integer there is one lattice point more than c − E says.
+    errors = [error for _, _, error in search_outcomes(3, 3)]
+    assert max(kept_points(error, 3) - (3 - (error or 0)) / 2 for error in errors) == 0.5
 
 
 NEVER = Profile(np.full(4, 1e-300))  # of looks that never err

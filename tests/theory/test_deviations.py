@@ -96,52 +96,28 @@ def test_multiex_is_false_with_m_and_true_with_l(samples: int) -> None:
 
 
 def test_median2sq_writes_its_indicator_the_wrong_way_round() -> None:
-    weights = (4, 1, 1)  # P[φ ≤ v] = 2/3, 5/6, 1; the median is 0
-    total = sum(weights)
-
-    def at_most(i: int) -> float:
-        return sum(weights[: i + 1]) / total
-
-    def below(i: int) -> float:
-        return sum(weights[:i]) / total
-
-    def printed_at_most(i: int) -> float:  # the mean of 1(v ≤ φ(z))
-        return sum(weights[i:]) / total
-
-    def printed_below(i: int) -> float:  # the mean of 1(v < φ(z))
-        return sum(weights[i + 1 :]) / total
-
-    assert abs(printed_at_most(0) - at_most(0)) > 0.3  # the proof says they are close
-    assert two_look_search(3, at_most, below, 1 / 16) == 0
-    assert two_look_search(3, printed_at_most, printed_below, 1 / 16) is None
+    at_most, below = (4 / 6, 5 / 6, 1.0), (0.0, 4 / 6, 5 / 6)  # weights 4, 1, 1; the median is 0
+    printed_at_most = (1.0, 2 / 6, 1 / 6)  # the mean of 1(v ≤ φ(z))
+    printed_below = (2 / 6, 1 / 6, 0.0)  # the mean of 1(v < φ(z))
+    assert abs(printed_at_most[0] - at_most[0]) > 0.3  # the proof says they are close
+    assert two_look_search(at_most, below, 1 / 16) == 0
+    assert two_look_search(printed_at_most, printed_below, 1 / 16) is None
 
 
 def test_the_strict_tests_of_median2sq_can_reject_every_point() -> None:
-    alpha = 0.25  # a fair coin on {0, 1}, responses exactly α/4 off
-
-    def at_most(i: int) -> float:
-        return (0.5 - alpha / 4, 1.0)[i]
-
-    def below(i: int) -> float:
-        return (0.0, 0.5 + alpha / 4)[i]
-
-    assert two_look_search(2, at_most, below, alpha / 4) is None
-    for error in (-alpha / 4, alpha / 4):
-        found = one_look_search(2, lambda i, error=error: (0.5 + error, 1.0)[i])  # type: ignore[misc]
+    off = 0.25 / 4  # a fair coin on {0, 1}, responses exactly α/4 off
+    assert two_look_search((0.5 - off, 1.0), (0.0, 0.5 + off), off) is None
+    for error in (-off, off):
+        found = one_look_search(2, (0.5 + error, 1.0).__getitem__)
         assert in_quantile_interval(found, [0, 1], 0.375, 0.625)
 
 
 def test_accuracy_one_fifth_is_enough_for_one_look_but_not_for_median2sq() -> None:
     # The removed proof of the multiplicative-weights theorem. One look: tests/theory/test_paper.py.
     weights = (20, 0, 80)  # the median is 2; P[φ ≤ 1] = 0.2
-
-    def at_most(i: int) -> float:
-        return sum(weights[: i + 1]) / 100 + 0.2  # an error of 1/5, which 1/8 would not allow
-
-    def below(i: int) -> float:
-        return sum(weights[:i]) / 100
-
-    wrong, right = two_look_search(3, at_most, below, 1 / 8), one_look_search(3, at_most)
+    at_most = (0.4, 0.4, 1.2)  # an error of 1/5, which 1/8 would not allow
+    wrong = two_look_search(at_most, (0.0, 0.2, 0.2), 1 / 8)
+    right = one_look_search(3, at_most.__getitem__)
     assert wrong == 1
     assert not in_quantile_interval(wrong, [0, 1, 2], 0.25, 0.75, weights=weights)
     assert in_quantile_interval(right, [0, 1, 2], 0.25, 0.75, weights=weights)

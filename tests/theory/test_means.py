@@ -10,14 +10,13 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from mpmath import mp, mpf, workdps
 from numpy.typing import NDArray
 
@@ -34,12 +33,11 @@ from holdfast.theory.means import (
     search_profile,
     separated,
 )
-from holdfast.theory.transfer import conjugate
 from tests.theory import checker
+from tests.theory.worlds import Action, Outcome, Population, Rules, most_broken
 
 Array = NDArray[np.float64]
 SLACK = 1 + 1e-9
-ORDERS = (1.5, 4.0, 15.0, 80.0)
 COINS = [
     (3.0, 2e-3, 5e-4),
     (15.0, 0.02, 1e-4),
@@ -75,78 +73,38 @@ def evenly(blocks: int, coin: Coin, distance: float = 1.0) -> tuple[int, ...]:
     return tuple(blocks + apart * j for j in range(1 - count, count, 2))
 
 
-@dataclass(frozen=True, eq=False)
-class World:
-    """Atoms with probabilities, m blocks, and a search that all questions use."""
+def cells(
+    world: Population, coin: Coin, targets: tuple[int, ...], question: tuple[float, ...]
+) -> Array:
+    """The law of the answer, (cells, datasets), for ψ with these values on the atoms."""
+    sums = [math.floor(total) for total in world.datasets @ np.array(question)]
+    laws = {total: cell_law(coin, targets, 2 * total) for total in set(sums)}
+    return np.array([laws[total] for total in sums]).T
 
-    atoms: tuple[Fraction, ...]
-    blocks: int
-    coin: Coin
-    targets: tuple[int, ...]
-    values: tuple[float, ...] = (0.0, 1.0)
 
-    @cached_property
-    def others(self) -> list[tuple[int, ...]]:
-        ranges = itertools.product(range(self.blocks), repeat=len(self.atoms))
-        return [u for u in ranges if sum(u) == self.blocks - 1]
+def most_missed(
+    world: Population,
+    coin: Coin,
+    targets: tuple[int, ...],
+    values: tuple[float, ...],
+    queries: int,
+    bars: DirectBars,
+) -> float:
+    """P[some bar misses its mean] for the best analyst, who may ask for any ψ.
 
-    @cached_property
-    def weights(self) -> Array:
-        """P[S₋ᵢ = u, S_i = x]."""
-        rows = []
-        for u in self.others:
-            ways = math.factorial(self.blocks - 1) // math.prod(math.factorial(c) for c in u)
-            chance = ways * math.prod(p**c for p, c in zip(self.atoms, u, strict=True))
-            rows.append([float(chance * p) for p in self.atoms])
-        return np.array(rows)
-
-    @cached_property
-    def questions(self) -> list[tuple[float, ...]]:
-        """Every ψ: a value for each atom."""
-        return list(itertools.product(self.values, repeat=len(self.atoms)))
-
-    def channel(self, question: tuple[float, ...]) -> tuple[Array, Array]:
-        """The law of the answer, (cells, u, x) on the data and (cells, u, 1) without block i."""
-        sums = [sum(c * v for c, v in zip(u, question, strict=True)) for u in self.others]
-        law = cache(lambda twice: cell_law(self.coin, self.targets, twice))
-        real = [[law(2 * math.floor(total + v)) for v in question] for total in sums]
-        centre = [[law(2 * math.floor(total) + 1)] for total in sums]
-        return np.moveaxis(np.array(real), 2, 0), np.moveaxis(np.array(centre), 2, 0)
-
-    def mean(self, question: tuple[float, ...]) -> Fraction:
-        pairs = zip(self.atoms, question, strict=True)
-        return sum((p * Fraction(v) for p, v in pairs), Fraction(0))
-
-    def worst(self, queries: int, bars: DirectBars) -> float:
-        """P[some bar misses its mean] for the best analyst, by dynamic programming.
-
-        A bar is open: a mean at its end is missed, unless the end is that of the range.
-        """
-        channels = [self.channel(question)[0] for question in self.questions]
-        misses = [
-            [
-                (low > 0 and self.mean(q) <= Fraction(low))
-                or (high < 1 and self.mean(q) >= Fraction(high))
-                for low, high in zip(bars.low, bars.high, strict=True)
-            ]
-            for q in self.questions
-        ]
-
-        def value(reached: Array, left: int) -> float:
-            if left == 0:
-                return 0.0
-            totals = []
-            for real, missed in zip(channels, misses, strict=True):
-                now = [reached * law for law in real]
-                totals.append(
-                    sum(
-                        float(part.sum()) if miss else value(part, left - 1)
-                        for part, miss in zip(now, missed, strict=True)
-                    )
-                )
-            return max(totals)
-
-        return value(self.weights, queries)
+    A bar is open: a mean at its end is missed, unless the end is that of the range.
+    """
+    actions = []
+    for question in itertools.product(values, repeat=len(world.atoms)):
+        mean = sum(p * Fraction(v) for p, v in zip(world.atoms, question, strict=True))
+        outcomes = []
+        for chance, low, high in zip(
+            cells(world, coin, targets, question), bars.low, bars.high, strict=True
+        ):
+            missed = (low > 0 and mean <= Fraction(low)) or (high < 1 and mean >= Fraction(high))
+            outcomes.append(Outcome(chance, 0.0, False, frozenset({"missed"} if missed else ())))
+        actions.append(Action("mean", 0.0, tuple(outcomes)))
+    return most_broken(world, actions, Rules(1.0, queries, 0), "missed")
 
 
 # Step 1: a question costs one look.
@@ -189,33 +147,14 @@ def test_closer_thresholds_cost_more_than_one_look() -> None:
 # Step 2: how often a search errs by how much.
 
 
-def slip_excess(build: Callable[[Coin, int, int], Array]) -> float:
-    """P[error ≥ e] over its bound, the largest over coins, counts and e."""
-    worst = 0.0
-    for parameters in COINS:
-        coin = steepest_coin(*parameters)
-        blocks = 4 * (coin.halfsteps.size - 1) + 1
-        targets = evenly(blocks, coin)
-        slips = build(coin, 1, len(targets).bit_length())
-        lows, highs = (-1, *targets), (*targets, 2 * blocks + 1)
-        for count in range(0, blocks + 1, max(1, blocks // 150)):
-            law = cell_law(coin, targets, 2 * count)
-            errors = [
-                max(low - 2 * count if low >= 0 else -1, 2 * count - high, -1)
-                for low, high in zip(lows, highs, strict=True)
-            ]
-            for error in set(errors) - {-1, 0}:
-                chance = sum(p for p, e in zip(law, errors, strict=True) if e >= error)
-                worst = max(worst, chance / slips[min(error, slips.size - 1)])
-    return worst
+Slips = Callable[[Coin, int, int], Array]
 
 
-def test_a_search_slips_as_rarely_as_its_profile_says() -> None:
-    assert 0.99 < slip_excess(lambda *args: search_profile(*args).slips) < SLACK
-    assert slip_excess(lambda coin, k, _: k * coin.halfsteps) > 1.05  # the far looks count too
+def profile_slips(coin: Coin, queries: int, looks: int) -> Array:
+    return search_profile(coin, queries, looks).slips
 
 
-def shortfall_excess(half: bool) -> float:
+def shortfall_excess(half: bool = True, build: Slips = profile_slips) -> float:
     """P[an answer is short by j or more] over the slips at j − 1/2, or at j; mixed thresholds.
 
     An answer's shortfall is ⌈c₋⌉ − C or C − ⌊c₊⌋, whatever the kinds of its two thresholds are.
@@ -228,7 +167,7 @@ def shortfall_excess(half: bool) -> float:
         targets = tuple(itertools.accumulate([apart, 2 * apart + 1, 2 * apart, 2 * apart + 1]))
         assert separated(coin, targets)
         assert len({t % 2 for t in targets}) == 2
-        slips = search_profile(coin, 1, len(targets).bit_length()).slips
+        slips = build(coin, 1, len(targets).bit_length())
         ups, downs = [-(-t // 2) for t in targets], [t // 2 for t in targets]
         for count in range(blocks + 1):
             law = cell_law(coin, targets, 2 * count)
@@ -242,9 +181,12 @@ def shortfall_excess(half: bool) -> float:
     return worst
 
 
-def test_thresholds_of_both_parities_slip_like_half_integers() -> None:
-    assert 0.99 < shortfall_excess(half=True) < SLACK
+def test_a_search_slips_as_rarely_as_its_profile_says() -> None:
+    """Thresholds of both parities slip like half-integers."""
+    assert 0.99 < shortfall_excess() < SLACK
     assert shortfall_excess(half=False) > 1.05  # as if all were whole
+    far = shortfall_excess(build=lambda coin, queries, _: queries * coin.halfsteps)
+    assert far > 1.5  # the far looks count too
 
 
 def test_bars_of_mixed_thresholds_allow_for_half_integers() -> None:
@@ -281,11 +223,13 @@ def fenchel(budget_share: float) -> float:
         )
         tail = level_tail(order, whole - none, none, 0.0)
         target = rng.choice(range(1, 2 * blocks))
-        world = World((Fraction(tail), 1 - Fraction(tail)), blocks, coin, (target,))
-        real = world.channel((1.0, 0.0))[0]
-        total = float((world.weights * real[1] * np.array([whole, none])).sum())
+        world = Population((Fraction(tail), 1 - Fraction(tail)), blocks)
+        no, yes = cells(world, coin, (target,), (1.0, 0.0))
+        share = world.datasets[:, 0] / blocks  # S[ψ]
+        total = float((world.weights * yes * (none + (whole - none) * share)).sum())
         if tail >= 0.5:  # then 1 − ψ is as rare: No is bad as well
-            total += max(0.0, float((world.weights * real[0] * np.array([none, whole])).sum()))
+            other = world.weights * no * (whole + (none - whole) * share)
+            total += max(0.0, float(other.sum()))
         worst = max(worst, total / gain)
     return worst
 
@@ -315,34 +259,16 @@ def honest(
     return direct_bars(curve, profile, blocks, targets, beta, exact=exact, slope=slope)
 
 
-def unshifted(
-    curve: RenyiCurve,
-    coin: Coin,
-    queries: int,
-    blocks: int,
-    targets: tuple[int, ...],
-    beta: float,
-    share: float,
-    exact: bool,
-) -> DirectBars:
+def unshifted(*given: Any) -> DirectBars:
     """A mutant: the cell itself as the bar (tail = θ)."""
+    _, _, _, blocks, targets, *_ = given
     low = tuple(t / 2 / blocks for t in targets)
     return DirectBars(1.0, (0.0, *low), (*low, 1.0))
 
 
-def unslipped(
-    curve: RenyiCurve,
-    coin: Coin,
-    queries: int,
-    blocks: int,
-    targets: tuple[int, ...],
-    beta: float,
-    share: float,
-    exact: bool,
-) -> DirectBars:
+def unslipped(curve: RenyiCurve, coin: Coin, *given: Any) -> DirectBars:
     """A mutant: as if no look ever erred."""
-    never = Coin("never", np.array([0.5, 1e-30]))
-    return honest(curve, never, queries, blocks, targets, beta, share, exact)
+    return honest(curve, Coin("never", np.array([0.5, 1e-30])), *given)
 
 
 def attacks(bars_of: Bars, values: tuple[float, ...]) -> Iterator[float]:
@@ -356,20 +282,18 @@ def attacks(bars_of: Bars, values: tuple[float, ...]) -> Iterator[float]:
             bars = bars_of(curve, coin, queries, blocks, targets, beta, share, exact)
             for end in {low for low in bars.low if low > 0}:
                 tail = Fraction(end)
-                world = World((tail, 1 - tail), blocks, coin, targets, values)
-                yield world.worst(queries, bars) / beta
+                world = Population((tail, 1 - tail), blocks)
+                yield most_missed(world, coin, targets, values, queries, bars) / beta
 
 
-def test_no_analyst_breaks_the_bars() -> None:
-    shares = list(attacks(honest, (0.0, 1.0)))
-    assert len(shares) > 150
-    assert 0.55 < max(shares) < 1
-
-
-def test_nor_with_weights_between_0_and_1() -> None:
-    shares = list(attacks(honest, (0.0, 0.5, 1.0)))
-    assert len(shares) > 60
-    assert 0.1 < max(shares) < 1
+@pytest.mark.parametrize(
+    ("values", "fewest", "nearest"), [((0.0, 1.0), 150, 0.55), ((0.0, 0.5, 1.0), 60, 0.1)]
+)
+def test_no_analyst_breaks_the_bars(values: tuple[float, ...], fewest: int, nearest: float) -> None:
+    """Counts, and weights between 0 and 1."""
+    shares = list(attacks(honest, values))
+    assert len(shares) > fewest
+    assert nearest < max(shares) < 1
 
 
 @pytest.mark.parametrize("mutant", [unshifted, unslipped])
@@ -390,35 +314,6 @@ def test_quantised_counts_cost_one_count_above_and_next_to_nothing_below() -> No
         assert 0.5 * 2**-17 < other - mine < 1.5 * 2**-17
     for mine, other in zip(real.high[:-1], high[:-1], strict=True):
         assert 0.5 * 2**-17 < mine - other < 1.5 * 2**-17
-
-
-# A second opinion, in 40 digits.
-
-
-def exact_conjugate(order: float, s: float) -> mpf:
-    """φ*(s) by its definition: the maximum of s·x − φ(x)."""
-    a, s = mpf(order), mpf(s)
-    low, high = mpf(-1400), mpf(1400)
-    for _ in range(160):
-        x = (low + high) / 2
-        slope = (a * mp.expm1((a - 1) * x) - (a - 1) * mp.expm1(-a * x)) / 2
-        low, high = (x, high) if slope < s else (low, x)
-    x = mp.exp(low)
-    there, back = x**a - 1 - a * (x - 1), x ** (1 - a) - 1 + (a - 1) * (x - 1)
-    return s * x - (there + back) / 2
-
-
-@given(st.floats(1.02, 500), st.floats(-12, 12), st.booleans())
-def test_the_conjugate_is_rounded_up_and_accurate(
-    order: float, log_size: float, positive: bool
-) -> None:
-    s = math.exp(log_size) * (1 if positive else -1)
-    with workdps(40):
-        found, exact = conjugate(order, s), exact_conjugate(order, s)
-        if math.isinf(found):
-            assert exact > mpf("1e250")
-        else:
-            assert exact <= found <= exact + abs(exact) * 1e-9
 
 
 def test_a_plan_is_confirmed_by_slow_arithmetic() -> None:
@@ -448,7 +343,10 @@ def test_a_plan_is_confirmed_by_slow_arithmetic() -> None:
                 if nu >= 0:
                     assert tail <= 0
                     continue
-                none, whole = exact_conjugate(plan.order, nu), exact_conjugate(plan.order, nu + lam)
+                none, whole = (
+                    checker.conjugate(plan.order, nu),
+                    checker.conjugate(plan.order, nu + lam),
+                )
                 most = -none / (whole - none)
                 assert tail <= most
                 assert float(most) == pytest.approx(tail, abs=1e-8)
@@ -461,8 +359,6 @@ def test_a_plan_is_confirmed_by_slow_arithmetic() -> None:
     ("queries", "confidence", "most", "note"),
     [
         (100, 0.95, 10_300, 29_204),
-        (1_000, 0.95, 29_000, 87_503),
-        (100, 0.999, 17_000, 43_088),
         (1_000, 0.999, 44_500, 123_913),
     ],
 )
@@ -501,22 +397,17 @@ def test_a_plan_that_claims_too_much_is_not_verified() -> None:
     plan = thousand()
     assert plan.verify()
     assert plan.budget == pytest.approx(1000 * plan.price, rel=1e-9)
-    assert not replace(plan, half_width=plan.half_width * 0.9999).verify()
-    assert not replace(plan, queries=1_010).verify()
-    assert not replace(plan, blocks=plan.blocks - 200).verify()
-    assert not replace(plan, confidence=0.951).verify()
-    assert not replace(plan, price=plan.price * 1.02).verify()
-    assert not replace(plan, slope=float(plan.slope or 0) * 2).verify()
     closer = tuple(t - j for j, t in enumerate(plan.twice_targets))
-    assert not replace(plan, twice_targets=closer, half_width=0.2).verify()
-
-
-def test_more_is_asked_more_is_needed() -> None:
-    base = best_direct(30, 0.2, 0.9).blocks
-    assert best_direct(60, 0.2, 0.9).blocks > base
-    assert best_direct(30, 0.15, 0.9).blocks > base
-    assert best_direct(30, 0.2, 0.99).blocks > base
-    assert best_direct(1, 0.2, 0.9).blocks < base
+    for claim in (
+        {"half_width": plan.half_width * 0.9999},
+        {"queries": 1_010},
+        {"blocks": plan.blocks - 200},
+        {"confidence": 0.951},
+        {"price": plan.price * 1.02},
+        {"slope": float(plan.slope or 0) * 2},
+        {"twice_targets": closer, "half_width": 0.2},
+    ):
+        assert not replace(plan, **claim).verify()
 
 
 def test_the_narrowest_bars_agree_with_the_fewest_blocks() -> None:
@@ -527,22 +418,6 @@ def test_the_narrowest_bars_agree_with_the_fewest_blocks() -> None:
     assert narrowest_direct(10, 20, 0.95).half_width == 0.5  # too few blocks: nothing is promised
 
 
-@given(st.floats(1.1, 200), st.floats(1e-4, 0.05), st.floats(0.001, 0.5), st.floats(1, 3))
-def test_bars_widen_with_the_budget_and_narrow_with_the_failure(
-    order: float, budget: float, failure: float, more: float
-) -> None:
-    coin = steepest_coin(10.0, 0.01, 1e-6)
-    targets = evenly(300, coin)
-    profile = search_profile(coin, 1, 3)
-
-    def width(budget: float, failure: float) -> float:
-        return direct_bars(RenyiCurve(order, budget), profile, 300, targets, failure).half_width
-
-    base = width(budget, failure)
-    assert width(budget * more, failure) >= base - 1e-5  # the slope is found numerically
-    assert width(budget, min(0.99, failure * more)) <= base + 1e-5
-
-
 def test_levels_prove_less_than_they_are() -> None:
     tails = [level_tail(60.0, 24_400.0, 801.7, j / 50) for j in range(51)]
     assert tails == sorted(tails)
@@ -550,22 +425,19 @@ def test_levels_prove_less_than_they_are() -> None:
     assert tails[1] == 0
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [(0, 0.1, 0.95), (10, 0.0, 0.95), (10, 0.5, 0.95), (10, 0.1, 1.0), (1.5, 0.1, 0.9)],
-)
-def test_bad_questions_are_refused(arguments: tuple[int, float, float]) -> None:
-    with pytest.raises(InvalidInput):
-        best_direct(*arguments)
-
-
-def test_what_cannot_be_computed_is_refused() -> None:
+def test_what_is_refused() -> None:
+    for wrong in (
+        (0, 0.1, 0.95),
+        (10, 0.0, 0.95),
+        (10, 0.5, 0.95),
+        (10, 0.1, 1.0),
+        (1.5, 0.1, 0.9),
+    ):
+        with pytest.raises(InvalidInput):
+            best_direct(*wrong)
     with pytest.raises(Infeasible, match="wider bars"):
         best_direct(10**8, 1e-6, 0.95)
-
-
-@pytest.mark.parametrize("targets", [(), (4, 4), (6, 4), (-1, 4), (4, 21)])
-def test_bad_targets_are_refused(targets: tuple[int, ...]) -> None:
-    coin = steepest_coin(4.0, 1.0, 1e-3)
-    with pytest.raises(InvalidInput, match="targets"):
-        direct_bars(RenyiCurve(4.0, 0.1), search_profile(coin, 1, 1), 10, targets, 0.1)
+    profile = search_profile(steepest_coin(4.0, 1.0, 1e-3), 1, 1)
+    for targets in ((), (4, 4), (6, 4), (-1, 4), (4, 21)):
+        with pytest.raises(InvalidInput, match="targets"):
+            direct_bars(RenyiCurve(4.0, 0.1), profile, 10, targets, 0.1)

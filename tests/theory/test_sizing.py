@@ -1,4 +1,4 @@
-"""Sizes: the smallest that passes, monotone in what is asked, confirmed by a second verifier."""
+"""Sizes: the smallest that passes, by every method, confirmed by a second verifier."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,16 +17,37 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
-from holdfast.theory.coins import Profile
+from holdfast.theory.bars import in_quantile_interval
+from holdfast.theory.coins import Profile, exponential_price, gaussian_price, laplace_price
 from holdfast.theory.divergence import Curve, GaussianCurve, RenyiCurve
+from holdfast.theory.paper import adaptive_iqr
 from holdfast.theory.sizing import (
+    FULL,
+    Builder,
     Promise,
     Size,
     Sized,
+    best_exponential,
+    best_gaussian,
+    best_laplace,
+    best_rank,
+    best_steepest,
     certified,
+    exponential_draft,
+    floor_for,
+    fresh_blocks,
+    fresh_split,
+    gaussian_draft,
+    hoeffding_failure,
+    hoeffding_samples,
+    laplace_draft,
+    median_failure,
+    median_samples,
     minimise,
     smallest_blocks,
+    split_failure,
     steepest_at,
+    steepest_draft,
 )
 from holdfast.theory.transfer import decisive_mass
 from tests.theory import checker
@@ -113,29 +136,6 @@ def test_unequal_tails_pass_and_share_the_failure() -> None:
             assert size.twice_target == 2 * round(target * size.blocks)
 
 
-def test_unequal_tails_are_sized_within_rounding_of_the_real_optimum() -> None:
-    """Real-valued m, without whole targets: (reach_low + reach_high) / (1 − f_low − f_high)."""
-    for promise, _, target, found in unequal():
-        size = found.size
-        if promise.symmetric or target is not None:
-            continue
-        sides = [(promise.tail_low, size.failure_low), (promise.tail_high, size.failure_high)]
-        drift = sum(decisive_mass(found.curve, tail, beta) / beta for tail, beta in sides)
-        reach = sum(found.profile.shortfall(beta, 2 * size.blocks) for _, beta in sides)
-        least = reach / (1 - drift)
-        assert least - 1 <= size.blocks <= least + 3 / (1 - drift) + 1
-
-
-def test_mirrored_tails_need_mirrored_targets() -> None:
-    one = sized(Promise(20, 8, 0.05, 0.2, 0.9), share=0.25)
-    two = sized(Promise(20, 8, 0.2, 0.05, 0.9), share=0.75)
-    assert one is not None
-    assert two is not None
-    assert abs(one.size.blocks - two.size.blocks) <= 4
-    shares = (one.size.twice_target / 2 / one.size.blocks, two.size.twice_target / 2)
-    assert shares[0] + shares[1] / two.size.blocks == pytest.approx(1, abs=0.03)
-
-
 # Monotone.
 
 
@@ -183,7 +183,7 @@ def test_a_target_outside_the_tails_is_refused() -> None:
 def test_no_smaller_size_of_unequal_tails_passes() -> None:
     """Rounding the target makes success come and go: the first success is what counts."""
     promise = Promise(3, 2, 0.1, 0.05, 0.95)
-    for order, budget, fewest in ((3.0, 0.1, 519), (8.0, 0.7, 210), (4.0, 0.1, 52)):
+    for order, budget, fewest in ((8.0, 0.7, 210), (4.0, 0.1, 52)):
         found = steepest_at(promise, order, budget)
         assert found is not None
         size, profile = found.size, found.profile
@@ -206,23 +206,21 @@ def test_no_smaller_size_of_unequal_tails_passes() -> None:
         assert fewest + 1 not in passing
 
 
-@pytest.mark.parametrize(
-    ("change", "parameter"),
-    [
-        ({"queries": 0}, "queries"),
-        ({"queries": 1.5}, "queries"),
-        ({"grid_size": 1}, "grid"),
-        ({"tail_low": 0.0}, "tail"),
-        ({"tail_high": 1.0}, "tail"),
-        ({"tail_low": 0.5, "tail_high": 0.5}, "tails"),
-        ({"tail_low": 0.7, "tail_high": 0.4}, "tails"),
-        ({"confidence": 1.0}, "confidence"),
-        ({"confidence": 0.0}, "confidence"),
-    ],
-)
-def test_impossible_promises_are_refused(change: dict[str, float], parameter: str) -> None:
-    with pytest.raises(InvalidInput, match=parameter):
-        replace(Promise(10, 8, 0.1, 0.1, 0.95), **change)  # type: ignore[arg-type]
+def test_impossible_promises_are_refused() -> None:
+    wrong: dict[str, list[dict[str, Any]]] = {
+        "queries": [{"queries": 0}, {"queries": 1.5}],
+        "grid": [{"grid_size": 1}],
+        "tail": [{"tail_low": 0.0}, {"tail_high": 1.0}],
+        "tails": [{"tail_low": 0.5, "tail_high": 0.5}, {"tail_low": 0.7, "tail_high": 0.4}],
+        "confidence": [{"confidence": 1.0}, {"confidence": 0.0}],
+    }
+    for parameter, changes in wrong.items():
+        for change in changes:
+            with pytest.raises(InvalidInput, match=parameter):
+                replace(Promise(10, 8, 0.1, 0.1, 0.95), **change)
+    for order, budget in ((1.0, 0.1), (2.0, 0.0), (2.0, -1.0), (1e5, 0.1)):
+        with pytest.raises(InvalidInput):
+            steepest_at(Promise(10, 8, 0.1, 0.1, 0.95), order, budget)
 
 
 def test_what_a_promise_says() -> None:
@@ -285,7 +283,7 @@ def confirmed(promise: Promise, found: Sized, size: Size) -> bool:
 
 @pytest.mark.parametrize(
     ("queries", "grid_size", "tail", "confidence"),
-    [(100, 32, 0.25, 0.95), (30, 2, 0.05, 0.99), (1, 1000, 0.01, 0.5), (7, 5, 0.4, 0.9)],
+    [(30, 2, 0.05, 0.99), (1, 1000, 0.01, 0.5), (20, 8, 0.25, 0.95)],
 )
 def test_a_slow_verifier_agrees(
     queries: int, grid_size: int, tail: float, confidence: float
@@ -301,7 +299,7 @@ def test_a_slow_verifier_agrees(
 
 def test_a_slow_verifier_agrees_on_unequal_tails() -> None:
     verdicts = []
-    for promise, _, target, found in unequal()[:12]:
+    for promise, _, target, found in unequal()[:4]:
         size = found.size
         if promise.symmetric and target is None:
             continue
@@ -312,7 +310,7 @@ def test_a_slow_verifier_agrees_on_unequal_tails() -> None:
                 other = replace(size, blocks=blocks, twice_target=min(twice, 2 * blocks))
                 verdicts.append(certified(promise, found.curve, found.profile, other))
                 assert confirmed(promise, found, other) == verdicts[-1]
-    assert 20 < sum(verdicts) < len(verdicts) - 20
+    assert 6 < sum(verdicts) < len(verdicts) - 6
 
 
 def test_the_verifier_is_not_easily_pleased() -> None:
@@ -322,27 +320,33 @@ def test_the_verifier_is_not_easily_pleased() -> None:
     assert found is not None
     assert found.coin is not None
     order, m, beta = found.parameters[0], found.size.blocks, promise.failure
-    price, floor, looks = found.coin.price(order), found.coin.floor, promise.looks
+    at: dict[str, Any] = {
+        "order": order,
+        "look_price": found.coin.price(order),
+        "floor": found.coin.floor,
+        "looks": promise.looks,
+        "tails": (0.1, 0.1),
+        "betas": (beta, beta),
+        "blocks": m,
+    }
 
-    def says(
-        price: float = price,
-        floor: float = floor,
-        looks: int = looks,
-        blocks: int = m,
-        tails: tuple[float, float] = (0.1, 0.1),
-        betas: tuple[float, float] = (beta, beta),
-    ) -> bool:
-        return checker.check(order, price, floor, looks, blocks, blocks, *tails, *betas, True)
+    def says(**other: Any) -> bool:
+        order, price, floor, looks, tails, betas, blocks = {**at, **other}.values()
+        sides = (tails[0], tails[1], betas[0], betas[1])
+        return checker.check(order, price, floor, looks, blocks, blocks, *sides, True)
 
     assert says()
-    assert not says(price=price * 1.01)
-    assert not says(floor=floor * 3e4)
-    assert not says(looks=looks + looks // 50)
-    assert not says(blocks=m - 2)
-    assert not says(tails=(0.101, 0.101))
-    assert not says(tails=(0.1, 0.09))  # not one class
-    assert not says(betas=(beta * 0.98, beta * 0.98))
-    assert not says(betas=(beta, beta * 0.98))
+    for other in (
+        {"look_price": at["look_price"] * 1.01},
+        {"floor": at["floor"] * 3e4},
+        {"looks": promise.looks + promise.looks // 50},
+        {"blocks": m - 2},
+        {"tails": (0.101, 0.101)},
+        {"tails": (0.1, 0.09)},  # not one class
+        {"betas": (beta * 0.98, beta * 0.98)},
+        {"betas": (beta, beta * 0.98)},
+    ):
+        assert not says(**other), other
 
 
 def test_the_minimiser_finds_a_minimum() -> None:
@@ -355,3 +359,334 @@ def test_a_curve_without_any_loss_needs_only_the_coins_reach() -> None:
     size = smallest_blocks(promise, RenyiCurve(2, 0.0), NEVER)
     # E ≥ β/2·(m + 1)/m > β/4 already for one block.
     assert size == Size(1, 1, promise.failure, promise.failure)
+
+
+# --- The methods: the figures, that each is certified, and that optima are optima --------------
+
+
+BEST: dict[str, Callable[[Promise], Sized]] = {
+    "steepest": best_steepest,
+    "gaussian": best_gaussian,
+    "laplace": best_laplace,
+    "exponential": best_exponential,
+}
+DRAFTS: dict[str, Callable[[Promise], Builder]] = {
+    "steepest": steepest_draft,
+    "gaussian": gaussian_draft,
+    "laplace": laplace_draft,
+    "exponential": exponential_draft,
+}
+methods = pytest.mark.parametrize("name", BEST)
+
+
+def median_of(queries: int, tail: float, confidence: float = 0.95, grid_size: int = 32) -> Promise:
+    return Promise(queries, grid_size, tail, tail, confidence)
+
+
+@cache
+def best(name: str, asked: Promise) -> Sized:
+    return BEST[name](asked)
+
+
+# k, ρ, what was reached, and the most that is allowed.
+FIGURES = [
+    (1_000, 0.25, 4_262, 6_800),
+    (1_000, 0.05, 686, 904),
+    (1_000, 0.01, 331, 450),
+]
+
+
+@pytest.mark.parametrize(("queries", "tail", "reached", "most"), FIGURES)
+def test_the_figures_of_the_steepest_coin(
+    queries: int, tail: float, reached: int, most: int
+) -> None:
+    blocks = best("steepest", median_of(queries, tail)).size.blocks
+    assert blocks <= most
+    assert blocks == pytest.approx(reached, rel=0.005)
+
+
+def test_the_steepest_coin_beats_the_others() -> None:
+    """Gaussian counts need over twice, the exponential mechanism almost four times, as many."""
+    asked = median_of(1_000, 0.05)
+    sizes = {name: best(name, asked).size.blocks for name in BEST}
+    assert sizes["steepest"] < sizes["gaussian"] / 2
+    assert sizes["gaussian"] < sizes["exponential"] < sizes["laplace"]
+    # The figures of theory.md §9 for these two were made with neighbouring stability.
+    assert sizes["gaussian"] < 2_485
+    assert best("exponential", median_of(1_000, 0.25)).size.blocks < 32_665
+
+
+@methods
+@pytest.mark.parametrize("asked", [median_of(20, 0.1), median_of(3, 0.3, 0.99, 1000)])
+def test_what_a_method_returns_is_certified(name: str, asked: Promise) -> None:
+    found = best(name, asked)
+    assert certified(asked, found.curve, found.profile, found.size)
+    blocks = found.size.blocks
+    less = Size(blocks - 2, blocks - 2, asked.failure, asked.failure)
+    assert not certified(asked, found.curve, found.profile, less)
+
+
+@methods
+def test_no_parameters_nearby_are_better(name: str) -> None:
+    asked = median_of(50, 0.1)
+    found = best(name, asked)
+    build, at = DRAFTS[name](asked), list(found.parameters[:-1])
+    if name == "steepest":
+        at[0] -= 1  # drafts count the order from 1
+    for i, factor in [(i, f) for i in range(len(at)) for f in (0.7, 0.9, 1.1, 1.4)]:
+        moved = [x * factor if j == i else x for j, x in enumerate(at)]
+        draft = build(moved, FULL)
+        size = smallest_blocks(asked, draft.curve, draft.profile)
+        assert size is None or size.blocks >= found.size.blocks * 0.995 - 1
+
+
+@methods
+def test_the_curve_is_what_all_uses_cost(name: str) -> None:
+    """Looks times price, for every look that a median_of can need."""
+    asked = median_of(20, 0.1)
+    found = best(name, asked)
+    first, looks = found.parameters[0], asked.looks
+    if name == "gaussian":
+        assert isinstance(found.curve, GaussianCurve)
+        assert found.curve.mu >= math.sqrt(looks) * 0.5 / first
+        assert found.coin is not None
+        # Its verdicts cost less than the noisy counts that the curve is made for.
+        assert found.coin.price(10) <= gaussian_price(10, first)
+        return
+    assert isinstance(found.curve, RenyiCurve)
+    order, budget = found.curve.order, found.curve.budget
+    if name == "exponential":
+        assert budget >= asked.queries * exponential_price(order, found.parameters[1])
+        return
+    assert found.coin is not None
+    assert found.coin.floor == floor_for(asked) == pytest.approx(1e-6 * asked.failure / looks)
+    assert budget >= looks * found.coin.price(order)
+    if name == "laplace":
+        assert budget >= looks * laplace_price(order, found.parameters[1])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [median_of(1, 0.005, 0.5, 2), median_of(90, 0.02, 0.999, 40), median_of(7, 0.3, 0.9, 3)],
+)
+def test_the_search_is_as_good_as_a_fixed_choice(asked: Promise) -> None:
+    """An optimum can only be better than a sensible guess; and it is always found."""
+    found = best_steepest(asked)
+    assert certified(asked, found.curve, found.profile, found.size)
+    guess = steepest_at(asked, *parameters(asked))
+    assert guess is None or found.size.blocks <= guess.size.blocks * 1.001 + 2
+
+
+# Unequal tails and other targets.
+
+
+def test_unequal_tails_and_other_targets() -> None:
+    low, high = (best("steepest", median_of(20, tail)).size.blocks for tail in (0.05, 0.2))
+    found = best_steepest(Promise(20, 32, 0.05, 0.2, 0.95))
+    assert low < found.size.blocks < high
+    # The side with the larger tail needs more room: its target is further away.
+    assert found.size.twice_target < found.size.blocks
+    asked = median_of(20, 0.05)
+    found = best_steepest(asked, 0.7)
+    assert found.size.blocks > low
+    assert found.size.twice_target == 2 * round(0.7 * found.size.blocks)
+    assert certified(asked, found.curve, found.profile, found.size)
+
+
+def test_a_high_quantile_uses_the_mirror() -> None:
+    asked = Promise(10, 8, 0.8, 0.05, 0.95)
+    found = best_steepest(asked)
+    assert certified(asked, found.curve, found.profile, found.size)
+    assert 0.8 < found.size.twice_target / 2 / found.size.blocks < 0.95
+
+
+def test_the_exponential_mechanism_is_for_medians() -> None:
+    with pytest.raises(InvalidInput, match="tails"):
+        best_exponential(Promise(10, 8, 0.1, 0.2, 0.95))
+
+
+# --- Amplification by median, against exact enumeration ----------------------------------------
+
+
+MEDIAN_TAILS = st.floats(0.001, 0.45)
+MEDIAN_FAILURES = st.floats(1e-12, 0.5)
+
+
+@pytest.mark.parametrize("samples", [1, 3, 5])
+@pytest.mark.parametrize("tail", [Fraction(1, 100), Fraction(3, 8)])
+def test_for_odd_numbers_the_worst_law_reaches_the_bound(samples: int, tail: Fraction) -> None:
+    law = {-1: tail, 0: 1 - 2 * tail, 1: tail}
+    outside = sum(
+        math.prod((law[y] for y in draw), start=Fraction(1))
+        for draw in itertools.product(law, repeat=samples)
+        if sorted(draw)[samples // 2] != 0
+    )
+    assert Fraction(median_failure(samples, float(tail))) == pytest.approx(outside, rel=1e-9)
+    assert not in_quantile_interval(1, list(law), tail, 1 - tail, weights=list(law.values()))
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=4),
+    st.integers(1, 4),
+    st.sampled_from([Fraction(1, 10), Fraction(1, 4), Fraction(2, 5)]),
+    st.sampled_from(["low", "high", "middle"]),
+)
+def test_no_law_and_no_convention_for_even_numbers_exceeds_it(
+    weights: list[int], samples: int, tail: Fraction, convention: str
+) -> None:
+    values = list(range(len(weights)))
+    outside = Fraction(0)
+    for draw in itertools.product(values, repeat=samples):
+        ranked = sorted(draw)
+        low, high = ranked[(samples - 1) // 2], ranked[samples // 2]
+        choices: dict[str, int | Fraction] = {"low": low, "high": high}
+        median = choices.get(convention, Fraction(low + high, 2))
+        if not in_quantile_interval(median, values, tail, 1 - tail, weights=weights):
+            outside += math.prod(
+                (Fraction(weights[y], sum(weights)) for y in draw), start=Fraction(1)
+            )
+    assert outside <= Fraction(median_failure(samples, float(tail)))
+
+
+@given(st.integers(1, 10**5), MEDIAN_TAILS)
+def test_the_exact_bound_is_below_hoeffdings(samples: int, tail: float) -> None:
+    assert median_failure(samples, tail) <= hoeffding_failure(samples, tail) + 1e-300
+
+
+@given(MEDIAN_FAILURES, MEDIAN_TAILS)
+def test_the_smallest_number_passes_and_the_one_before_fails(failure: float, tail: float) -> None:
+    samples = median_samples(failure, tail)
+    assert samples % 2 == 1
+    assert median_failure(samples, tail) <= failure
+    for fewer in {max(1, samples - 1), max(1, samples - 2)} - {samples}:
+        assert median_failure(fewer, tail) > failure
+    rough = hoeffding_samples(failure, tail)
+    assert hoeffding_failure(rough, tail) <= failure * (1 + 1e-9)
+    assert rough == 1 or hoeffding_failure(rough - 1, tail) > failure
+    assert samples <= rough + 1
+
+
+@pytest.mark.parametrize(("failure", "tail"), [(0.0, 0.25), (1.0, 0.25), (0.1, 0.5), (0.1, 0.0)])
+def test_medians_that_have_no_meaning_are_refused(failure: float, tail: float) -> None:
+    with pytest.raises(InvalidInput):
+        median_samples(failure, tail)
+    with pytest.raises(InvalidInput):
+        hoeffding_samples(failure, tail)
+
+
+# --- Fresh splitting ---------------------------------------------------------------------------
+
+
+SPLIT_QUERIES = st.integers(1, 10**6)
+SPLIT_FAILURES = st.floats(1e-9, 0.5)
+QUARTER = Fraction(1, 4)
+
+
+@st.composite
+def tails(draw: st.DrawFn) -> tuple[float, float]:
+    low, high = draw(st.floats(0.001, 0.9)), draw(st.floats(0.001, 0.9))
+    scale = min(1.0, 0.9 / (low + high))
+    return low * scale, high * scale
+
+
+def test_the_figures_of_fresh_splitting() -> None:
+    figures = {0.25: [4_300, 57_000, 730_000], 0.01: [500, 5_000, 70_000]}
+    for tail, expected in figures.items():
+        assert [fresh_blocks(k, 0.05, tail) for k in (100, 1_000, 10_000)] == expected
+    assert fresh_blocks(10**6, 0.05, 0.25) == 103 * 10**6
+    assert fresh_blocks(10**6, 1e-9, 0.49) > 10**9
+
+
+def test_the_papers_constants_win_only_above_168_thousand_questions() -> None:
+    # theory.md §9: r = 32, ρ = 1/4, β = 0.05. m₁ moves in steps: the sign settles from here on.
+    assert adaptive_iqr(168_148, 32, 0.05) >= fresh_blocks(168_148, 0.05, 0.25)
+    assert adaptive_iqr(168_149, 32, 0.05) < fresh_blocks(168_149, 0.05, 0.25)
+    assert adaptive_iqr(200_000, 32, 0.05) < fresh_blocks(200_000, 0.05, 0.25)
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 5])
+@pytest.mark.parametrize(("low", "high"), [(QUARTER, QUARTER), (QUARTER / 4, 3 * QUARTER)])
+def test_the_bound_is_reached(blocks: int, low: Fraction, high: Fraction) -> None:
+    law = {-1: low, 0: 1 - low - high, 1: high}
+    assert not in_quantile_interval(-1, list(law), low, 1 - high, weights=list(law.values()))
+    assert in_quantile_interval(0, list(law), low, 1 - high, weights=list(law.values()))
+    for rank in range(1, blocks + 1):
+        outside = sum(
+            math.prod((law[y] for y in draw), start=Fraction(1))
+            for draw in itertools.product(law, repeat=blocks)
+            if sorted(draw)[rank - 1] != 0
+        )
+        bound = split_failure(blocks, rank, float(low), float(high))
+        assert Fraction(bound) == pytest.approx(outside, rel=1e-9)
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=4),
+    st.integers(1, 5),
+    st.integers(1, 5),
+    st.sampled_from([Fraction(1, 10), Fraction(1, 4), Fraction(1, 2)]),
+    st.sampled_from([Fraction(1, 20), Fraction(1, 4), Fraction(2, 5)]),
+)
+def test_no_law_exceeds_the_bound(
+    weights: list[int], blocks: int, rank: int, low: Fraction, high: Fraction
+) -> None:
+    rank = min(rank, blocks)
+    values = list(range(len(weights)))
+    bad = [y for y in values if not in_quantile_interval(y, values, low, 1 - high, weights=weights)]
+    outside = sum(
+        (
+            math.prod((Fraction(weights[y], sum(weights)) for y in draw), start=Fraction(1))
+            for draw in itertools.product(values, repeat=blocks)
+            if sorted(draw)[rank - 1] in bad
+        ),
+        Fraction(0),
+    )
+    assert outside <= Fraction(split_failure(blocks, rank, float(low), float(high)))
+
+
+@given(st.integers(1, 60), tails())
+def test_the_best_rank_fails_like_one_minus_a_total_variation(
+    blocks: int, pair: tuple[float, float]
+) -> None:
+    """And no other rank fails less."""
+    found = split_failure(blocks, best_rank(blocks, *pair), *pair)
+    best = min(split_failure(blocks, rank, *pair) for rank in range(1, blocks + 1))
+    assert found == pytest.approx(best, rel=1e-8)
+    a, b = pair[0], 1 - pair[1]
+    overlap = sum(
+        math.comb(blocks, i) * min(a**i * (1 - a) ** (blocks - i), b**i * (1 - b) ** (blocks - i))
+        for i in range(blocks + 1)
+    )
+    assert found == pytest.approx(min(1.0, overlap), rel=1e-7)
+
+
+@given(SPLIT_QUERIES, SPLIT_FAILURES, tails())
+def test_the_split_passes_and_one_block_less_fails(
+    queries: int, failure: float, pair: tuple[float, float]
+) -> None:
+    blocks, rank = fresh_split(queries, failure, *pair)
+    assert split_failure(blocks, rank, *pair) <= failure / queries
+    if 1 < blocks < 300:
+        every = [split_failure(blocks - 1, other, *pair) for other in range(1, blocks)]
+        assert min(every) > failure / queries * (1 - 1e-8)
+
+
+@given(SPLIT_QUERIES, SPLIT_FAILURES, st.floats(0.001, 0.49))
+def test_equal_tails_are_the_median(queries: int, failure: float, tail: float) -> None:
+    blocks, rank = fresh_split(queries, failure, tail, tail)
+    assert queries * blocks == fresh_blocks(queries, failure, tail)
+    assert blocks % 2 == 1
+    assert rank == (blocks + 1) // 2
+
+
+def test_tails_of_zero_ask_for_one_side_only() -> None:
+    # Only P[Bin(m₁, 1/4) ≥ m₁] = 4^−m₁ can go wrong, and only P[Bin(m₁, 1/2) ≥ m₁] = 2^−m₁.
+    assert fresh_split(1, 0.01, 0.0, 0.25) == (4, 1)
+    assert fresh_split(1, 0.01, 0.5, 0.0) == (7, 7)
+    assert fresh_split(1, 0.01, 0.0, 0.0) == (1, 1)
+
+
+def test_splits_that_have_no_meaning_are_refused() -> None:
+    for wrong in ((0, 0.1, 0.25, 0.25), (1, 0.0, 0.25, 0.25), (1, 0.1, 0.5, 0.5), (1, 0.1, 1, 0)):
+        with pytest.raises(InvalidInput):
+            fresh_split(*wrong)

@@ -8,12 +8,13 @@ maximum over all questions. Only the first failure counts: one is enough.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import product
+
+from tests.theory.worlds import samples
 
 __all__ = ["Outcome", "World", "best_correction", "best_estimate", "best_verdict"]
 
@@ -34,22 +35,17 @@ class World:
     blocks: int
 
     @cached_property
+    def law(self) -> dict[tuple[int, ...], Fraction]:
+        """How often each atom occurs, for every sample, and the chance of that."""
+        return samples(self.masses, self.blocks)
+
+    @cached_property
     def samples(self) -> list[tuple[int, ...]]:
-        """How often each atom occurs, for every sample."""
-        counts = product(range(self.blocks + 1), repeat=len(self.masses))
-        return [count for count in counts if sum(count) == self.blocks]
+        return list(self.law)
 
     @cached_property
     def chances(self) -> list[Fraction]:
-        """The multinomial law."""
-        return [
-            math.factorial(self.blocks)
-            * math.prod(
-                (mass**n / math.factorial(n) for mass, n in zip(self.masses, count, strict=True)),
-                start=Fraction(1),
-            )
-            for count in self.samples
-        ]
+        return list(self.law.values())
 
     def where(self, holds: Callable[[tuple[int, ...]], bool]) -> int:
         """The samples for which something holds."""

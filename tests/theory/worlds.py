@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -25,23 +25,46 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.theory.coins import Coin, VerdictCoin, coin_profile
+from holdfast.theory.transfer import FailureClass
+
 __all__ = [
     "ANY",
+    "Action",
     "Facts",
+    "Guessing",
+    "Outcome",
+    "Population",
+    "Rules",
+    "Searches",
     "Side",
     "World",
+    "atoms_for",
     "divergences",
     "exponential",
     "facts",
     "looks",
+    "most_broken",
+    "samples",
     "tables",
-    "worst",
 ]
 
 Array = NDArray[np.float64]
 Yes = Callable[[int], float]  # P[Yes] of the coin, by twice the offset
 Side = Literal["low", "high", "both"]
 ANY: Side = "both"
+
+
+def samples(atoms: Sequence[Fraction], blocks: int) -> dict[tuple[int, ...], Fraction]:
+    """Every multiset of so many atoms, as counts, with its multinomial chance."""
+    return {
+        counts: math.factorial(blocks)
+        // math.prod(map(math.factorial, counts))
+        * math.prod((p**c for p, c in zip(atoms, counts, strict=True)), start=Fraction(1))
+        for counts in itertools.product(range(blocks + 1), repeat=len(atoms))
+        if sum(counts) == blocks
+    }
+
 
 # The law of the answer, (r, …) → (r, …), from #{φ ≤ T[v]} of all blocks, or of all but one.
 Mechanism = Callable[["World", NDArray[np.int64], bool], Array]
@@ -97,21 +120,13 @@ class World:
     @cached_property
     def others(self) -> NDArray[np.int64]:
         """Every multiset of m − 1 blocks, as counts per atom."""
-        ranges = itertools.product(range(self.blocks), repeat=len(self.atoms))
-        return np.array([u for u in ranges if sum(u) == self.blocks - 1], dtype=np.int64)
+        return np.array(list(samples(self.atoms, self.blocks - 1)), dtype=np.int64)
 
     @cached_property
     def weights(self) -> Array:
         """P[S₋ᵢ = u, S_i = x]."""
-        ways = [
-            math.factorial(self.blocks - 1) // math.prod(math.factorial(int(c)) for c in u)
-            for u in self.others
-        ]
-        chance = [
-            way * math.prod(p ** int(c) for p, c in zip(self.atoms, u, strict=True))
-            for way, u in zip(ways, self.others, strict=True)
-        ]
-        return np.array([[float(c * p) for p in self.atoms] for c in chance])
+        chances = samples(self.atoms, self.blocks - 1).values()
+        return np.array([[float(c * p) for p in self.atoms] for c in chances])
 
     @cached_property
     def questions(self) -> list[tuple[int, ...]]:
@@ -206,28 +221,6 @@ def facts(
     return Facts(*table.T)
 
 
-def worst(world: World, queries: int, tail: Fraction, side: Side = ANY) -> float:
-    """P[bad] of the best analyst there is, by dynamic programming over transcripts."""
-    offences = [
-        [world.offence(q, v, tail, side) is not None for v in range(world.size)]
-        for q in world.questions
-    ]
-
-    def value(reached: Array, left: int) -> float:
-        if left == 0:
-            return 0.0
-        best = 0.0
-        for (real, _), offence in zip(world.channels, offences, strict=True):
-            total = 0.0
-            for answer in range(world.size):
-                now = reached * real[answer]
-                total += float(now.sum()) if offence[answer] else value(now, left - 1)
-            best = max(best, total)
-        return best
-
-    return value(world.weights, queries)
-
-
 def divergences(world: World, queries: int, order: float, rng: random.Random) -> dict[str, Array]:
     """Of whole transcripts of one random analyst, over all datasets: the largest is the price.
 
@@ -265,3 +258,222 @@ def tables(seed: int, count: int) -> Sequence[Array]:
     rng = np.random.default_rng(seed)
     steps = [rng.gamma(0.6, 1.2, size=rng.integers(1, 6)) for _ in range(count)]
     return [0.5 * np.exp(-np.cumsum([0.0, *np.minimum(step, 4.0)])) for step in steps]
+
+
+# What is asked at random, and who is most likely to break a failure class.
+
+
+@dataclass(frozen=True)
+class Population:
+    """Atoms of rational probability, and m blocks of one atom each."""
+
+    atoms: tuple[Fraction, ...]
+    blocks: int
+
+    @cached_property
+    def datasets(self) -> NDArray[np.int64]:
+        """Every multiset of m atoms, as counts."""
+        return np.array(list(samples(self.atoms, self.blocks)), dtype=np.int64)
+
+    @cached_property
+    def weights(self) -> Array:
+        """P[S = s]."""
+        return np.array([float(c) for c in samples(self.atoms, self.blocks).values()])
+
+    def chance(self, event: Sequence[bool]) -> Fraction:
+        """D[ψ]."""
+        return sum((p for p, w in zip(self.atoms, event, strict=True) if w), Fraction(0))
+
+    def counts(self, event: Sequence[bool]) -> NDArray[np.int64]:
+        """m·S[ψ] for every dataset."""
+        return self.datasets @ np.array(event, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One possible answer: how likely on each dataset, what it is charged, what it breaks."""
+
+    chance: Array
+    price: float
+    refused: bool
+    breaks: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Action:
+    """One question: its outcomes, and what must be free before it is asked."""
+
+    kind: str
+    worst: float
+    outcomes: tuple[Outcome, ...]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What ends the interaction: numbers of questions and of refusals, and a budget."""
+
+    limit: float
+    questions: int
+    refusals: int
+
+
+def most_broken(world: Population, actions: Sequence[Action], rules: Rules, *targets: str) -> float:
+    """P[one of the classes is broken] for the best adaptive analyst."""
+
+    def value(reached: Array, left: Rules) -> float:
+        if left.questions == 0:
+            return 0.0
+        best = 0.0
+        for action in actions:
+            if action.worst > left.limit + 1e-12 or (action.kind == "verify" and not left.refusals):
+                continue
+            total = 0.0
+            for outcome in action.outcomes:
+                now = reached * outcome.chance
+                if not outcome.breaks.isdisjoint(targets):
+                    total += float(now.sum())
+                elif left.questions > 1:
+                    after = Rules(
+                        left.limit - outcome.price,
+                        left.questions - 1,
+                        left.refusals - outcome.refused,
+                    )
+                    total += value(now, after)
+            best = max(best, total)
+        return best
+
+    return value(world.weights, rules)
+
+
+def yes_chances(coin: VerdictCoin, counts: NDArray[np.int64], twice_target: int) -> Array:
+    offsets = 2 * counts - twice_target
+    return np.array([coin.side(int(x)).yes(int(x)) for x in offsets])
+
+
+def events(world: Population) -> Iterator[tuple[bool, ...]]:
+    return itertools.product((False, True), repeat=len(world.atoms))
+
+
+@dataclass(frozen=True)
+class Guessing:
+    """Verification: a coin with its prices, a target, and what is promised."""
+
+    coin: VerdictCoin
+    no: float
+    yes: float
+    twice_target: int
+    tail_low: float
+    tail_high: float
+    sides: int
+
+    def actions(self, world: Population) -> list[Action]:
+        """One-sided: every event. Two-sided: every {φ ≤ v}, {φ ≥ v}, which together are all."""
+        every = list(events(world))
+        questions: list[tuple[tuple[bool, ...], ...]]
+        if self.sides == 1:
+            questions = [(event,) for event in every]
+        else:
+            pairs = itertools.product(every, every)
+            questions = [q for q in pairs if all(x or y for x, y in zip(*q, strict=True))]
+        return [self._action(world, question) for question in questions]
+
+    def _action(self, world: Population, question: tuple[tuple[bool, ...], ...]) -> Action:
+        tails = [world.chance(event) for event in question]
+        offends = min(tails) <= Fraction(self.tail_low)
+        right = min(tails) >= Fraction(self.tail_high)
+        outcomes, reached = [], np.ones(len(world.datasets))
+        false_no = frozenset({"false no"} if right else ())
+        for done, event in enumerate(question):
+            yes = yes_chances(self.coin, world.counts(event), self.twice_target)
+            price = done * self.yes + self.no
+            outcomes.append(Outcome(reached * (1 - yes), price, True, false_no))
+            reached = reached * yes
+        false_yes = frozenset({"false yes"} if offends else ())
+        outcomes.append(Outcome(reached, self.sides * self.yes, False, false_yes))
+        worst = (self.sides - 1) * self.yes + max(self.no, self.yes)
+        return Action("verify", worst, tuple(outcomes))
+
+    def classes(self, blocks: int, looks: int, failure: float = 0.5) -> dict[str, FailureClass]:
+        """As in `planning.parts`, written out again."""
+        below = coin_profile(self.coin.below, looks)
+        above = coin_profile(self.coin.above, looks)
+        high, reach = 1 - self.tail_high, 2 * blocks - self.twice_target
+        return {
+            "false yes": FailureClass("", self.tail_low, self.twice_target, failure, below),
+            "false no": FailureClass("", high, reach, failure, above),
+        }
+
+
+@dataclass(frozen=True)
+class Searches:
+    """A search, or with `mirrored` the two of an interval, on a grid of `size` points."""
+
+    coin: Coin
+    price: float
+    twice_target: int
+    tail_low: float | Fraction
+    tail_high: float | Fraction
+    size: int
+    mirrored: bool = False
+
+    def actions(self, world: Population) -> list[Action]:
+        questions = itertools.product(range(self.size), repeat=len(world.atoms))
+        return [self._action(world, question) for question in questions]
+
+    @property
+    def looks(self) -> int:
+        return (self.size - 1).bit_length() * (2 if self.mirrored else 1)
+
+    def _law(self, world: Population, question: tuple[int, ...], twice_target: int) -> list[Array]:
+        law: list[Array] = [np.zeros(0)] * self.size
+        coin = VerdictCoin.symmetric(self.coin)
+
+        def descend(low: int, high: int, reached: Array) -> None:
+            if low == high:
+                law[low] = reached
+                return
+            middle = (low + high) // 2
+            counts = world.counts([phi <= middle for phi in question])
+            yes = yes_chances(coin, counts, twice_target)
+            descend(low, middle, reached * yes)
+            descend(middle + 1, high, reached * (1 - yes))
+
+        descend(0, self.size - 1, np.ones(len(world.datasets)))
+        return law
+
+    def _action(self, world: Population, question: tuple[int, ...]) -> Action:
+        def at_most(v: int) -> Fraction:
+            return world.chance([phi <= v for phi in question])
+
+        def at_least(v: int) -> Fraction:
+            return world.chance([phi >= v for phi in question])
+
+        price = self.looks * self.price
+        low, high = Fraction(self.tail_low), Fraction(self.tail_high)
+        first = self._law(world, question, self.twice_target)
+        outcomes = []
+        if not self.mirrored:
+            for v, chance in enumerate(first):
+                breaks = {"too low"} if at_most(v) <= low else set()
+                breaks |= {"too high"} if at_least(v) <= high else set()
+                outcomes.append(Outcome(chance, price, False, frozenset(breaks)))
+        else:
+            second = self._law(world, question, 2 * world.blocks - self.twice_target)
+            for (v, one), (w, two) in itertools.product(enumerate(first), enumerate(second)):
+                # "too low" is too wide; "too high" does not enclose the median (tail 1/2).
+                breaks = {"too low"} if min(at_most(v), at_least(w)) <= low else set()
+                breaks |= {"too high"} if min(at_least(v), at_most(w)) <= high else set()
+                outcomes.append(Outcome(one * two, price, False, frozenset(breaks)))
+        return Action("search", price, tuple(outcomes))
+
+    def classes(self, blocks: int, looks: int, failure: float = 0.5) -> dict[str, FailureClass]:
+        profile = coin_profile(self.coin, looks)
+        reach = 2 * blocks - self.twice_target
+        return {
+            "too low": FailureClass("", float(self.tail_low), self.twice_target, failure, profile),
+            "too high": FailureClass("", float(self.tail_high), reach, failure, profile),
+        }
+
+
+def atoms_for(*rare: Fraction) -> tuple[Fraction, ...]:
+    return (*rare, 1 - sum(rare, Fraction(0)))

@@ -87,7 +87,7 @@ class Account:
                 )
             answer = self._draw()
             with self.ledger.begin() as transaction:
-                body = {"answer": answer, "reserved": held.number}
+                body = {"drawn": answer, "reserved": held.number}
                 transaction.append("recorded", body, question=question, request=request)
             return answer
 
@@ -122,7 +122,7 @@ def _known(transaction: Transaction, question: str, request: str) -> str | None:
     """The answer that this request or this question has already; it is never drawn again."""
     mine = [row for row in transaction.requested(request) if row.kind == "recorded"]
     row = mine[-1] if mine else transaction.recorded(question)
-    return None if row is None else str(row.body["answer"])
+    return None if row is None else str(row.body["drawn"])
 
 
 def _bookkeeping(rows: list[Row], budget: int) -> list[str]:
@@ -147,7 +147,7 @@ def _bookkeeping(rows: list[Row], budget: int) -> list[str]:
 
 def _promises(rows: list[Row], budget: int, seen: list[Acknowledged]) -> list[str]:
     """What users have seen, and the rows do not say."""
-    answers = {row.question: row.body["answer"] for row in rows if row.kind == "recorded"}
+    answers = {row.question: row.body["drawn"] for row in rows if row.kind == "recorded"}
     faults = [
         f"{each.request} was told {each.answer}, the ledger says {answers.get(each.question)}"
         for each in seen

@@ -2,9 +2,9 @@
 
 `python -m tools.crash --subject tools.crash.holdout_writer:HoldoutWriter --budget 499`
 
-Its blocks are a stub, so that a question takes no longer than the ledger does; door, ledger, locks,
-books and witness are the real ones. The plan is made for 500 questions: for a smaller budget some
-are asked beforehand, and no budget is larger.
+Its blocks are a stub, so that a question takes no longer than the ledger does; journal, ledger,
+locks, state and witness are the real ones. The plan is made for 500 questions: for a smaller budget
+some are asked beforehand, and no budget is larger.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ from numpy.typing import NDArray
 
 from holdfast.errors import Exhausted, HoldfastError
 from holdfast.grids import grid
+from holdfast.holdout.answering import OpenHoldout
 from holdfast.holdout.check import check_holdout
-from holdfast.holdout.clerk import Clerk
 from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.spec import BlockSet
+from holdfast.holdout.records import answer_in
+from holdfast.holdout.spec import HoldoutSpec
+from holdfast.ledger.ledger import Row
 from holdfast.ledger.sqlite import SqliteLedger
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts import SearchPart
+from holdfast.protocols.answers import Answer
+from holdfast.protocols.plans import JointPlan
+from holdfast.protocols.searches import SearchPart
 from holdfast.randomness import system_entropy, uniform_index
 from tools.crash.account import Acknowledged
 
-__all__ = ["HoldoutWriter"]
+__all__ = ["HoldoutWriter", "recorded_values"]
 
 _COIN = grid(0, 1, points=2)
 _BLOCKS = 215
@@ -69,10 +72,22 @@ class _Blocks:
         return _Blocks(stop - start)
 
 
-class _StubClerk(Clerk):
-    def _source(self, block_set: BlockSet, progress: Any) -> Any:
+class _StubHoldout(OpenHoldout):
+    def _source(self, start: int, stop: int, progress: Any) -> Any:
         del progress
-        return _Blocks(block_set.blocks)
+        return _Blocks(stop - start)
+
+
+def recorded_values(rows: list[Row], holdout: str) -> dict[str, float]:
+    """What the ledger says was answered, by receipt."""
+    spec, values = HoldoutSpec.from_dict(holdout, rows[0].body), {}
+    for row in rows:
+        if row.kind == "recorded":
+            receipt = f"{holdout}:{row.number}:{row.digest}"
+            answer = answer_in(spec, row, receipt, cached=False)
+            assert isinstance(answer, Answer)
+            values[receipt] = answer.value
+    return values
 
 
 class HoldoutWriter:
@@ -81,7 +96,8 @@ class HoldoutWriter:
     def __init__(self, folder: Path) -> None:
         self._holdout = Holdout.__new__(Holdout)
         self._holdout.path = folder / _FOLDER
-        self._holdout._clerk = _StubClerk(folder / _FOLDER, None)
+        self._holdout._open = _StubHoldout(folder / _FOLDER, None)
+        self._holdout._asker = self._holdout._pace = None
 
     @classmethod
     def create(cls, folder: Path, budget: int) -> None:
@@ -123,11 +139,8 @@ class HoldoutWriter:
         except HoldfastError as error:
             return [str(error)]
         faults = [f"{each.name}: {each.detail}" for each in checked.findings if not each.passed]
-        kept = {
-            f"{row.body['answer']['value']}@{ledger.holdout}:{row.number}:{row.digest}"
-            for row in rows
-            if row.kind == "recorded"
-        }
+        values = recorded_values(rows, ledger.holdout)
+        kept = {f"{value}@{receipt}" for receipt, value in values.items()}
         faults += [
             f"{each.request} was told {each.answer}, which the ledger does not say"
             for each in told

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from holdfast.ledger.ledger import Row, Transaction
+from holdfast.ledger.ledger import Ledger, Row, Transaction
 from holdfast.ledger.sqlite import SqliteLedger
-from holdfast.ledger.table import TableLedger
 
 __all__ = ["IDLE", "PHASES", "watch"]
 
@@ -42,7 +41,7 @@ def watch(phase: mmap.mmap) -> None:
         return transaction
 
     @contextmanager
-    def watched(self: TableLedger) -> Iterator[Transaction]:
+    def watched(self: Ledger) -> Iterator[Transaction]:
         if phase[0] == IDLE:
             phase[0] = _CHECKING
         with begin(self) as transaction:

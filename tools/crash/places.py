@@ -12,7 +12,7 @@ import numpy as np
 from holdfast.concurrency import Closing
 from holdfast.holdout.holdout import Holdout
 from holdfast.planning.joint import joint_plan
-from holdfast.planning.requests import Estimates
+from holdfast.protocols.searches import Estimates
 from holdfast.randomness import system_entropy
 from tools.crash.serving import PROGRAM, Server
 from tools.postgres import PostgresServer

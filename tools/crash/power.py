@@ -111,7 +111,7 @@ def _look(folder: Path, files: dict[str, bytes], seen: list[Acknowledged], resul
     if faults:
         return False
     with SqliteLedger.open(folder / _FILE) as ledger:
-        answers = {row.question: row.body.get("answer") for row in ledger.rows()}
+        answers = {row.question: row.body.get("drawn") for row in ledger.rows()}
     lost = [each for each in seen if answers.get(each.question) != each.answer]
     result.acknowledged = result.acknowledged + len(seen)
     result.lossy += bool(lost)

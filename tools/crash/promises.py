@@ -12,6 +12,7 @@ from holdfast.holdout.holdout import Holdout
 from holdfast.ledger.ledger import Row
 from holdfast.ledger.opening import open_ledger
 from holdfast.protocols.budget import Charge
+from tools.crash.holdout_writer import recorded_values
 from tools.crash.serving import Told
 
 __all__ = ["faults"]
@@ -33,14 +34,13 @@ def faults(path: Path, queries: int, seen: Iterable[Told]) -> list[str]:
 
 def _lost(rows: list[Row], holdout: str, told: list[Told]) -> list[str]:
     """Acknowledged answers that the ledger does not have, or that were not always the same."""
-    kept = {f"{holdout}:{row.number}:{row.digest}": row for row in rows if row.kind == "recorded"}
+    kept = recorded_values(rows, holdout)
     found = []
     first: dict[str, Told] = {}
     for each in told:
         if each.value is None:
             continue
-        row = kept.get(each.receipt)
-        if row is None or row.body["answer"]["value"] != each.value:
+        if kept.get(each.receipt) != each.value:
             found.append(f"{each.request} was told {each.value}, which the ledger does not say")
         for name in (each.request, each.question):
             before = first.setdefault(name, each)
@@ -72,9 +72,9 @@ def _unpaid(path: Path, rows: list[Row]) -> list[str]:
 def _shown(path: Path, spent: Fraction, unsettled: int) -> list[str]:
     """What the holdout itself makes of its ledger, where that is something else."""
     try:
-        with Holdout.open(path) as holdout, holdout.door.books() as books:
-            (name,) = books.names
-            account, open_ones = books.account(name), books[name].unsettled
+        with Holdout.open(path) as holdout, holdout.journal.state() as state:
+            (only,) = state.sets.values()
+            account, open_ones = only.account, only.unsettled
             same = account.charged == spent <= account.limit and open_ones == unsettled
             return [] if same else [f"{account.charged} is charged, and the rows say {spent}"]
     except HoldfastError as wrong:

@@ -14,7 +14,7 @@ from holdfast.ledger.sqlite import SqliteLedger
 
 __all__ = ["Speed", "measure"]
 
-_BODY = {"answer": 0.125, "text": "x" * 300}
+_BODY = {"drawn": 0.125, "text": "x" * 300}
 _BATCH = 100
 
 

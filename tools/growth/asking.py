@@ -22,9 +22,9 @@ _REPEATS = 5
 
 
 def asked(path: Path, engine: str) -> dict[str, Any]:
-    """Seconds of every question on either side, and what it reads; then one through the door."""
+    """Seconds of every question on either side, and what it reads; then one through a holdout."""
     with Holdout.open(path) as holdout:
-        manifest = holdout.charter.manifest
+        manifest = holdout.spec.manifest
     store = open_store(path, manifest)
     here, there = open_engines(store, None), open_engines(store, None, engine)
     try:
@@ -35,7 +35,7 @@ def asked(path: Path, engine: str) -> dict[str, Any]:
     files = [store.place(shard) for shard in store.shards]
     for row in rows:
         row["scanned_bytes"] = scanned_bytes(files, row.pop("columns"))
-    return {"questions": rows, "door": _through_the_door(path, engine)}
+    return {"questions": rows, "holdout": _through_a_holdout(path, engine)}
 
 
 def _compared(here: Engines, there: Engines, estimator: SqlEstimator) -> dict[str, Any]:
@@ -71,11 +71,11 @@ def scanned_bytes(files: list[Path], columns: list[str]) -> int:
     return total
 
 
-def _through_the_door(path: Path, engine: str) -> dict[str, Any]:
+def _through_a_holdout(path: Path, engine: str) -> dict[str, Any]:
     with Holdout.open(path, engine=engine) as holdout:
-        before = holdout.door.ledger.head().number
+        before = holdout.journal.ledger.head().number
         start = time.perf_counter()
         answer = holdout.ask("avg(x * x)", grid=grid(0.0, 2.0, step=0.1))
         seconds = time.perf_counter() - start
-        rows = holdout.door.ledger.head().number - before
+        rows = holdout.journal.ledger.head().number - before
     return {"seconds": seconds, "value": answer.value, "ledger_rows": rows}

@@ -16,7 +16,7 @@ import numpy as np
 from holdfast.engines.source import open_store
 from holdfast.holdout.holdout import Holdout
 from holdfast.planning.joint import joint_plan
-from holdfast.planning.requests import Estimates
+from holdfast.protocols.searches import Estimates
 from tools.cluster import Cluster
 
 __all__ = ["COLUMNS", "STUDY", "created", "peaks"]
@@ -44,7 +44,7 @@ def created(rows: int, cluster: Cluster, folder: Path) -> dict[str, Any]:
         path, files = folder / STUDY, str(data / "*.parquet")
         with Holdout.create(path, files, plan, engine=cluster.url, progress=progress) as made:
             end = time.perf_counter()
-            contents = open_store(path, made.charter.manifest).manifest
+            contents = open_store(path, made.spec.manifest).manifest
     moments = [start, *sorted(begun.values()), end]
     stages = ["opening", *sorted(begun, key=begun.__getitem__)]
     seconds = {s: b - a for s, (a, b) in zip(stages, itertools.pairwise(moments), strict=True)}

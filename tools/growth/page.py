@@ -31,8 +31,8 @@ def failures(sizes: list[Found]) -> list[str]:
             ratio = row["there"] / row["here"]
             if size["rows"] == _AT and ratio > _SLOWEST:
                 wrong.append(f"{about}: {ratio:.2f} times the time on one machine")
-        if size["door"]["ledger_rows"] != 2:
-            wrong.append(f"{size['rows']:,} rows: a question wrote {size['door']} to the ledger")
+        if size["holdout"]["ledger_rows"] != 2:
+            wrong.append(f"{size['rows']:,} rows: a question wrote {size['holdout']} to the ledger")
     return wrong
 
 
@@ -48,8 +48,8 @@ def page(sizes: list[Found], beside: Found, workers: int) -> str:
         _agreement(sizes),
         _questions(sizes),
         _overheads(beside),
-        "## Through the door",
-        _door(sizes),
+        "## Through a holdout",
+        _asked(sizes),
         "## The model, tried",
         f"Rates of one worker, from the {_fitted(sizes)['rows']:,} rows: "
         f"{rates.scanned / 1e6:,.0f} MB/s of sealed files read by a question, "
@@ -131,12 +131,12 @@ def _questions(sizes: list[Found]) -> str:
     return _table(head, rows)
 
 
-def _door(sizes: list[Found]) -> str:
+def _asked(sizes: list[Found]) -> str:
     rows = [
         [
             f"{size['rows']:,}",
-            f"{1000 * size['door']['seconds']:,.0f} ms",
-            str(size["door"]["ledger_rows"]),
+            f"{1000 * size['holdout']['seconds']:,.0f} ms",
+            str(size["holdout"]["ledger_rows"]),
             _bytes(8 * size["blocks"]),
         ]
         for size in sizes

@@ -13,14 +13,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from holdfast.cli.ask import (
-    ask_command,
-    correct_command,
-    gate_command,
-    interval_command,
-    mean_command,
-    verify_command,
-)
+from holdfast.cli.ask import gate_command, verb_command
 from holdfast.cli.custody import (
     backup_command,
     check_command,
@@ -32,6 +25,7 @@ from holdfast.cli.custody import (
 )
 from holdfast.cli.plan import plan_command
 from holdfast.errors import Damaged, Doubtful, Exhausted, HoldfastError, Infeasible, InvalidInput
+from holdfast.verbs import VERBS
 
 __all__ = ["add_commands", "app", "run"]
 
@@ -44,11 +38,8 @@ app = typer.Typer(
 )
 app.command("plan")(plan_command)
 app.command("create")(create_command)
-app.command("ask")(ask_command)
-app.command("mean")(mean_command)
-app.command("interval")(interval_command)
-app.command("verify")(verify_command)
-app.command("correct")(correct_command)
+for _verb in VERBS.values():
+    app.command(_verb.name)(verb_command(_verb))
 app.command("gate")(gate_command)
 app.command("status")(status_command)
 app.command("check")(check_command)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,187 +23,64 @@ from holdfast.cli.common import (
     show_verdict,
 )
 from holdfast.errors import Damaged, HoldfastError, InvalidInput
-from holdfast.grids import Grid, parse_grid
+from holdfast.verbs import REQUIRED, WORDS, VerbSchema
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
     from holdfast.holdout.holdout import Holdout
     from holdfast.holdout.scoring import Gate
 
-__all__ = [
-    "ask_command",
-    "correct_command",
-    "gate_command",
-    "interval_command",
-    "mean_command",
-    "verify_command",
-]
+__all__ = ["gate_command", "verb_command"]
 
 EXHAUSTED = 3
 
-Estimator = Annotated[
-    str,
-    typer.Argument(metavar="ESTIMATOR", help="An SQL aggregate, or FILE.py:FUNCTION of one block."),
-]
-Where = Annotated[str | None, typer.Option(help="SQL condition on rows.")]
-Points = Annotated[
-    str | None, typer.Option("--grid", help="Possible answers, LOW:HIGH:STEP or 1,2,5,10.")
-]
-By = Annotated[str | None, typer.Option(help="The part of the plan to ask, where it has several.")]
-Anyway = Annotated[
-    bool,
-    typer.Option("--anyway", help="Ask even where what is public calls the question a slip."),
-]
-Request = Annotated[
-    str | None, typer.Option(help="A key of yours: asked again with it, nothing is drawn anew.")
-]
-Guess = Annotated[float, typer.Option("--guess", help="The value that is asked about.")]
+_TYPES: dict[str, Any] = {"number": float, "distance": float, "flag": bool}
 
 
-def ask_command(
-    place: Place,
-    estimator: Estimator,
-    where: Where = None,
-    grid: Points = None,
-    by: By = None,
-    anyway: Anyway = False,
-    request: Request = None,
-    token: Token = None,
-    engine: Engine = None,
-    as_json: Json = False,
-) -> None:
-    """Ask for an estimator's value on fresh data.
+def verb_command(verb: VerbSchema) -> Callable[..., None]:
+    """The command of a verb, with an option for each of its words."""
+    by_name = inspect.Parameter.KEYWORD_ONLY
+    subject = WORDS[verb.subject]
 
-    holdfast ask flights.holdfast "avg(arr_delay)" --where "carrier = 'UA'" --grid -20:60:2
-    """
-    with _opened(place, token, engine, as_json) as (holdout, more):
-        answer = holdout.ask(
-            _estimator(estimator),
-            where=where,
-            grid=_grid(grid),
-            by=by,
-            anyway=anyway,
-            request=request,
-            **more,
-        )
-    _show(answer, estimator, where, as_json)
+    def command(**given: Any) -> None:
+        place, as_json = given.pop("place"), given.pop("as_json")
+        text, request = given.pop(subject.name), given.pop("request")
+        with _opened(place, given.pop("token"), given.pop("engine"), as_json) as (holdout, more):
+            words = {name: WORDS[name].parsed(given[name]) for name in verb.words}
+            asked = getattr(holdout, verb.name)
+            result = asked(_estimator(text), **words, request=request, **more)
+        title = f"mean of {text}" if verb.name == "mean" else text
+        _show(result, title, given["where"], as_json)
 
-
-def interval_command(
-    place: Place,
-    estimator: Estimator,
-    where: Where = None,
-    grid: Points = None,
-    by: By = None,
-    anyway: Anyway = False,
-    request: Request = None,
-    token: Token = None,
-    engine: Engine = None,
-    as_json: Json = False,
-) -> None:
-    """Ask for an interval that encloses the median of the estimator over fresh blocks."""
-    with _opened(place, token, engine, as_json) as (holdout, more):
-        answer = holdout.interval(
-            _estimator(estimator),
-            where=where,
-            grid=_grid(grid),
-            by=by,
-            anyway=anyway,
-            request=request,
-            **more,
-        )
-    _show(answer, estimator, where, as_json)
-
-
-def mean_command(
-    place: Place,
-    term: Annotated[str, typer.Argument(help="SQL of a row: true or false, or a number.")],
-    where: Where = None,
-    within: Annotated[
-        str | None,
-        typer.Option("--range", help="LOW:HIGH that the term lies in, if not in 0:1."),
-    ] = None,
-    grid: Points = None,
-    by: By = None,
-    anyway: Anyway = False,
-    request: Request = None,
-    token: Token = None,
-    engine: Engine = None,
-    as_json: Json = False,
-) -> None:
-    """Ask for a mean, with its error bar.
-
-    holdfast mean flights.holdfast "arr_delay > 60"
-    holdfast mean flights.holdfast "arr_delay - dep_delay" --range -120:120
-    """
-    words: dict[str, Any] = {"where": where, "range": _range(within), "grid": _grid(grid)}
-    words |= {"by": by, "anyway": anyway, "request": request}
-    with _opened(place, token, engine, as_json) as (holdout, more):
-        answer = holdout.mean(_estimator(term), **words, **more)
-    _show(answer, f"mean of {term}", where, as_json)
-
-
-def verify_command(
-    place: Place,
-    estimator: Estimator,
-    guess: Guess,
-    where: Where = None,
-    tolerance: Annotated[
-        float | None, typer.Option(help="How near is near, where the plan has no guesses.")
-    ] = None,
-    claim: Annotated[str, typer.Option(help="equals, 'at least' or 'at most'.")] = "equals",
-    by: By = None,
-    anyway: Anyway = False,
-    request: Request = None,
-    token: Token = None,
-    engine: Engine = None,
-    as_json: Json = False,
-) -> None:
-    """Ask whether a guess is compatible with fresh data: compatible, not compatible, cannot tell.
-
-    "Compatible" is no confirmation: with an open part, the range says which other guesses are.
-    """
-    with _opened(place, token, engine, as_json) as (holdout, more):
-        verdict = holdout.verify(
-            _estimator(estimator),
-            guess,
-            where=where,
-            tolerance=tolerance,
-            claim=claim,  # type: ignore[arg-type]  # checked where it is used
-            by=by,
-            anyway=anyway,
-            request=request,
-            **more,
-        )
-    _show(verdict, estimator, where, as_json)
-
-
-def correct_command(
-    place: Place,
-    estimator: Estimator,
-    guess: Guess,
-    where: Where = None,
-    grid: Points = None,
-    by: By = None,
-    anyway: Anyway = False,
-    request: Request = None,
-    token: Token = None,
-    engine: Engine = None,
-    as_json: Json = False,
-) -> None:
-    """Ask whether a guess is compatible with fresh data, and for an answer if it is not."""
-    with _opened(place, token, engine, as_json) as (holdout, more):
-        corrected = holdout.correct(
-            _estimator(estimator),
-            guess,
-            where=where,
-            grid=_grid(grid),
-            by=by,
-            anyway=anyway,
-            request=request,
-            **more,
-        )
-    _show(corrected, estimator, where, as_json)
+    shown = typer.Argument(metavar=subject.name.upper(), help=subject.help)
+    parameters: list[tuple[str, Any, Any]] = [
+        ("place", Place, ...),
+        (subject.name, Annotated[str, shown], ...),
+    ]
+    for name in verb.words:
+        word = WORDS[name]
+        kind = _TYPES.get(word.kind, str)
+        needed = word.default is REQUIRED
+        kind = kind if needed or word.default is not None else kind | None
+        option = typer.Option(f"--{name}", help=word.help)
+        parameters.append((name, Annotated[kind, option], ... if needed else word.default))
+    key = typer.Option(help="A key of yours: asked again with it, nothing is drawn anew.")
+    parameters += [("request", Annotated[str | None, key], None), ("token", Token, None)]
+    parameters += [("engine", Engine, None), ("as_json", Json, False)]
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # typer reads it
+        [
+            inspect.Parameter(
+                name,
+                by_name,
+                default=inspect.Parameter.empty if default is ... else default,
+                annotation=kind,
+            )
+            for name, kind, default in parameters
+        ]
+    )
+    command.__annotations__ = {name: kind for name, kind, _ in parameters}
+    command.__doc__ = f"{verb.help}\n\n{verb.more}".strip()
+    return command
 
 
 @contextmanager
@@ -227,20 +105,6 @@ def _opened(
         yield holdout, {} if is_url(place) else {"progress": report}
 
 
-def _range(text: str | None) -> tuple[float, float] | None:
-    if text is None:
-        return None
-    try:
-        low, high = map(float, text.split(":"))
-    except ValueError:
-        raise InvalidInput("--range", text, "LOW:HIGH, two numbers") from None
-    return low, high
-
-
-def _grid(text: str | None) -> Grid | None:
-    return None if text is None else parse_grid(text)
-
-
 def _estimator(text: str) -> Any:
     """SQL as it is, or the function that FILE.py:FUNCTION names."""
     file, colon, name = text.rpartition(":")
@@ -261,18 +125,19 @@ def _estimator(text: str) -> Any:
     return found
 
 
-def _show(result: Any, text: str, where: str | None, as_json: bool) -> None:
-    from holdfast.protocols.answers import Answer, Verdict
+_SHOWN: dict[str, Callable[..., None]] = {
+    "answer": show_answer,
+    "verdict": show_verdict,
+    "corrected": show_corrected,
+}
 
+
+def _show(result: Any, text: str, where: str | None, as_json: bool) -> None:
     title = text if where is None else f"{text} where {where}"
     if as_json:
         show_json(result.to_dict())
-    elif isinstance(result, Answer):
-        show_answer(result, title)
-    elif isinstance(result, Verdict):
-        show_verdict(result, title)
     else:
-        show_corrected(result, title)
+        _SHOWN[result.kind](result, title)
     verdict = getattr(result, "verdict", None)
     if "exhausted" in (verdict, getattr(verdict, "verdict", None)):
         raise typer.Exit(EXHAUSTED)

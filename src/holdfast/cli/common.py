@@ -18,9 +18,8 @@ from holdfast.protocols.answers import confidence_text
 if TYPE_CHECKING:
     from holdfast.client.client import Client
     from holdfast.holdout.holdout import Holdout
-    from holdfast.holdout.status import Status
-    from holdfast.protocols.answers import Answer, Verdict
-    from holdfast.protocols.guesses import Corrected
+    from holdfast.holdout.state import Status
+    from holdfast.protocols.answers import Answer, Corrected, Verdict
 
 __all__ = [
     "Engine",
@@ -192,7 +191,7 @@ def show_status(status: Status) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from holdfast.planning.plan import ASSUMPTIONS
+    from holdfast.protocols.answers import ASSUMPTIONS
 
     console = Console(highlight=False)
     console.print(Text(status.name, style="bold"), Text(status.path, style="dim"))

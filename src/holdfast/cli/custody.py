@@ -32,7 +32,7 @@ from holdfast.errors import HoldfastError, InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.holdout.creation import PlanMaker, Preview
-    from holdfast.planning.menu import Order
+    from holdfast.protocols.plans import ProtocolMix
 
 __all__ = [
     "backup_command",
@@ -132,18 +132,18 @@ def create_command(
     from holdfast.holdout.holdout import Holdout
 
     values = _universe(universe or [])
-    order = None
+    mix = None
     if plan is None:
         size = _universe_size(values, block_units)
-        order = _order(protocols, queries, grid, tail, confidence, refusals, rounds, size)
-    review = _Review(order, block_units, ask=not yes, as_json=as_json)
+        mix = _mix(protocols, queries, grid, tail, confidence, refusals, rounds, size)
+    review = _Review(mix, block_units, ask=not yes, as_json=as_json)
     with (
         warnings_shown(),
         _progress(quiet=as_json, review=review) as report,
         Holdout.create(
             folder,
             data,
-            _plan_maker(plan, order),
+            _plan_maker(plan, mix),
             unit=unit,
             ids=ids,
             open_fraction=open_fraction,
@@ -172,18 +172,17 @@ def create_command(
         show_status(status)
 
 
-def _plan_maker(plan: Path | None, order: Order | None) -> PlanMaker:
-    from holdfast.planning.kept import written_plan
-    from holdfast.planning.menu import plans_for
+def _plan_maker(plan: Path | None, mix: ProtocolMix | None) -> PlanMaker:
+    from holdfast.planning.joint import plans_for, written_plan
 
-    if order is not None:
-        return lambda units: plans_for(order, units)
+    if mix is not None:
+        return lambda units: plans_for(mix, units)
     assert plan is not None
     made = written_plan(plan.read_text(encoding="utf-8"))
     return lambda _units: made
 
 
-def _order(
+def _mix(
     protocols: str,
     queries: int | None,
     grid: int,
@@ -192,13 +191,13 @@ def _order(
     refusals: int,
     rounds: int,
     universe: int | None,
-) -> Order:
-    from holdfast.planning.menu import read_order
+) -> ProtocolMix:
+    from holdfast.planning.joint import read_mix
 
     if queries is None and "=" not in protocols:
         hint = "Say how many questions you want to ask."
         raise InvalidInput("--queries", None, "a whole number", hint)
-    return read_order(
+    return read_mix(
         protocols,
         queries,
         grid=grid,
@@ -217,9 +216,9 @@ class _Review:
     """
 
     def __init__(
-        self, order: Order | None, block_units: int | None, *, ask: bool, as_json: bool
+        self, mix: ProtocolMix | None, block_units: int | None, *, ask: bool, as_json: bool
     ) -> None:
-        self.order, self.block_units = order, block_units
+        self.mix, self.block_units = mix, block_units
         self.as_json = as_json
         self.ask = ask and not as_json and sys.stdin.isatty() and sys.stderr.isatty()
         self.pause: Callable[[], None] = lambda: None
@@ -254,9 +253,9 @@ class _Review:
         empty = [part.name for part in preview.parts if (part.half_width or 0) >= 0.5]
         if empty:
             yield f"the bars of {', '.join(empty)} would say nothing: larger blocks are needed"
-        if self.order is None or self.block_units is not None or len(self.order.queries) < 2:
+        if self.mix is None or self.block_units is not None or len(self.mix.queries) < 2:
             return
-        alone = _alone(self.order, preview.units - preview.open_units)
+        alone = _alone(self.mix, preview.units - preview.open_units)
         halved = {name: size for name, size in alone.items() if size > 2 * preview.block_units}
         if halved:
             listed = ", ".join(f"{name} {size:,}" for name, size in halved.items())
@@ -268,14 +267,14 @@ class _Review:
             )
 
 
-def _alone(order: Order, units: int) -> dict[str, int]:
+def _alone(mix: ProtocolMix, units: int) -> dict[str, int]:
     """How many units a block would have, were each protocol the only one."""
     from holdfast.holdout.spec import sets_for
-    from holdfast.planning.menu import plans_for
+    from holdfast.planning.joint import plans_for
 
     plans = {
-        name: plans_for(replace(order, queries={name: count}), units)
-        for name, count in order.queries.items()
+        name: plans_for(replace(mix, queries={name: count}), units)
+        for name, count in mix.queries.items()
     }
     return {
         name: units // sum(each.blocks for each in sets_for(made)) for name, made in plans.items()
@@ -592,7 +591,7 @@ def _moment(text: str) -> datetime:
 # `holdfast serve`: answer analysts over HTTP.
 
 
-_PACKAGES = "fastapi greenlet httptools prometheus-client uvicorn uvloop"
+_PACKAGES = "fastapi httptools prometheus-client uvicorn uvloop"
 
 
 def serve_command(
@@ -605,6 +604,9 @@ def serve_command(
     slot: Annotated[
         float, typer.Option(help="Seconds: answers leave after 1, 2, 4, 8, … of them.")
     ] = 0.05,
+    question_seconds: Annotated[
+        float, typer.Option(help="Refuse questions that could take longer on the worst rows.")
+    ] = 30.0,
     rate: Annotated[float, typer.Option(help="Requests a second for each token.")] = 50.0,
     burst: Annotated[int, whole_option("… and how many at once.")] = 100,
     body_limit: Annotated[str, typer.Option(help="Size of a question, such as 64KB.")] = "64KB",
@@ -639,6 +641,7 @@ def serve_command(
         port=port,
         workers=workers,
         slot=slot,
+        question_seconds=question_seconds,
         rate=rate,
         burst=burst,
         body_limit=size("--body-limit", body_limit),

@@ -14,9 +14,9 @@ from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, parse_grid
 
 if TYPE_CHECKING:
+    from holdfast.planning.compare import Recommendation
     from holdfast.planning.plan import Plan
     from holdfast.planning.proposals import Proposal
-    from holdfast.planning.recommend import Recommendation
 
 __all__ = [
     "PROTOCOLS",
@@ -77,14 +77,14 @@ def _flag(name: str) -> str:
 
 
 def _recommended(queries: int, confidence: float, told: dict[str, Any]) -> Recommendation:
-    from holdfast.planning.recommend import recommend
+    from holdfast.planning.compare import recommend
 
     return recommend(queries, confidence=confidence, **told)
 
 
 def _interval(queries: int, confidence: float, told: dict[str, Any]) -> Proposal:
     from holdfast.planning.proposals import narrowest_interval, propose_interval, smallest_interval
-    from holdfast.planning.shapes import shape_from
+    from holdfast.protocols.shapes import shape_from
 
     shape = shape_from(told.pop("shape", "mean"), None, None, told.pop("sd", None), None)
     if shape is None and ("half_width" in told or ("rows" in told and "tail" not in told)):
@@ -259,7 +259,7 @@ def plan_command(
             flag = "--" + name.replace("_", "-")
             raise InvalidInput(flag, value, "left out for estimates", "Name another --protocol.")
     if plot is not None:
-        from holdfast.planning.recommend import check_plot_file
+        from holdfast.planning.compare import check_plot_file
 
         check_plot_file(plot)
     from holdfast.planning.plan import explain
@@ -341,7 +341,7 @@ def _draw(made: Plan, path: Path, *, quiet: bool) -> None:
     from rich.console import Console
     from rich.progress import Progress
 
-    from holdfast.planning.recommend import PLOT_QUERIES, comparison, draw_comparison
+    from holdfast.planning.compare import PLOT_QUERIES, comparison, draw_comparison
 
     queries = sorted({*PLOT_QUERIES, made.queries})
     console = Console(stderr=True, quiet=quiet)

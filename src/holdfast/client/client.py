@@ -37,13 +37,14 @@ from holdfast.client.wire import (
 )
 from holdfast.concurrency import Closing
 from holdfast.errors import InvalidInput
+from holdfast.verbs import VERBS
 
 if TYPE_CHECKING:
     import httpx2
 
+    from holdfast.holdout.answering import Price
     from holdfast.holdout.leaderboard import Standings
-    from holdfast.holdout.pricing import Price
-    from holdfast.holdout.status import Status
+    from holdfast.holdout.state import Status
 
 __all__ = [
     "AsyncClient",
@@ -77,6 +78,18 @@ def as_method(question: Callable[..., Any], method: Callable[..., Any]) -> None:
     method.__signature__ = own.replace(  # type: ignore[attr-defined]  # inspect looks for it
         parameters=[itself, *own.parameters.values()], return_annotation=answer
     )
+
+
+def verb_question(verb: str) -> Callable[..., Asked[Any]]:
+    """The function that makes a verb's question, with the signature of `Holdout`'s method."""
+    schema = VERBS[verb]
+
+    def question(*given: Any, **words: Any) -> Asked[Any]:
+        return wire.question(verb, *given, **words)
+
+    question.__name__, question.__qualname__, question.__doc__ = verb, verb, schema.help
+    question.__signature__ = schema.signature()  # type: ignore[attr-defined]
+    return question
 
 
 # Conversations with a server about one holdout, as steps that a client carries out.
@@ -277,11 +290,11 @@ class Client(Closing):
 
     # Asking.
 
-    ask = _asked(wire.ask)
-    verify = _asked(wire.verify)
-    correct = _asked(wire.correct)
-    mean = _asked(wire.mean)
-    interval = _asked(wire.interval)
+    ask = _asked(verb_question("ask"))
+    verify = _asked(verb_question("verify"))
+    correct = _asked(verb_question("correct"))
+    mean = _asked(verb_question("mean"))
+    interval = _asked(verb_question("interval"))
     score = _asked(wire.score)
     gate = _asked(wire.gate)
     enter = _asked(wire.enter)
@@ -401,11 +414,11 @@ class AsyncClient:
 
     # Asking.
 
-    ask = _asynchronous_asked(wire.ask)
-    verify = _asynchronous_asked(wire.verify)
-    correct = _asynchronous_asked(wire.correct)
-    mean = _asynchronous_asked(wire.mean)
-    interval = _asynchronous_asked(wire.interval)
+    ask = _asynchronous_asked(verb_question("ask"))
+    verify = _asynchronous_asked(verb_question("verify"))
+    correct = _asynchronous_asked(verb_question("correct"))
+    mean = _asynchronous_asked(verb_question("mean"))
+    interval = _asynchronous_asked(verb_question("interval"))
     score = _asynchronous_asked(wire.score)
     gate = _asynchronous_asked(wire.gate)
     enter = _asynchronous_asked(wire.enter)

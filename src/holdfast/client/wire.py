@@ -24,37 +24,29 @@ from holdfast.errors import (
     Unavailable,
     real_number,
 )
-from holdfast.grids import Grid
-from holdfast.protocols.answers import Answer, Verdict
-from holdfast.protocols.guesses import Corrected
+from holdfast.protocols.answers import Answer, Corrected, Verdict
+from holdfast.verbs import HERE_ONLY, REQUIRED, VERBS
 
 if TYPE_CHECKING:
     from holdfast.engines.source import Progress
-    from holdfast.holdout.estimators import Estimator
+    from holdfast.holdout.answering import Price
     from holdfast.holdout.leaderboard import Standings
-    from holdfast.holdout.pricing import Price
     from holdfast.holdout.scoring import Gate, Submission
-    from holdfast.holdout.status import Status
+    from holdfast.holdout.state import Status
     from holdfast.holdout.submissions import Pairs
-    from holdfast.planning.shapes import Shape
-    from holdfast.protocols.answers import Claim
 
 __all__ = [
     "VERBS",
     "Asked",
     "Content",
     "JobStatus",
-    "ask",
     "content_of",
-    "correct",
     "data_of",
     "enter",
     "error_of",
     "gate",
     "httpx_is_there",
-    "interval",
     "key_of",
-    "mean",
     "question",
     "read_answer",
     "read_corrected",
@@ -70,7 +62,6 @@ __all__ = [
     "score",
     "stays_here",
     "understood",
-    "verify",
 ]
 
 
@@ -162,15 +153,6 @@ def _pairs(given: Mapping[Any, Any] | Any, column: str) -> Pairs:
 # Replies: the data in what a server says, or the error that a holdout would have raised.
 
 
-# The messages of errors.py, from which their facts can be read again.
-_EXHAUSTED = re.compile(
-    r"(.+?) is exhausted: this needs (.+?), and (.+?) is left\. (.*)", re.DOTALL
-)
-_INFEASIBLE = re.compile(r"(.+?): this needs (.+?), but (.+?)\. (.*)", re.DOTALL)
-_UNAVAILABLE = re.compile(
-    r"(.+?) failed: this needs (.+?), but (.+?)\. (.*) Whatever was charged stays charged\.",
-    re.DOTALL,
-)
 _Maker = Callable[[str, Mapping[str, Any], Call, str], HoldfastError]
 
 
@@ -204,7 +186,10 @@ def _printable(text: str) -> str:
     return "".join(each if each.isprintable() or each == "\n" else "�" for each in text)
 
 
-def _worded(error: HoldfastError, message: str) -> HoldfastError:
+E = TypeVar("E", bound=HoldfastError)
+
+
+def _worded(error: E, message: str) -> E:
     """The error with the server's own message, which it would otherwise put together again."""
     error.args = (message,)
     return error
@@ -212,9 +197,8 @@ def _worded(error: HoldfastError, message: str) -> HoldfastError:
 
 def _invalid(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
     del url
-    said = _INFEASIBLE.fullmatch(message)
-    if "parameter" not in told and said is not None:
-        return Infeasible(*said.groups())
+    if "constraint" in told:
+        return _again(Infeasible, message, told)
     name = str(told.get("parameter", "question"))
     allowed, hint = str(told.get("allowed", "as the server takes it")), str(told.get("hint", ""))
     sent = {**call.parameters, **(call.body or {}), "request": call.key}
@@ -241,19 +225,20 @@ def _not_found(message: str, told: Mapping[str, Any], call: Call, url: str) -> H
     return InvalidInput("holdout", names[0], "one that your token may see on this server", hint)
 
 
-def _read_again(kind: type[Exhausted | Unavailable], pattern: re.Pattern[str], what: str) -> _Maker:
-    """What makes an error of its own message, or of another one in the same place."""
+def _again(kind: type[E], message: str, told: Mapping[str, Any]) -> E:
+    """The same error, made of the facts that were told of it."""
+    facts = {name: _printable(str(told.get(name, ""))) for name in kind.fields}
+    return _worded(kind(**facts), message)
 
-    def made(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
-        del told, call, url
-        said = pattern.fullmatch(message)
-        return (
-            _worded(kind(what, "more", "less", ""), message)
-            if said is None
-            else kind(*said.groups())
-        )
 
-    return made
+def _exhausted(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
+    del call, url
+    return _again(Exhausted, message, told)
+
+
+def _unavailable(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
+    del call, url
+    return _again(Unavailable, message, told)
 
 
 def _damaged(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
@@ -282,12 +267,12 @@ _ERRORS: dict[str, _Maker] = {
     "conflict": _invalid,
     "damaged": _damaged,
     "doubtful": _doubtful,
-    "exhausted": _read_again(Exhausted, _EXHAUSTED, "The budget"),
+    "exhausted": _exhausted,
     "forbidden": _not_allowed,
     "not_found": _not_found,
     "too_large": _invalid,
     "unauthorized": _not_allowed,
-    "unavailable": _read_again(Unavailable, _UNAVAILABLE, "Evaluating"),
+    "unavailable": _unavailable,
     "unsupported": _invalid,
 }
 
@@ -371,7 +356,7 @@ def read_standings(data: Mapping[str, Any]) -> Standings:
 
 def read_status(data: Mapping[str, Any], path: str) -> Status:
     """A holdout's status; its path is where this client finds it."""
-    from holdfast.holdout.status import PartStatus, SetStatus, Status
+    from holdfast.holdout.state import PartStatus, SetStatus, Status
 
     sets = tuple(
         _made(SetStatus, each, parts=tuple(_made(PartStatus, part) for part in each["parts"]))
@@ -382,8 +367,8 @@ def read_status(data: Mapping[str, Any], path: str) -> Status:
 
 def read_price(data: Mapping[str, Any]) -> Price:
     """What a question would cost."""
+    from holdfast.holdout.answering import Price
     from holdfast.holdout.doubts import Doubt
-    from holdfast.holdout.pricing import Price
 
     grid = data["grid"]
     points = None if grid is None else (grid["low"], grid["high"], grid["points"])
@@ -447,8 +432,6 @@ _HOW = "Only SQL text travels to a server; this says how to run a Python functio
 _WHY = {
     "by": "A server chooses the part of its plan that answers.",
     "features": "A model stays where it is; its predictions travel to a server.",
-    "progress": "Submit the question as a job: client.submit(…).wait(progress=…).",
-    "shape": "Only SQL text travels to a server, which finds its shape by itself.",
     "target": "On a server it is the custodian who has named the target.",
 }
 _KEY = re.compile(r"[!-~]{1,128}")
@@ -469,136 +452,29 @@ class Asked(Generic[R]):
     content: Content | None = None
 
 
-def ask(
-    estimator: Estimator,
-    *,
-    grid: Grid | None = None,
-    where: str | None = None,
-    shape: Shape | None = None,
-    by: str | None = None,
-    anyway: bool = False,
-    request: str | None = None,
-    progress: Progress | None = None,
-    **options: Any,
-) -> Asked[Answer]:
-    """The estimator's value on fresh data, from an SQL aggregate of one block."""
-    stays_here(shape=shape, progress=progress, **options)
-    body = {
-        "estimator": _text("estimator", estimator),
-        **_common(where, by, anyway),
-        **_points(grid),
-    }
-    return Asked("ask", body, key_of(request), read_answer)
-
-
-def verify(
-    estimator: Estimator,
-    guess: float,
-    *,
-    tolerance: float | None = None,
-    claim: Claim = "equals",
-    where: str | None = None,
-    by: str | None = None,
-    anyway: bool = False,
-    request: str | None = None,
-    progress: Progress | None = None,
-    **options: Any,
-) -> Asked[Verdict]:
-    """Whether a guess is compatible with fresh data, not compatible, or nobody can tell."""
-    stays_here(progress=progress, **options)
-    body = {"estimator": _text("estimator", estimator), "guess": real_number("guess", guess)}
-    if tolerance is not None:
-        body["tolerance"] = real_number("tolerance", tolerance, 0)
-    if claim != "equals":
-        body["claim"] = _text("claim", claim)
-    return Asked("verify", {**body, **_common(where, by, anyway)}, key_of(request), read_verdict)
-
-
-def correct(
-    estimator: Estimator,
-    guess: float,
-    *,
-    grid: Grid | None = None,
-    where: str | None = None,
-    shape: Shape | None = None,
-    by: str | None = None,
-    anyway: bool = False,
-    request: str | None = None,
-    progress: Progress | None = None,
-    **options: Any,
-) -> Asked[Corrected]:
-    """Whether a guess is compatible with fresh data; if not, an answer in its place."""
-    stays_here(shape=shape, progress=progress, **options)
-    body: dict[str, Any] = {"estimator": _text("estimator", estimator)}
-    body["guess"] = real_number("guess", guess)
-    body |= {**_common(where, by, anyway), **_points(grid)}
-    return Asked("correct", body, key_of(request), read_corrected)
-
-
-def mean(
-    term: Estimator,
-    *,
-    where: object = None,
-    range: tuple[float, float] | None = None,  # noqa: A002 – what everybody calls it
-    grid: Grid | None = None,
-    columns: Sequence[str] | None = None,
-    by: str | None = None,
-    anyway: bool = False,
-    request: str | None = None,
-    progress: Progress | None = None,
-) -> Asked[Answer]:
-    """The mean of a term (true is 1), with its error bar where none filters.
-
-    The term lies in [0, 1] by its form and the declared ranges of its columns, or else in `range`,
-    a pair (low, high). What leaves a declared range on a sealed row is cut to it, and the promise
-    says so.
-    """
-    stays_here(columns=columns, progress=progress)
-    body: dict[str, Any] = {
-        "term": _text("term", term),
-        **_common(where, by, anyway),
-        **_points(grid),
-    }
-    if range is not None:
-        body["range"] = _pair(range)
-    return Asked("mean", body, key_of(request), read_answer)
-
-
-def interval(
-    estimator: Estimator,
-    *,
-    grid: Grid | None = None,
-    where: str | None = None,
-    by: str | None = None,
-    anyway: bool = False,
-    request: str | None = None,
-    progress: Progress | None = None,
-    **options: Any,
-) -> Asked[Answer]:
-    """An interval that encloses the median of what the estimator gives on fresh blocks."""
-    stays_here(progress=progress, **options)
-    body = {
-        "estimator": _text("estimator", estimator),
-        **_common(where, by, anyway),
-        **_points(grid),
-    }
-    return Asked("interval", body, key_of(request), read_answer)
-
-
-VERBS: dict[str, Callable[..., Asked[Any]]] = {
-    "ask": ask,
-    "correct": correct,
-    "interval": interval,
-    "mean": mean,
-    "verify": verify,
-}
-
-
-def question(verb: str, *words: Any, **more: Any) -> Asked[Any]:
-    """The question that a verb and its arguments are."""
-    if verb not in VERBS:
+def question(verb: str, *given: Any, **words: Any) -> Asked[Any]:
+    """The question that a verb and its arguments are: those of `Holdout`'s method."""
+    schema = VERBS.get(verb)
+    if schema is None:
         raise InvalidInput("verb", verb, f"one of {', '.join(VERBS)}")
-    return VERBS[verb](*words, **more)
+    bound = schema.signature().bind(*given, **words).arguments
+    stays_here(**bound.pop("options", {}))
+    key = key_of(bound.pop("request", None))
+    stays_here(**{name: bound.pop(name) for name in HERE_ONLY if name in bound})
+    body = {
+        word.name: word.written(bound[word.name])
+        for word in schema.travelling
+        if bound.get(word.name, word.default) not in (None, word.default)
+        or word.default is REQUIRED
+    }
+    return Asked(verb, body, key, _READ[schema.answer])
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "answer": read_answer,
+    "verdict": read_verdict,
+    "corrected": read_corrected,
+}
 
 
 def key_of(request: object) -> str:
@@ -610,40 +486,12 @@ def key_of(request: object) -> str:
     return request
 
 
-def _common(where: object, by: object, anyway: bool) -> dict[str, Any]:
-    given = {"where": where, "by": by}
-    words = {name: _text(name, value) for name, value in given.items() if value is not None}
-    return {**words, "anyway": True} if anyway else words
-
-
-def _points(grid: object) -> dict[str, Any]:
-    if grid is None:
-        return {}
-    if not isinstance(grid, Grid):
-        raise InvalidInput("grid", grid, "a grid", "Make one: holdfast.grid(0, 1, step=0.05).")
-    return {"grid": grid.to_json()}
-
-
-def _pair(given: Any) -> list[float]:
-    try:
-        low, high = given
-    except (TypeError, ValueError):
-        raise InvalidInput("range", given, "two numbers, (low, high) with low < high") from None
-    return [real_number("range", low), real_number("range", high)]
-
-
-def _text(name: str, value: object) -> str:
-    if isinstance(value, str):
-        return value
-    hint = "Only SQL text travels to a server; a Python function runs where the holdout is."
-    raise InvalidInput(name, value, "SQL text" if name != "by" else "text", hint)
-
-
 def stays_here(**given: object) -> None:
     """Refuse what says how to evaluate, and cannot travel."""
     for name, value in given.items():
         if value is not None:
-            raise InvalidInput(name, value, "left out here", _WHY.get(name, _HOW))
+            why = HERE_ONLY.get(name, ("", _WHY.get(name, _HOW)))[1]
+            raise InvalidInput(name, value, "left out here", why)
 
 
 # Scores, gates and entries on their way to a server: predictions by row id, made ready to travel.

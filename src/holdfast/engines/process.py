@@ -30,12 +30,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "START_SECONDS",
-    "Worker",
-    "WorkerDied",
-    "WorkerTimeout",
-]
+__all__ = ["START_SECONDS", "Worker", "WorkerDied", "WorkerTimeout"]
 
 START_SECONDS = 120.0  # until a new process must be ready: imports on a busy machine
 
@@ -99,13 +94,8 @@ class Worker:
         # A signal at the parent's death goes by the thread that started the child: of the threads
         # only the main one lives as long as the process.
         lifelong = threading.current_thread() is threading.main_thread()
-        self._first: tuple[object, ...] | None = (
-            module,
-            setup,
-            memory_limit,
-            lifelong,
-            os.getpid(),
-        )
+        first = (module, setup, memory_limit, lifelong, self._owner)
+        self._first: tuple[object, ...] | None = first
 
     @property
     def pid(self) -> int:
@@ -165,13 +155,12 @@ class Worker:
 
 def _environment() -> dict[str, str]:
     """What Python needs to start, and to import what the parent can import; no secrets."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name in _KEPT_VARIABLES or name.startswith(_KEPT_PREFIXES)
-    }
     path = os.pathsep.join(each or str(os.curdir) for each in sys.path)
-    return {**kept, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    kept = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    for name, value in os.environ.items():
+        if name in _KEPT_VARIABLES or name.startswith(_KEPT_PREFIXES):
+            kept.setdefault(name, value)
+    return kept
 
 
 def _end(process: subprocess.Popen[bytes], channel: socket.socket, owner: int) -> None:
@@ -243,9 +232,10 @@ def _limit(channel: socket.socket, deadline: float | None) -> None:
 def _serve(channel: socket.socket) -> None:
     module, setup, memory_limit, lifelong, parent = pickle.loads(_receive(channel, None, 2**62))
     _die_with_parent(channel, parent, by_signal=lifelong)
-    _limit_resources(None)
+    limit_resources(RLIMIT_CORE=0, RLIMIT_FSIZE=0)
     handle: Callable[[Any], bytes] = importlib.import_module(module).start(setup)
-    _limit_resources(memory_limit)
+    if memory_limit is not None:
+        limit_memory(memory_limit)
     _send(channel, b"")
     while True:
         message = pickle.loads(_receive(channel, None, 2**62))
@@ -270,25 +260,24 @@ def _die_with_parent(channel: socket.socket, parent: int, *, by_signal: bool) ->
             os._exit(0)
 
 
-def _limit_resources(memory_limit: int | None) -> None:
+def limit_resources(**limits: int) -> None:
+    """Limit this process, and all that it starts, for good."""
     import resource
 
-    wanted = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0)]
-    if memory_limit is not None:
-        wanted.append((resource.RLIMIT_AS, _address_space() + memory_limit))
-    for kind, limit in wanted:
+    for name, limit in limits.items():
+        kind = getattr(resource, name)
         _, hard = resource.getrlimit(kind)
         limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(kind, (limit, limit))
 
 
-def _address_space() -> int:
-    """What the process takes already: libraries and the stacks of threads are large."""
+def limit_memory(memory: int) -> None:
+    """In bytes, above what the process takes already: libraries and stacks of threads are large."""
     try:
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
     except OSError:  # not Linux
-        return 0
-    return pages * os.sysconf("SC_PAGESIZE")
+        pages = 0
+    limit_resources(RLIMIT_AS=pages * os.sysconf("SC_PAGESIZE") + memory)
 
 
 def main() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,7 @@ from holdfast.store.blocks import OPEN_FILE, BlockStore, Contents, Manifest, Sha
 if TYPE_CHECKING:
     from holdfast.engines.python.engine import LocalEngine
     from holdfast.engines.python.estimator import LocalEstimator
-    from holdfast.engines.python.predictions import PredictionEngine
+    from holdfast.engines.python.metrics import PredictionEngine
     from holdfast.engines.sql.engine import SqlEngine
 
 __all__ = [
@@ -34,8 +36,6 @@ __all__ = [
 ]
 
 Progress = Callable[[int, int], None]
-T = TypeVar("T", np.float64, np.int64)
-
 _BLOCK_SECONDS, _MEMORY = 10.0, 4 * 2**30  # the usual: a question does not mention them
 
 
@@ -43,7 +43,8 @@ class Limits:
     """How much time and memory an estimator may use; on a block that takes more it has failed.
 
     `seconds` are for all blocks together: beyond, each is evaluated by itself. `workers` are the
-    processes, or threads, that an engine may use at once on one machine.
+    processes, or threads, that an engine may use at once on one machine. What could take more than
+    `open_seconds` on the open part is not asked of it.
     """
 
     def __init__(
@@ -53,11 +54,13 @@ class Limits:
         seconds: float = 600.0,
         memory: int = _MEMORY,
         workers: int | None = None,
+        open_seconds: float = math.inf,
     ) -> None:
         self.block_seconds = real_number("block_seconds", block_seconds, 0, open_low=True)
         self.seconds = real_number("seconds", seconds, 0, open_low=True)
         self.memory = whole_number("memory", memory, 2**28, 2**50)
         self.workers = workers
+        self.open_seconds = open_seconds
 
     def told(self) -> dict[str, float] | None:
         """What decides whether a block fails, where it is not the usual: another question then."""
@@ -82,19 +85,14 @@ class Engines:
         self, estimator: Any, start: int, stop: int, progress: Progress | None = None
     ) -> NDArray[np.float64]:
         """The estimator's value on the blocks start, …, stop − 1; NaN is a failure."""
-        from holdfast.engines.sql.estimator import SqlEstimator
-
-        engine: SqlEngine | LocalEngine | PredictionEngine
-        if isinstance(estimator, SqlEstimator):
-            engine = self.sql
-        else:
-            engine = self.predictions if _is_own(estimator) else self.local
-
-        def of(first: int, last: int) -> NDArray[np.float64]:
-            tell = None if progress is None else _later(progress, first - start, stop - start)
-            return engine.values(estimator, first, last, progress=tell)
-
-        return self._by_shard(of, start, stop)
+        if self._is_sql(estimator):
+            return self.sql.values(estimator, start, stop, progress=progress)
+        engine = self._engine(estimator)
+        found = []
+        with closing(self._shards(start, stop, progress)) as shards:
+            for blocks, tell in shards:
+                found.append(engine.values(estimator, *blocks, progress=tell))
+        return np.concatenate(found)
 
     def sums(
         self,
@@ -109,19 +107,14 @@ class Engines:
 
         `where` is a condition of what is summed. Terms are scaled from `bounds` to [0, 1].
         """
-        from holdfast.engines.sql.estimator import SqlTerm
-
-        engine: SqlEngine | LocalEngine | PredictionEngine
-        if isinstance(function, SqlTerm) or isinstance(where, SqlTerm):
-            engine = self.sql
-        else:
-            engine = self.predictions if _is_own(function) and where is None else self.local
-
-        def of(first: int, last: int) -> NDArray[np.int64]:
-            tell = None if progress is None else _later(progress, first - start, stop - start)
-            return engine.sums(function, where, first, last, bounds=bounds, progress=tell)
-
-        return self._by_shard(of, start, stop)
+        if self._is_sql(function, where):
+            return self.sql.sums(function, where, start, stop, bounds=bounds, progress=progress)
+        engine = self._engine(function, where)
+        found = []
+        with closing(self._shards(start, stop, progress)) as shards:
+            for blocks, tell in shards:
+                found.append(engine.sums(function, where, *blocks, bounds=bounds, progress=tell))
+        return np.concatenate(found)
 
     def admit(
         self,
@@ -133,7 +126,10 @@ class Engines:
     ) -> tuple[str, ...]:
         """What is assumed of a Python function, after a try on public blocks; see `LocalEngine`."""
         if function.own:  # nothing of the user's runs: there is nothing to try
-            return self.predictions.check(function).assumes
+            from holdfast.engines.python.estimator import stored_columns
+
+            stored_columns(function, self.store)
+            return function.assumes
         tried = self.local.admit(function, rows=rows, symmetric=symmetric, bounds=bounds)
         return tried.assumptions
 
@@ -143,16 +139,33 @@ class Engines:
 
         verify_once(self.store.folder, self.store.kept_files, holdout)
 
-    def _by_shard(
-        self, evaluate: Callable[[int, int], NDArray[T]], start: int, stop: int
-    ) -> NDArray[T]:
+    def _is_sql(self, function: Any, where: Any = None) -> bool:
+        from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm
+
+        return isinstance(function, SqlEstimator | SqlTerm) or isinstance(where, SqlTerm)
+
+    def _engine(self, function: Any, where: Any = None) -> LocalEngine | PredictionEngine:
+        if where is not None or not getattr(function, "own", False):
+            return self.local
+        from holdfast.engines.python.metrics import PredictionEngine
+
+        return PredictionEngine(self.store)
+
+    def _shards(
+        self, start: int, stop: int, progress: Progress | None
+    ) -> Generator[tuple[tuple[int, int], Progress | None]]:
+        """The blocks of each shard while it is there, and what tells of them as of the whole."""
         stop = whole_number("stop", stop, 1, self.store.blocks)
         start = whole_number("start", start, 0, stop - 1)
-        found = []
         for shard in self.store.overlapping(start, stop):
+            first, last = max(start, shard.first), min(stop, shard.stop)
+
+            def tell(more: int, _: int, before: int = first - start) -> None:
+                assert progress is not None
+                progress(before + more, stop - start)
+
             with self.store.held(shard):
-                found.append(evaluate(max(start, shard.first), min(stop, shard.stop)))
-        return found[0] if len(found) == 1 else np.concatenate(found)
+                yield (first, last), None if progress is None else tell
 
     @property
     def sql(self) -> SqlEngine:
@@ -187,13 +200,6 @@ class Engines:
                 )
             return self._local
 
-    @property
-    def predictions(self) -> PredictionEngine:
-        """The engine for Holdfast's own scores of predictions."""
-        from holdfast.engines.python.predictions import PredictionEngine
-
-        return PredictionEngine(self.store)
-
     def close(self) -> None:
         """End the workers. They start again by themselves if they are needed again."""
         with self._lock:
@@ -201,16 +207,6 @@ class Engines:
                 if engine is not None:
                     engine.close()
             self._sql = self._local = None
-
-
-def _is_own(function: Any) -> bool:
-    """Whether it is Holdfast's own code, and not a function of the user's."""
-    return bool(getattr(function, "own", False))
-
-
-def _later(progress: Progress, done: int, total: int) -> Progress:
-    """What tells of a part as of the whole, of which so much was done before."""
-    return lambda more, _: progress(done + more, total)
 
 
 class EngineSource:
@@ -242,9 +238,6 @@ class EngineSource:
         start = whole_number("start", start, 0, stop - 1)
         first = self._start
         return EngineSource(self._engines, first + start, first + stop, self._progress)
-
-
-# Opening: which store a manifest describes, and which engines are asked, by their addresses.
 
 
 _CLUSTERS = ("dask://", "dask+tls://")
@@ -282,13 +275,11 @@ def open_engines(store: BlockStore, limits: Limits | None, engine: str | None = 
     return DaskEngines(store, limits, engine)
 
 
-# The open part of a holdout, cut into blocks of the same size as the sealed ones.
-#
-# Anybody may see it. An estimator's values on it show where its answers may lie, at no price.
-
-
 class OpenBlocks(BlockStore):
-    """A store whose blocks are those of the open part."""
+    """A store whose blocks, as large as the sealed ones, are cut from the open part.
+
+    Anybody may see it. An estimator's values on it show where its answers may lie, at no price.
+    """
 
     @property
     def shards(self) -> tuple[Shard, ...]:

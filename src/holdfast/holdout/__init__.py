@@ -1,12 +1,12 @@
-"""The one door to the data: charge, draw, record, answer, in that order."""
+"""Holdouts: data is reached through them alone. Charge, draw, record, answer, in that order."""
 
 from __future__ import annotations
 
-from holdfast.holdout.backups import Backup
 from holdfast.holdout.check import Checked, Finding, check_holdout
+from holdfast.holdout.custody import Backup
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.spec import BlockSet
-from holdfast.holdout.status import PartStatus, SetStatus, Status
+from holdfast.holdout.state import PartStatus, SetStatus, Status
 
 __all__ = [
     "Backup",

@@ -19,17 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.engines.source import check_engine
 from holdfast.errors import InvalidInput, real_number, whole_number
-from holdfast.holdout.labels import check_open_part, checked_labels
-from holdfast.holdout.spec import AnyPlan, BlockSet, Charter, planned_universes, sets_for
+from holdfast.holdout.public import check_open_part, checked_labels
+from holdfast.holdout.spec import AnyPlan, BlockSet, HoldoutSpec, sets_for
 from holdfast.holdout.submissions import write_ids
 from holdfast.holdout.universe import Cells, check_cells, read_cells, world_size, write_world
 from holdfast.ledger.opening import create_ledger, prepare_ledger
-from holdfast.planning.exact import ExactVerdicts, ExactWeights
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.parts import DirectPart, SearchPart, VerdictPart, WeightsPart
-from holdfast.planning.rounds import RoundsPlan
-from holdfast.planning.shapes import BoundedMean
-from holdfast.protocols.answers import rounded_up
+from holdfast.protocols.shapes import BoundedMean
 from holdfast.randomness import Entropy, SeededEntropy, system_entropy
 from holdfast.store.blocks import (
     BlockStore,
@@ -44,7 +39,6 @@ from holdfast.store.inputs import Input, open_input
 from holdfast.store.sealing import Split, split_units, write_store
 from holdfast.store.table import Schema
 from holdfast.store.user_state import forget, known, remember
-from holdfast.theory.bars import mean_half_width, verdict_bar
 
 if TYPE_CHECKING:
     from holdfast.engines.dask.sealing import ClusterInput
@@ -261,65 +255,20 @@ def preview_of(sets: Iterable[BlockSet], units: int, split: Split) -> Preview:
 
     >>> from holdfast.store.sealing import split_units
     >>> from holdfast.holdout.spec import sets_for
-    >>> from holdfast.planning.exact import exact_estimates
+    >>> from holdfast.protocols.exact import exact_estimates
     >>> sets = sets_for(exact_estimates(20, tail_low=0.1, tail_high=0.1))
     >>> print(preview_of(sets, 10_000, split_units(10_000, sets[0].blocks)))
     129 blocks of 77 units: of 10,000 units 0 stay open and 67 are left over, never used
       exact          20 questions      a share of units within ±0.14 or less
     """
-    parts = tuple(part for each in sets for part in _parts(each, split.block_units))
+    units_each = split.block_units
+    parts = tuple(
+        PartPreview(part.name, part.queries, *part.preview(each.plan, units_each))
+        for each in sets
+        for part in each.plan.parts
+    )
     sizes = split.blocks, split.block_units, split.open_units, split.leftover_units
     return Preview(units, *sizes, parts)
-
-
-def _parts(each: BlockSet, units: int) -> Iterator[PartPreview]:
-    plan = each.plan
-    parts: Sequence[Any] = plan.parts if isinstance(plan, JointPlan) else (plan,)
-    for part in parts:
-        name = part.name if isinstance(plan, JointPlan) else each.name
-        half_width = None
-        if isinstance(part, DirectPart):
-            half_width = part.bars(plan.order, plan.budget, plan.blocks).half_width  # type: ignore[union-attr]
-            words = _within(half_width)
-        elif isinstance(part, VerdictPart | ExactVerdicts):
-            words = _verdict(part, units)
-        elif isinstance(part, SearchPart) and part.mirrored:
-            words = "between two values that enclose the median of all blocks' values"
-        else:
-            half_width = min(0.5, mean_half_width(units, _tail(part)) + _half_cell(part))
-            words = _within(half_width)
-        yield PartPreview(name, part.queries, half_width, words)
-
-
-def _within(half_width: float) -> str:
-    if half_width >= 0.5:
-        return "a share of units anywhere from 0 to 1: such a bar says nothing"
-    return f"a share of units within ±{rounded_up(half_width, 2)} or less"
-
-
-def _verdict(part: VerdictPart | ExactVerdicts, units: int) -> str:
-    if part.sides == 1:
-        low, _ = verdict_bar(0.5, "at least", True, units, part.tail_low, part.tail_high)
-        gap = rounded_up(0.5 - (low or 0.0), 2)
-        return f"a share of units that passes at v is at least v − {gap}"
-    most = f"{100 * part.tail_low:.3g} in 100 blocks"
-    return f"a guess with fewer than {most} on one of its sides is found out"
-
-
-def _tail(part: Any) -> float:
-    """The smaller tail of what is answered about one block."""
-    guessing = part.guesses if isinstance(part, RoundsPlan) else part
-    if isinstance(part, SearchPart) and part.subblocks > 1:
-        return part.subblock_tail
-    if isinstance(part, WeightsPart | ExactWeights):
-        return part.tail
-    return float(min(guessing.tail_low, guessing.tail_high))
-
-
-def _half_cell(part: Any) -> float:
-    """Half a step of the grid from 0 to 1 that a share is answered on."""
-    grid = getattr(part, "grid", None)
-    return 0.0 if grid is None else 0.5 / (grid - 1)
 
 
 Progress = Callable[[str, float], None]
@@ -352,7 +301,7 @@ def create_holdout(
     engine: str | None = None,
     location: str | None = None,
     categories: Mapping[str, Sequence[str]] | None = None,
-) -> Charter:
+) -> HoldoutSpec:
     """Seal the data under the plan; `plan` may also be a function of the number of units.
 
     `ledger` is the URL of a database; without it the ledger is a file in the folder. `engine` is
@@ -416,7 +365,7 @@ def create_holdout(
             made = write_world(folder, cells, contents.block_units)
             contents = replace(contents, files=(*contents.files, made))
         write_contents(folder, contents)
-        charter = Charter(
+        spec = HoldoutSpec(
             identity=_identity(),
             name=title,
             manifest=contents.public,
@@ -431,21 +380,21 @@ def create_holdout(
             categories=texts,
             labels=listed,
         )
-        _seal(folder, charter, ledger)
+        _seal(folder, spec, ledger)
         # First: the folder does not tell of which data it was made, if nobody remembers.
-        remember(charter.identity, path.resolve(), contents, fingerprint)
+        remember(spec.identity, path.resolve(), contents, fingerprint)
         try:
             folder.rename(path)
         except BaseException:
-            forget(charter.identity)
+            forget(spec.identity)
             raise
     _sync(path.parent)
-    return charter
+    return spec
 
 
 def _check_world(sets: Iterable[BlockSet], cells: Cells | None, units: int | None) -> None:
     """Weights need a universe, and blocks of a size that is known before the plan is made."""
-    planned = [size for each in sets for size in planned_universes(each.plan)]
+    planned = [size for each in sets for size in each.plan.universes]
     if cells is None or units is None:
         if planned:
             hint = "Say which values columns can have, and how many units a block has."
@@ -463,15 +412,14 @@ def _check_world(sets: Iterable[BlockSet], cells: Cells | None, units: int | Non
 def _check_units(sets: Iterable[BlockSet], units: int) -> None:
     """Terms that are 0 or 1 on a unit are not so on average over several."""
     for each in sets:
-        parts = each.plan.parts if isinstance(each.plan, JointPlan) else ()
-        if units != 1 and any(isinstance(part, DirectPart) and part.exact for part in parts):
+        if units != 1 and any(getattr(part, "exact", False) for part in each.plan.parts):
             hint = "Plan means with exact=False, or give block_units=1."
             raise InvalidInput("block_units", units, "1 for a plan of exact means", hint)
 
 
-def _seal(folder: Path, charter: Charter, ledger: str | None) -> None:
+def _seal(folder: Path, spec: HoldoutSpec, ledger: str | None) -> None:
     """The ledger, and everything on disk."""
-    create_ledger(folder, ledger, charter.identity, charter.to_dict())
+    create_ledger(folder, ledger, spec.identity, spec.to_dict())
     _sync(folder)
 
 

@@ -32,13 +32,11 @@ from holdfast.engines.sql.estimator import (
 from holdfast.engines.sql.language import meant
 from holdfast.errors import Doubtful
 from holdfast.grids import Grid
-from holdfast.holdout.default_grids import ENOUGH
-from holdfast.holdout.estimators import Asked
-from holdfast.holdout.open_part import OpenPart
-from holdfast.holdout.questions import Question
-from holdfast.holdout.spec import Charter
+from holdfast.holdout.public import ENOUGH, OpenPart
+from holdfast.holdout.questions import Asked
+from holdfast.holdout.spec import HoldoutSpec
 from holdfast.protocols.answers import in_full
-from holdfast.protocols.source import UNIT
+from holdfast.protocols.base import Question
 
 __all__ = ["Doubt", "doubts_of", "empty_blocks", "refuse"]
 
@@ -76,36 +74,34 @@ def refuse(doubts: Sequence[Doubt]) -> None:
         raise Doubtful(grave[0].parameter, " ".join(each.message for each in grave))
 
 
-def doubts_of(
-    charter: Charter, open_part: OpenPart, asked: Asked, question: Question
-) -> tuple[Doubt, ...]:
+def doubts_of(spec: HoldoutSpec, open_part: OpenPart, asked: Asked) -> tuple[Doubt, ...]:
     """Everything that speaks against a question."""
-    found = [*_comparisons(charter, open_part, question), *_beyond(asked.range, question)]
+    found = [*_comparisons(spec, open_part, asked.question), *_beyond(asked)]
     said = {each.parameter for each in found}  # once is enough: of the same, this is the effect
-    seen = [*_on_open_blocks(open_part, question), *_cut(charter, open_part, question)]
+    seen = [*_on_open_blocks(open_part, asked), *_cut(spec, open_part, asked)]
     return (*found, *(each for each in seen if each.parameter not in said))
 
 
 # Constants.
 
 
-def _comparisons(charter: Charter, open_part: OpenPart, question: Question) -> Iterator[Doubt]:
+def _comparisons(spec: HoldoutSpec, open_part: OpenPart, question: Question) -> Iterator[Doubt]:
     if question.about["engine"] != "sql":
         return
     for parameter, name in (("question", "text"), ("where", "where")):
         if name in question.about:
-            compared = comparisons(question.about[name], charter.manifest.schema)
+            compared = comparisons(question.about[name], spec.manifest.schema)
             for each in dict.fromkeys(compared):
-                doubt = _doubt_of(charter, open_part, each)
+                doubt = _doubt_of(spec, open_part, each)
                 if doubt is not None:
                     yield Doubt(parameter, doubt)
 
 
-def _doubt_of(charter: Charter, open_part: OpenPart, compared: Comparison) -> str | None:
+def _doubt_of(spec: HoldoutSpec, open_part: OpenPart, compared: Comparison) -> str | None:
     column, constant = compared.column, compared.constant
     if isinstance(constant, str):
-        return _unknown_text(charter, open_part, column, constant)
-    declared, test = charter.ranges.get(column), _CAN_BE.get(compared.operator)
+        return _unknown_text(spec, open_part, column, constant)
+    declared, test = spec.ranges.get(column), _CAN_BE.get(compared.operator)
     if declared is None or test is None or test(*declared, constant):
         return None
     return (
@@ -114,8 +110,8 @@ def _doubt_of(charter: Charter, open_part: OpenPart, compared: Comparison) -> st
     )
 
 
-def _unknown_text(charter: Charter, open_part: OpenPart, column: str, constant: str) -> str | None:
-    declared, seen = charter.texts(column), None
+def _unknown_text(spec: HoldoutSpec, open_part: OpenPart, column: str, constant: str) -> str | None:
+    declared, seen = spec.texts(column), None
     if declared is None:
         seen = open_part.texts(column)
         if seen is None:
@@ -144,8 +140,9 @@ def _quoted(text: str) -> str:
 # Grids and guesses.
 
 
-def _beyond(bounds: tuple[float, float] | None, question: Question) -> Iterator[Doubt]:
+def _beyond(asked: Asked) -> Iterator[Doubt]:
     """What cannot be where the value lies, by the question's form and by what is declared."""
+    bounds, question = asked.estimand.range, asked.question
     if bounds is None:
         return
     ends = f"between {bounds[0]:.6g} and {bounds[1]:.6g}"
@@ -174,19 +171,21 @@ def _points_between(grid: Grid, low: float, high: float) -> int:
 # The open part.
 
 
-def empty_blocks(open_part: OpenPart, question: Question) -> tuple[int, int] | None:
+def empty_blocks(open_part: OpenPart, asked: Asked) -> tuple[int, int] | None:
     """How many open blocks have no value, and how many there are; None without a block."""
-    if isinstance(question.estimator, SqlEstimator):
-        values = open_part.values(question.estimator)
+    estimand = asked.estimand
+    if isinstance(estimand.estimator, SqlEstimator):
+        values = open_part.values(estimand.estimator)
         return None if values is None else (int(np.count_nonzero(np.isnan(values))), values.size)
-    if not isinstance(question.where, SqlTerm):
+    if not isinstance(estimand.where, SqlTerm):
         return None
-    kept = open_part.kept(question.where)
+    kept = open_part.kept(estimand.where)
     return None if kept is None else (int(np.count_nonzero(kept == 0)), kept.size)
 
 
-def _on_open_blocks(open_part: OpenPart, question: Question) -> Iterator[Doubt]:
-    empty, blocks = empty_blocks(open_part, question) or (0, 0)
+def _on_open_blocks(open_part: OpenPart, asked: Asked) -> Iterator[Doubt]:
+    question = asked.question
+    empty, blocks = empty_blocks(open_part, asked) or (0, 0)
     if empty:
         why = ", where no row fits the filter" if "where" in question.about else ""
         many = 2 * empty > blocks
@@ -197,7 +196,7 @@ def _on_open_blocks(open_part: OpenPart, question: Question) -> Iterator[Doubt]:
             f"counts as the lowest point, and {bias}.",
             refused=many,
         )
-    values = _open_values(open_part, question)
+    values = _open_values(open_part, asked)
     if question.grid is not None and values is not None:
         known = values[~np.isnan(values)]
         found = _ends_before(question.grid, known)
@@ -207,24 +206,25 @@ def _on_open_blocks(open_part: OpenPart, question: Question) -> Iterator[Doubt]:
             yield Doubt("grid", found)
 
 
-def _open_values(open_part: OpenPart, question: Question) -> NDArray[np.float64] | None:
+def _open_values(open_part: OpenPart, asked: Asked) -> NDArray[np.float64] | None:
     """What open blocks give; of Python, unless it is a model that may have been fitted to them."""
+    question, estimand = asked.question, asked.estimand
     if question.grid is None:
         return None
-    if isinstance(question.estimator, SqlTerm):
-        return open_part.means(question.estimator, question.where, question.range or UNIT)
+    if isinstance(estimand.estimator, SqlTerm):
+        return open_part.means(estimand.estimator, estimand.where, question.bounds)
     if "reading" in question.about or question.verb == "mean":
         return None
-    return open_part.values(question.estimator, _FEW_BLOCKS)
+    return open_part.values(estimand.estimator, _FEW_BLOCKS)
 
 
-def _cut(charter: Charter, open_part: OpenPart, question: Question) -> Iterator[Doubt]:
+def _cut(spec: HoldoutSpec, open_part: OpenPart, asked: Asked) -> Iterator[Doubt]:
     """A declared range of a term that most open rows leave: most of the answer would be the cut."""
-    term, bounds = question.estimator, question.range
+    term, bounds = asked.estimand.estimator, asked.question.range
     if bounds is None or not isinstance(term, SqlTerm) or term.boolean:
         return
     low, high = (in_full(end) for end in bounds)
-    schema = charter.manifest.schema
+    schema = spec.manifest.schema
     outside = sql_condition(f"({term.text}) < {low} OR ({term.text}) > {high}", schema)
     share = open_part.share(outside)
     if share:

@@ -1,4 +1,4 @@
-"""The holdout: a sealed dataset, a plan and a ledger, asked through one door."""
+"""The holdout: a sealed dataset, a plan and a ledger, and everything that it can be asked."""
 
 from __future__ import annotations
 
@@ -11,29 +11,23 @@ from typing import Any, Self, cast
 from holdfast.engines.source import Limits, Progress
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid
-from holdfast.holdout.access import Access
-from holdfast.holdout.backups import Backup, back_up
-from holdfast.holdout.clerk import HERE, Clerk, Place
+from holdfast.holdout.answering import HERE, Backends, OpenHoldout, Pace, Price, price_of
 from holdfast.holdout.creation import Preview, create_holdout
-from holdfast.holdout.door import Door
+from holdfast.holdout.custody import Access, Backup, back_up
 from holdfast.holdout.doubts import refuse
-from holdfast.holdout.estimators import Estimator
-from holdfast.holdout.grants import Asker
-from holdfast.holdout.phrasing import Phrased, phrased
-from holdfast.holdout.pricing import Price, price_of
-from holdfast.holdout.questions import SLOTS, Verb
-from holdfast.holdout.ranges import ranged
-from holdfast.holdout.records import Result, is_answer
+from holdfast.holdout.journal import Journal
+from holdfast.holdout.public import ranged
+from holdfast.holdout.questions import Asked, Estimator
+from holdfast.holdout.records import SLOTS, transcript_of
 from holdfast.holdout.scoring import Boards, Scorers, Scoring
-from holdfast.holdout.sessions import Pace
-from holdfast.holdout.spec import AnyPlan, Charter
-from holdfast.holdout.status import Status, status_of
-from holdfast.holdout.transcripts import transcript_of
+from holdfast.holdout.spec import AnyPlan, HoldoutSpec
+from holdfast.holdout.state import Status, questions_left, status_of
+from holdfast.holdout.tokens import Asker
 from holdfast.ledger.ledger import Receipt
 from holdfast.ledger.opening import has_ledger
-from holdfast.planning.shapes import Shape
-from holdfast.protocols.answers import Answer, Claim, Verdict
-from holdfast.protocols.guesses import Corrected
+from holdfast.protocols.answers import Answer, Claim, Corrected, Result, Verdict, is_answer
+from holdfast.protocols.base import Verb
+from holdfast.protocols.shapes import Shape
 
 __all__ = ["Holdout"]
 
@@ -41,23 +35,23 @@ __all__ = ["Holdout"]
 class Holdout(Scoring):
     """Make one with `Holdout.create`, come back to it with `Holdout.open`."""
 
-    def __init__(self, path: Path, limits: Limits | None = None, place: Place = HERE) -> None:
+    def __init__(self, path: Path, limits: Limits | None = None, place: Backends = HERE) -> None:
         self.path = path
-        self._clerk = Clerk(path, limits, place)
+        self._open = OpenHoldout(path, limits, place)
         self._asker: Asker | None = None
         self._pace: Pace | None = None
-        self._boards = Boards(self._clerk)
+        self._boards = Boards(self._open)
         self.scorers = Scorers()
 
     @property
-    def charter(self) -> Charter:
+    def spec(self) -> HoldoutSpec:
         """What the holdout was created as: plan, data, assumptions."""
-        return self._clerk.charter
+        return self._open.spec
 
     @property
-    def door(self) -> Door:
-        """The ledger, and the books that its rows add up to."""
-        return self._clerk.door
+    def journal(self) -> Journal:
+        """The ledger, and the state that its rows add up to."""
+        return self._open.journal
 
     # Making and finding.
 
@@ -134,7 +128,7 @@ class Holdout(Scoring):
             location=location,
             ledger=ledger,
         )
-        return cls(folder, limits, Place(engine, ledger))
+        return cls(folder, limits, Backends(engine, ledger))
 
     @classmethod
     def open(
@@ -154,7 +148,7 @@ class Holdout(Scoring):
         if not has_ledger(folder):
             hint = "Make one with holdfast.Holdout.create, or `holdfast create`."
             raise InvalidInput("path", str(path), "the folder of a holdout", hint)
-        return cls(folder, limits, Place(engine, ledger))
+        return cls(folder, limits, Backends(engine, ledger))
 
     # Asking.
 
@@ -268,7 +262,22 @@ class Holdout(Scoring):
         without `anyway` is priced, and told in `doubts`.
         """
         words.pop("anyway", None)
-        return price_of(self._clerk, phrased(self._clerk, verb, estimator, **words), self._asker)
+        asked = self._open.asked(verb, estimator, **words)
+        price = price_of(self._open, asked, self._asker)
+        if self._pace is not None and not price.cached:
+            self._pace.admit(asked)
+        return price
+
+    @property
+    def most_rows(self) -> int:
+        """No fewer than the sealed rows: where only units are public, the next power of two."""
+        contents = self._open.store.manifest
+        public = contents.one_row_units
+        return contents.block_rows if public else 1 << contents.block_rows.bit_length()
+
+    def verify_blocks(self) -> None:
+        """Raise `Damaged` unless the sealed files are as they were written."""
+        self._open.verify_blocks()
 
     def _answer(
         self,
@@ -279,7 +288,7 @@ class Holdout(Scoring):
         progress: Progress | None,
         anyway: bool = False,
     ) -> Result:
-        asked = phrased(self._clerk, verb, estimator, **words)
+        asked = self._open.asked(verb, estimator, **words)
         return self._asked(asked, request, progress, anyway)
 
     def _ranged(
@@ -291,21 +300,21 @@ class Holdout(Scoring):
         progress: Progress | None,
         anyway: bool = False,
     ) -> Result:
-        asked = phrased(self._clerk, verb, estimator, **words)
+        asked = self._open.asked(verb, estimator, **words)
         result = self._asked(asked, request, progress, anyway)
         if not is_answer(result):
             return result
         worst = math.inf if asked.question.about.get("failure") == "highest" else -math.inf
-        return ranged(result, self._clerk.open_values(asked.question), worst)
+        return ranged(result, self._open.open_values(asked), worst)
 
     def _asked(
-        self, asked: Phrased, request: str | None, progress: Progress | None, anyway: bool
+        self, asked: Asked, request: str | None, progress: Progress | None, anyway: bool
     ) -> Result:
-        doubts = () if anyway else self._clerk.doubts(asked.asked, asked.question)
-        if doubts and not self._clerk.door.is_known(asked.question):  # else it is free anyway
+        doubts = () if anyway else self._open.doubts(asked)
+        if doubts and not self.journal.is_known(asked.key):  # else it is free anyway
             refuse(doubts)
-        question = asked.question if self._pace is None else asked.question.assuming(SLOTS)
-        return self._clerk.answer(asked.offer, question, request, progress, self._asker, self._pace)
+        asked = asked if self._pace is None else asked.assuming(SLOTS)
+        return self._open.answer(asked, request, progress, self._asker, self._pace)
 
     # Who asks.
 
@@ -322,38 +331,45 @@ class Holdout(Scoring):
     @property
     def access(self) -> Access:
         """Tokens and quotas of those who ask through a server."""
-        return Access(self.door)
+        return Access(self.journal)
 
     # Looking back.
 
     def status(self) -> Status:
         """What is spent, what is left, and what it still buys."""
-        with self.door.books() as books:
-            return status_of(self.charter, self.path, books, self.door.head())
+        with self.journal.state() as state:
+            return status_of(self.spec, self.path, state, self.journal.head())
+
+    def questions_left(
+        self, by: str | None = None, queries: int | None = None, grid: int | None = None
+    ) -> dict[str, Any]:
+        """How many more questions there are for each part, and on grids of other sizes."""
+        with self.journal.state() as state:
+            return questions_left(self.spec, state, by, queries, grid)
 
     def transcript(self, after: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
         """Questions and answers as plain data, those after a row of the ledger, oldest first."""
-        return transcript_of(self.door, after, limit)
+        return transcript_of(self.spec, self.journal, after, limit)
 
     @property
     def receipt(self) -> Receipt:
         """The ledger's head, to be kept elsewhere."""
-        return self.door.head()
+        return self.journal.head()
 
     def backup(self, path: str | Path) -> Backup:
         """Copy the holdout as of now into a new folder that its owner alone can read.
 
         For disaster only: to go on with an older copy is to hand out budget twice.
         """
-        return back_up(self._clerk.store, self.charter, self.door.ledger, Path(path))
+        return back_up(self._open.store, self.spec, self.journal.ledger, Path(path))
 
     def open_table(self, columns: Sequence[str] | None = None) -> Any:
         """The open part as an Arrow table: for training and for guesses, as often as you like."""
-        return self._clerk.store.open_table(columns)
+        return self._open.store.open_table(columns)
 
     def close(self) -> None:
         """End the workers and close the ledger."""
-        self._clerk.close()
+        self._open.close()
 
     def __repr__(self) -> str:
         return f"Holdout.open({str(self.path)!r})"

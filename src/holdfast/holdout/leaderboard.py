@@ -17,12 +17,14 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, cast
 
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.holdout.door import Door
-from holdfast.ledger.ledger import Receipt, Row
-from holdfast.protocols.answers import reading_words, rounded_down, rounded_up
+from holdfast.holdout.journal import Journal
+from holdfast.holdout.records import answer_in
+from holdfast.holdout.spec import HoldoutSpec
+from holdfast.ledger.ledger import Row
+from holdfast.protocols.answers import Answer, reading_words, rounded_down, rounded_up
 
 __all__ = ["MOST_NAMES", "Board", "Entry", "Standings", "is_score", "submission_fits"]
 
@@ -135,11 +137,6 @@ class _Kept:
         return found
 
     @property
-    def certified(self) -> bool:
-        """Whether its bar is certified."""
-        return bool((self.found[1].body["answer"] or {}).get("certified", True))
-
-    @property
     def reading(self) -> str:
         """What the score is about, as a code."""
         return str(self.found[1].body["question"]["estimator"]["reading"])
@@ -148,8 +145,8 @@ class _Kept:
 class Board:
     """What the ledger says of submissions, read on from where it was left."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, spec: HoldoutSpec, journal: Journal) -> None:
+        self._spec, self._journal = spec, journal
         self._lock = threading.Lock()
         self._number = 0
         self._kept: dict[str, dict[tuple[str | None, str], _Kept]] = {}
@@ -158,7 +155,7 @@ class Board:
     def check_room(self, name: str, metric: str, asker: str | None) -> None:
         """Refuse yet another name, before anything is asked: names are free, and rows are not."""
         with self._lock:
-            self._read(self._door.ledger.rows(self._number))
+            self._read(self._journal.ledger.rows(self._number))
             names = [each for who, each in self._kept.get(metric, {}) if who == asker]
         if name not in names and len(names) >= MOST_NAMES:
             hint = "Submit under a name that you have used."
@@ -174,7 +171,7 @@ class Board:
         improved: bool | None,
     ) -> None:
         """Write that a recorded answer is a submission; the second time there is nothing to do."""
-        with self._lock, self._door.writing() as (transaction, books):
+        with self._lock, self._journal.writing() as (transaction, state):
             self._read(transaction.rows(self._number))
             kept = self._kept.get(metric, {}).get((asker, name))
             if kept is not None and recorded in kept.recorded:
@@ -188,21 +185,21 @@ class Board:
             note |= {} if asker is None else {"asker": asker}
             note |= {} if improved is None else {"improved": improved}
             row = transaction.append("noted", {"submission": note})
-            books.read([row])
-        self._door.witness.see(Receipt(self._door.ledger.holdout, row.number, row.digest))
+            state.read([row])
+        self._journal.witnessed(row)
 
     def standings(self, metric: str, greater_is_better: bool) -> Standings:
         """The entries of a metric as of now."""
         with self._lock:
-            self._read(self._door.ledger.rows(self._number))
+            self._read(self._journal.ledger.rows(self._number))
             kept = self._kept.get(metric, {})
             made = [self._entry(name, asker, each) for (asker, name), each in kept.items()]
             readings = {each.reading for each in kept.values()}  # there is one, or none
-            certified = all(each.certified for each in kept.values())
-        self._door.head()
+        self._journal.head()
         entries = ranked(made, greater_is_better)
         reading = next(iter(readings), None)
-        return Standings(metric, greater_is_better, entries, reading, certified)
+        certified = self._spec.seed is None
+        return Standings(metric, greater_is_better, entries, reading, certified or not made)
 
     def _read(self, rows: Iterable[Row]) -> None:
         for row in rows:
@@ -225,24 +222,30 @@ class Board:
         kept.recorded.add(recorded.number)
         if note.get("improved") is False:
             kept.unimproved = row, recorded
-        elif kept.best is None or _better(recorded, kept.best[1], note["greater"]):
+        elif kept.best is None or self._better(recorded, kept.best[1], note["greater"]):
             kept.best = row, recorded
 
     def _entry(self, name: str, asker: str | None, kept: _Kept) -> Entry:
         note, recorded = kept.found
-        answer = recorded.body["answer"] if kept.best is not None else {}
-        receipt = Receipt(self._door.ledger.holdout, recorded.number, recorded.digest)
+        answer = self._answer(recorded) if kept.best is not None else None
         return Entry(
             name=name,
-            value=_number(answer.get("value")),
-            low=_number(answer.get("low")),
-            high=_number(answer.get("high")),
+            value=None if answer is None else _number(answer.value),
+            low=None if answer is None else _number(answer.low),
+            high=None if answer is None else _number(answer.high),
             at=note.at,
-            receipt=str(receipt),
+            receipt=str(self._journal.receipt(recorded)),
             asker=asker,
             improved=note.body["submission"].get("improved"),
             submissions=len(kept.recorded),
         )
+
+    def _answer(self, row: Row) -> Answer:
+        return cast(Answer, answer_in(self._spec, row, "", cached=False))  # it fits: it names one
+
+    def _better(self, one: Row, two: Row, greater_is_better: bool) -> bool:
+        a, b = (self._answer(row).value for row in (one, two))
+        return a > b if greater_is_better else a < b
 
 
 def submission_fits(row: Row, recorded: Row | None) -> bool:
@@ -250,23 +253,15 @@ def submission_fits(row: Row, recorded: Row | None) -> bool:
     note: Mapping[str, Any] = row.body["submission"]
     if recorded is None or recorded.kind != "recorded" or recorded.number >= row.number:
         return False
-    answer, question = recorded.body["answer"], recorded.body["question"]
-    if answer is None or not isinstance(note["name"], str) or not isinstance(note["greater"], bool):
+    drawn, question = recorded.body["drawn"], recorded.body["question"]
+    if drawn is None or not isinstance(note["name"], str) or not isinstance(note["greater"], bool):
         return False
-    wanted = "verdict" if note.get("improved") is False else "answer"
-    text = question["estimator"]["text"]
-    return answer["type"] == wanted and _is_score_of(str(note["metric"]), text)
+    verdict, text = note.get("improved") is False, question["estimator"]["text"]
+    return (question["verb"] == "verify") == verdict and _is_score_of(str(note["metric"]), text)
 
 
-def _better(one: Row, two: Row, greater_is_better: bool) -> bool:
-    a, b = (float(row.body["answer"]["value"]) for row in (one, two))
-    return a > b if greater_is_better else a < b
-
-
-def _number(value: Any) -> float | None:
-    """A number of the ledger; infinities are written as text there."""
-    found = None if value is None else float(value)
-    return found if found is not None and math.isfinite(found) else None
+def _number(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 def ranked(entries: Iterable[Entry], greater_is_better: bool) -> tuple[Entry, ...]:

@@ -1,174 +1,258 @@
-"""Questions: what is asked, in a form that can be compared, written down and shown.
+"""Questions: from what people ask, verb by verb, to the part of the plan and the question for it.
 
-Two questions are the same if they ask the same part of the plan the same thing: the same estimator
-and filter, range, grid, guess and options. Then they have the same key, and the second is answered
-from the ledger, free. An estimator without an identity (a callable that cannot be hashed) makes
-every question new.
+Two questions are the same if they mean the same thing: the same estimator and filter, range, grid,
+guess and options. Then they have the same key, and the second is answered from the ledger, free. An
+estimator without an identity (a callable that cannot be hashed) makes every question new.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
-from holdfast.engines.sql.estimator import can_lack_value
-from holdfast.grids import Grid, IntegerGrid, LinearGrid
+from holdfast.engines.python.estimator import LocalEstimator, local_estimator
+from holdfast.engines.sql.estimator import (
+    SqlEstimator,
+    SqlTerm,
+    sql_condition,
+    sql_estimator,
+    sql_term,
+)
+from holdfast.errors import InvalidInput, real_number
+from holdfast.holdout.spec import AnswerablePart
 from holdfast.ledger.ledger import canonical
-from holdfast.planning.joint import JointPlan
-from holdfast.planning.kept import KeptPlan
-from holdfast.planning.parts import SearchPart
-from holdfast.planning.shapes import Shape
-from holdfast.protocols.answers import failure_words, in_full
-from holdfast.protocols.means import range_grid
-from holdfast.protocols.source import UNIT
-from holdfast.store.table import Schema
+from holdfast.protocols.answers import in_full
+from holdfast.protocols.base import Protocol, Question
+from holdfast.protocols.means import checked_bounds
+from holdfast.protocols.shapes import BoundedMean
+from holdfast.protocols.source import UNIT, Bounds
+from holdfast.store.blocks import Manifest
 
 __all__ = [
-    "SLOTS",
-    "Question",
-    "Verb",
-    "can_be_empty",
-    "empty_note",
-    "notes",
-    "open_note",
-    "without_open_note",
+    "Asked",
+    "Estimand",
+    "Estimator",
+    "estimand_of_block",
+    "estimand_of_rows",
+    "is_within",
+    "question_key",
+    "same_number",
 ]
 
-SLOTS = "the slot of time that an answer came in told nothing of the data"
-Verb = Literal["ask", "correct", "interval", "mean", "verify"]
+Ranges = Mapping[str, tuple[float, float]]
+Estimator = str | Callable[..., object] | LocalEstimator
 
 
 @dataclass(frozen=True)
-class Question:
-    """One question to one part of the plan."""
+class Asked:
+    """A question, the part of the plan that it is for, and what it is about."""
 
-    verb: Verb
-    part: str
-    estimator: Any
-    identity: str | None
-    about: dict[str, Any]  # what people and the ledger read; nothing of it depends on the data
-    where: Any = None
-    grid: Grid | None = None
-    guess: float | None = None
-    tolerance: float | None = None
-    claim: str | None = None
-    gate: bool | None = None  # True: the verdict is on a score, pass or fail
-    shape: Shape | None = None
-    range: tuple[float, float] | None = None  # of a mean's term; None: nothing can leave [0, 1]
-    limits: dict[str, float] | None = None
-    assumptions: tuple[str, ...] = field(default=())
-
-    def to_dict(self) -> dict[str, Any]:
-        """The question as the ledger keeps it."""
-        return dict(self._told)
-
-    def assuming(self, what: str) -> Question:
-        """The same question, whose answer's promise assumes one thing more."""
-        return replace(self, assumptions=(*self.assumptions, what))
-
-    @property
-    def reading(self) -> str | None:
-        """What a score is about, as a code; None for all other questions."""
-        return self.about.get("reading")
-
-    @property
-    def failures(self) -> str:
-        """What a failure counts as, in words."""
-        return failure_words(self.verb, self.about)
-
-    @cached_property
-    def _told(self) -> dict[str, Any]:
-        given = {
-            "verb": self.verb,
-            "part": self.part,
-            "estimator": self.about,
-            "grid": None if self.grid is None else self.grid.to_json(),
-            "guess": self.guess,
-            "tolerance": self.tolerance,
-            "claim": self.claim,
-            "gate": self.gate,
-            "shape": None if self.shape is None else self.shape.to_dict(),
-            "range": None if self.range is None else list(self.range),
-            "limits": self.limits,
-        }
-        return {name: value for name, value in given.items() if value is not None}
+    part: AnswerablePart
+    protocol: Protocol[Any]
+    question: Question
+    estimand: Estimand
+    assumptions: tuple[str, ...] = ()
 
     @cached_property
     def key(self) -> str | None:
         """What identifies the question; None if it cannot be told from others."""
-        if self.identity is None:
-            return None
-        text = canonical({**self.to_dict(), "estimator": self.identity})
-        return hashlib.sha256(text.encode()).hexdigest()
+        identity = self.estimand.identity
+        return None if identity is None else question_key(self.question.facts, identity)
+
+    def assuming(self, what: str) -> Asked:
+        """The same question, whose answer's promise assumes one thing more."""
+        return replace(self, assumptions=(*self.assumptions, what))
 
 
-# Notes: what every answer's promise adds about its grid and its filter, whatever happened.
-#
-# They follow from the question and the plan alone, so that `check` expects the same words.
+def question_key(facts: Mapping[str, Any], identity: str) -> str:
+    """The key of a question about an estimator of this identity."""
+    return hashlib.sha256(canonical({**facts, "estimator": identity}).encode()).hexdigest()
 
 
-_OPEN = r"; [\d,]+ of the [\d,]+ open blocks (?:is|are) such"
-_EMPTY = re.compile(rf"; (a block without such rows [^;]*)({_OPEN})?")
+def same_number(name: str, value: object, low: float = -math.inf) -> float:
+    """One spelling for one number: 7, 7.0 and NumPy's 7 are the same question, 0 and −0 too."""
+    return real_number(name, value, low) + 0.0
 
 
-def notes(question: Mapping[str, Any], plan: KeptPlan, schema: Schema, *, value: bool) -> str:
-    """What is added to the promise of a value, or of a verdict on the way to one."""
-    grid, said = _grid(question, plan), ""
-    if value and grid is not None and grid.size > 1 and question["verb"] != "interval":
-        said = f"; rounded up to {_steps(grid)}"
-    if not can_be_empty(question, schema):
-        return said
-    if grid is None or not value:
-        return f"{said}; a block without such rows counts as lower than all others"
-    return f"{said}; a block without such rows counts as the lowest point, {in_full(grid.low)}"
+@dataclass(frozen=True)
+class Estimand:
+    """An estimator, what it is called, and what is known of its values on every block."""
+
+    estimator: Any
+    identity: str | None
+    about: dict[str, Any]
+    range: tuple[float, float] | None = None
+    shape: BoundedMean | None = None
+    cut: bool = False
+    """Of a mean's term: whether its values could leave the range, and are then cut to it."""
+    where: Any = None
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def local(self) -> bool:
+        """Whether it is Python."""
+        return isinstance(self.estimator, LocalEstimator)
 
 
-def can_be_empty(question: Mapping[str, Any], schema: Schema) -> bool:
-    """Whether its filter can leave a block without rows, and so without a value."""
-    about = question["estimator"]
-    filtered = "where" in about
-    if about["engine"] != "sql" or question["verb"] == "mean":
-        return filtered
-    return can_lack_value(about["text"], schema, filtered)
+def estimand_of_block(
+    estimator: object, manifest: Manifest, ranges: Ranges, where: str | None, options: Any
+) -> Estimand:
+    """An estimator of one block."""
+    if isinstance(estimator, str):
+        _refuse_options(options)
+        sql = sql_estimator(estimator, manifest.schema, where)
+        return _sql_estimand(sql, manifest, ranges)
+    _refuse_where(where)
+    if isinstance(estimator, LocalEstimator):
+        _refuse_options(options)
+        return _local_estimand(estimator, manifest)
+    if not callable(estimator):
+        hint = "Write SQL such as 'avg(x)', or a function of one block."
+        raise InvalidInput("estimator", estimator, "SQL text or a callable", hint)
+    return _local_estimand(local_estimator(estimator, **options), manifest)
 
 
-def open_note(empty: int, blocks: int) -> str:
-    """What the open part says of it, where it says that it happens."""
-    if empty == 0:
-        return ""
-    return f"; {empty:,} of the {blocks:,} open blocks {'is' if empty == 1 else 'are'} such"
+def estimand_of_rows(
+    term: object,
+    manifest: Manifest,
+    ranges: Ranges,
+    where: object,
+    columns: Sequence[str] | None,
+    bounds: Bounds | None = None,
+) -> Estimand:
+    """A term of one unit, within its bounds or else within [0, 1], whose mean is asked for."""
+    declared = None if bounds is None else checked_bounds(bounds)
+    if isinstance(term, str):
+        if where is not None and not isinstance(where, str):
+            raise InvalidInput("where", where, "SQL text, like the term itself")
+        sql = sql_term(term, manifest.schema)
+        kept = None if where is None else sql_condition(where, manifest.schema)
+        if not sql.columns:
+            _refuse_constant(sql.text)
+        about = {"engine": "sql", "text": sql.text}
+        if kept is not None:
+            about["where"] = kept.text
+        identity = f"sql mean {about}"
+        within, cut = _sql_range(sql, ranges, declared)
+        return Estimand(sql, identity, about, within, cut=cut, where=kept)
+    if not callable(term) and not isinstance(term, LocalEstimator):
+        hint = "Write SQL such as 'x > 3', or a function that gives one number a row."
+        raise InvalidInput("term", term, "SQL text or a callable", hint)
+    made = term if isinstance(term, LocalEstimator) else local_estimator(term, columns=columns)
+    within, cut = _local_range(made, declared)
+    if where is None:
+        return Estimand(made, made.identity, _local_about(made), within, cut=cut)
+    if not callable(where):
+        raise InvalidInput("where", where, "a callable, like the term itself")
+    kept_local = local_estimator(where, columns=columns)
+    both = (made.identity, kept_local.identity)
+    identity_or_none = None if None in both else f"{both[0]} where {both[1]}"
+    about = {**_local_about(made), "where": kept_local.describe()}
+    return Estimand(made, identity_or_none, about, within, cut=cut, where=kept_local)
 
 
-def empty_note(promise: str) -> str | None:
-    """What a promise says of blocks that a filter leaves empty.
+def is_within(inner: Bounds, outer: Bounds) -> bool:
+    """Whether every number of one range is in the other."""
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
 
-    >>> empty_note("…; a block without such rows counts as the lowest point, 0; assuming that …")
-    'a block without such rows counts as the lowest point, 0'
+
+def _sql_range(sql: SqlTerm, ranges: Ranges, declared: Bounds | None) -> tuple[Bounds, bool]:
+    """The range of a term in SQL, and whether it could leave it.
+
+    Refused if it may leave [0, 1] and no other is declared. Ranges of columns are only declared: a
+    sealed row may leave them, and its term is then cut.
     """
-    found = _EMPTY.search(promise)
-    return None if found is None else found[1] + (found[2] or "")
+    if declared in (None, UNIT) and is_within(sql.range({}), UNIT):
+        return UNIT, False
+    if declared is not None:
+        return declared, True
+    low, high = found = sql.range(ranges)
+    if is_within(found, UNIT):
+        return UNIT, True
+    hint = "Nothing public bounds it: declare its range, as range=(-1, 1) or --range -1:1; or ask "
+    if math.isfinite(low) and math.isfinite(high):
+        known, typed = f"({in_full(low)}, {in_full(high)})", f"{in_full(low)}:{in_full(high)}"
+        hint = f"Declare its range, which may be range={known} or --range {typed}; or ask "
+    hint += "for a term that stays in [0, 1], as (1 + b - a)/2 does if a and b do."
+    allowed = "between 0 and 1 by its form and the declared ranges of its columns"
+    raise InvalidInput("term", sql.text, allowed, hint)
 
 
-def without_open_note(promise: str) -> str:
-    """A promise without what the open part has said."""
-    return _EMPTY.sub(r"; \1", promise, count=1)
+def _local_range(made: LocalEstimator, declared: Bounds | None) -> tuple[Bounds, bool]:
+    """The range of a Python term, which must be declared: nothing is known of what it gives."""
+    if declared in (None, UNIT) and made.range == UNIT:  # Holdfast's own, as an accuracy's
+        return UNIT, False
+    if declared is None:
+        hint = (
+            "Nothing is known of what a Python function gives: range=(0, 1) is for true and false. "
+            "What leaves the range is cut, and the promise says so."
+        )
+        allowed = "a pair (low, high) between which the term of every row lies"
+        raise InvalidInput("range", None, allowed, hint)
+    return declared, True
 
 
-def _grid(question: Mapping[str, Any], plan: KeptPlan) -> Grid | None:
-    if "grid" in question:
-        return Grid.from_json(question["grid"])
-    part = plan.part(question["part"]) if isinstance(plan, JointPlan) else None
-    if question["verb"] != "mean" or not isinstance(part, SearchPart):
-        return None
-    low, high = question.get("range", UNIT)
-    return range_grid(part, (low, high))
+def _sql_estimand(sql: SqlEstimator, manifest: Manifest, ranges: Ranges) -> Estimand:
+    about = {"engine": "sql", "text": sql.text}
+    if sql.where is not None:
+        about["where"] = sql.where
+    known = sql.known_value(manifest.block_units, manifest.one_row_units)
+    if known is not None:
+        rows = f"a block has {manifest.block_units:,} rows"
+        hint = f"It is {known:.12g} on every block, whatever the data: {rows}. Nothing was charged."
+        raise InvalidInput("question", sql.text, "one whose answer is not known already", hint)
+    if manifest.one_row_units and not sql.columns:
+        _refuse_constant(sql.text)
+    mean = sql.bounded_mean(manifest.one_row_units)
+    return Estimand(
+        sql,
+        f"sql {about}",
+        about,
+        sql.range(ranges, manifest.block_units, manifest.one_row_units),
+        None if mean is None else BoundedMean(*mean),
+    )
 
 
-def _steps(grid: Grid) -> str:
-    if isinstance(grid, LinearGrid | IntegerGrid):
-        return f"a grid with step {grid.step:.6g}"
-    return f"the next of {grid.size:,} points"
+def _refuse_constant(text: str | None) -> None:
+    hint = "It names no column: its value is the same whatever the data. Nothing was charged."
+    raise InvalidInput("question", text, "one that depends on a column", hint)
+
+
+def _local_estimand(made: LocalEstimator, manifest: Manifest) -> Estimand:
+    mean = made.range if made.bounded_mean and manifest.one_row_units else None
+    return Estimand(
+        made,
+        made.identity,
+        _local_about(made),
+        made.range,
+        # A model may fail on a block, and a row may have no target: only one end is sure.
+        None
+        if mean is None
+        else BoundedMean(*mean, can_fail=not made.built_in, fails_high=_fails_high(made)),
+    )
+
+
+def _fails_high(made: LocalEstimator) -> bool:
+    return not made.built_in and made.fails_high
+
+
+def _local_about(made: LocalEstimator) -> dict[str, Any]:
+    codes = {"failure": made.failing, "reading": made.reading}
+    about = {"engine": "local", "text": made.describe()}
+    return about | {name: code for name, code in codes.items() if code is not None}
+
+
+def _refuse_options(options: Mapping[str, object]) -> None:
+    for name, value in options.items():
+        hint = "It says how to call a Python function."
+        raise InvalidInput(name, value, "left out here", hint)
+
+
+def _refuse_where(where: object) -> None:
+    if where is not None:
+        hint = "Filter inside the function: it sees the whole block."
+        raise InvalidInput("where", where, "left out for a callable", hint)

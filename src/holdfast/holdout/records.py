@@ -1,75 +1,244 @@
-"""Answers as the ledger keeps them, and back."""
+"""Answers as the ledger keeps them: what was drawn, and all that follows from it.
+
+    recorded   {set, question, reserves, charges, drawn, left, refusals?, empty?, assumes?, asker?}
+
+A row holds codes and numbers. What an answer says is computed from the spec, the question and what
+was drawn, whenever it is shown; so no row can say what its question and its plan do not let it say.
+`left` and `refusals` are what was left then, `empty` how many open blocks have no value and how
+many there are, `assumes` what is taken for granted about the estimator, as codes.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import fields
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from holdfast.engines.python.admission import (
+    ASSUMPTION,
+    ASSUMPTION_ORDER,
+    ASSUMPTION_ROWS,
+    ASSUMPTION_SHARED,
+)
+from holdfast.engines.python.estimator import ASSUMPTION_PREDICTIONS
+from holdfast.engines.sql.estimator import can_lack_value
 from holdfast.errors import Damaged
-from holdfast.protocols.answers import Answer, Verdict
-from holdfast.protocols.guesses import Corrected
+from holdfast.grids import Grid, IntegerGrid, LinearGrid
+from holdfast.holdout.journal import Journal
+from holdfast.holdout.spec import HoldoutSpec
+from holdfast.ledger.ledger import Row
+from holdfast.protocols.answers import Answer, Result, Verdict, in_full, with_failures
+from holdfast.protocols.base import Drawn, Paid, Protocol, Question
+from holdfast.protocols.budget import Charge
+from holdfast.protocols.shapes import Shape
+from holdfast.store.table import Schema
 
-__all__ = ["Result", "is_answer", "read_result", "written_result"]
+__all__ = [
+    "SHAPE",
+    "SLOTS",
+    "answer_in",
+    "assumed_codes",
+    "audit_of",
+    "can_be_empty",
+    "claim_words",
+    "empty_note",
+    "empty_words",
+    "marked",
+    "row_facts",
+    "said",
+    "transcript_of",
+]
 
-Result = Answer | Verdict | Corrected
-
-_KINDS: dict[str, type[Answer | Verdict]] = {"answer": Answer, "verdict": Verdict}
-# The row says them; and the range is the open part's, which anybody can ask as often as they like.
-_NOT_KEPT = ("cached", "receipt", "range_low", "range_high", "open_blocks")
-
-
-def is_answer(result: Result) -> bool:
-    """Whether anything was said of the data: `exhausted` says nothing, and is never kept."""
-    verdict = result.verdict if isinstance(result, Corrected) else result
-    return not isinstance(verdict, Verdict) or verdict.refused is not None
-
-
-def written_result(result: Result) -> dict[str, Any]:
-    """The result as plain data."""
-    if isinstance(result, Corrected):
-        correction = result.correction
-        return {
-            "type": "corrected",
-            "verdict": written_result(result.verdict),
-            "correction": None if correction is None else written_result(correction),
-        }
-    kind = "answer" if isinstance(result, Answer) else "verdict"
-    values = {name: _plain(getattr(result, name)) for name in _types(type(result))}
-    return {"type": kind, **{n: v for n, v in values.items() if n not in _NOT_KEPT}}
+SLOTS = "the slot of time that an answer came in told nothing of the data"
+_ASSUMED = {
+    "blocks-apart": ASSUMPTION,
+    "blocks-apart-in-one-process": ASSUMPTION_SHARED,
+    "rows-apart": ASSUMPTION_ROWS,
+    "any-order": ASSUMPTION_ORDER,
+    "made-elsewhere": ASSUMPTION_PREDICTIONS,
+    "slots": SLOTS,
+}
+SHAPE, _CLAIM = "claimed-shape", "the estimator is"
+_CODES = {text: code for code, text in _ASSUMED.items()}
 
 
-def read_result(data: Mapping[str, Any], receipt: str, *, cached: bool) -> Result:
-    """The result that `written_result` wrote, with the receipt of its row."""
+def assumed_codes(texts: tuple[str, ...]) -> list[str]:
+    """Assumptions as the ledger keeps them."""
+    return [SHAPE if text.startswith(_CLAIM) else _CODES.get(text, text) for text in texts]
+
+
+def claim_words(shape: Shape) -> str:
+    """What a caller's shape takes for granted."""
+    return f"{_CLAIM} {shape.describe()}, and does not fail on a block"
+
+
+def _shape_words(question: Question) -> str:
+    if question.shape is None:
+        raise ValueError("no shape was claimed")
+    return claim_words(question.shape)
+
+
+def row_facts(
+    paid: Paid, drawn: Mapping[str, Any] | None, empty: tuple[int, int] | None, assumes: list[str]
+) -> dict[str, Any]:
+    """What a recorded row says beside its question and its reservations."""
+    facts: dict[str, Any] = {
+        "charges": [charge.to_dict() for charge in paid.charges],
+        "drawn": drawn,
+        "left": paid.left,
+    }
+    facts |= {} if paid.refusals is None else {"refusals": paid.refusals}
+    facts |= {} if empty is None else {"empty": list(empty)}
+    return facts | ({"assumes": assumes} if assumes else {})
+
+
+def answer_in(spec: HoldoutSpec, row: Row, receipt: str, *, cached: bool) -> Result:
+    """The answer that a row records."""
+    body = row.body
     try:
-        if data["type"] == "corrected":
-            verdict = read_result(data["verdict"], receipt, cached=cached)
-            correction = data["correction"]
-            later = None if correction is None else read_result(correction, receipt, cached=cached)
-            assert isinstance(verdict, Verdict)
-            assert later is None or isinstance(later, Answer)
-            return Corrected(verdict, later)
-        kind = _KINDS[data["type"]]
-        types = _types(kind)
-        values = {n: _back(v, types[n]) for n, v in data.items() if n != "type"}
-        return kind(**values, cached=cached, receipt=receipt)
-    except (KeyError, TypeError, AssertionError, ValueError) as wrong:
+        question = Question.from_facts(body["question"])
+        left = float(body["left"])
+        if not math.isfinite(left):
+            raise ValueError("left")
+        charges = tuple(Charge.from_dict(each) for each in body["charges"])
+        settled = Paid(charges, left, body.get("refusals"))
+        protocol, empty = spec.protocol_of(body["set"], question), body.get("empty")
+        assumes = body.get("assumes", ())
+        result = said(spec, protocol, question, body["drawn"], settled, empty, assumes)
+    except (AssertionError, ArithmeticError, LookupError, TypeError, ValueError) as wrong:
         remedy = "A newer version of Holdfast may have written it."
-        raise Damaged("A recorded answer", "one as it was written", repr(wrong), remedy) from wrong
+        what = f"The answer in row {row.number}"
+        raise Damaged(what, "one as it was written", repr(wrong), remedy) from wrong
+    return marked(result, receipt, cached=cached)
 
 
-@cache
-def _types(kind: type[Answer | Verdict]) -> dict[str, str]:
-    """What is written of a result, in order, and its type; all of them are plain values."""
-    return {field.name: str(field.type) for field in fields(kind)}
+def said(
+    spec: HoldoutSpec,
+    protocol: Protocol[Any],
+    question: Question,
+    drawn: Drawn | None,
+    settled: Paid,
+    empty: Sequence[int] | None,
+    assumes: Sequence[str],
+) -> Result:
+    """All that is said: what the protocol says, and what holds of every answer of the holdout."""
+    words = [_shape_words(question) if c == SHAPE else _ASSUMED.get(c, c) for c in assumes]
+
+    def promised(step: Answer | Verdict) -> Answer | Verdict:
+        """A step whose promise names its grid, its empty blocks and every assumption."""
+        told = step.promise
+        if question.failures and question.verb != "mean":  # a mean's promise has them already
+            told = with_failures(told, question.failures)
+        told += _notes(protocol, question, spec.manifest.schema, value=step.kind == "answer")
+        told += "" if empty is None else _seen(*empty)
+        return replace(step, promise="; assuming that ".join([told, *words]))
+
+    return protocol.answer(question, drawn, settled).each(promised)
 
 
-def _plain(value: Any) -> Any:
-    """Infinities are written as text: they are values here, and no JSON."""
-    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
+def marked(result: Result, receipt: str, *, cached: bool) -> Result:
+    """An answer with the receipt of its row."""
+    return result.each(lambda step: replace(step, receipt=receipt, cached=cached))
 
 
-def _back(value: Any, kind: str) -> Any:
-    return float(value) if isinstance(value, str) and kind.startswith("float") else value
+def _notes(protocol: Protocol[Any], question: Question, schema: Schema, *, value: bool) -> str:
+    """What is added to the promise of a value, or of a verdict on the way to one.
+
+    It follows from the question and the plan alone, whatever happened.
+    """
+    grid, said = protocol.grid(question), ""
+    if value and grid is not None and grid.size > 1 and question.verb != "interval":
+        said = f"; rounded up to {_steps(grid)}"
+    empty = empty_words(question, schema, grid if value else None)
+    return said if empty is None else f"{said}; {empty}"
+
+
+def empty_words(question: Question, schema: Schema, grid: Grid | None) -> str | None:
+    """What a block counts as that a filter leaves empty; None if none can be."""
+    if not can_be_empty(question, schema):
+        return None
+    if grid is None:
+        return "a block without such rows counts as lower than all others"
+    return f"a block without such rows counts as the lowest point, {in_full(grid.low)}"
+
+
+def empty_note(spec: HoldoutSpec, row: Row) -> str | None:
+    """What the answer in a row says of blocks that a filter leaves empty."""
+    question = Question.from_facts(row.body["question"])
+    value = question.verb not in ("verify", "correct")
+    grid = spec.protocol_of(row.body["set"], question).grid(question) if value else None
+    words, seen = empty_words(question, spec.manifest.schema, grid), row.body.get("empty")
+    return words if words is None or seen is None else words + _seen(*seen)
+
+
+def _seen(empty: int, blocks: int) -> str:
+    """What the open part says of it, where it says that it happens."""
+    are = "is" if empty == 1 else "are"
+    return f"; {empty:,} of the {blocks:,} open blocks {are} such" if empty else ""
+
+
+def can_be_empty(question: Question, schema: Schema) -> bool:
+    """Whether its filter can leave a block without rows, and so without a value."""
+    if question.about["engine"] != "sql" or question.verb == "mean":
+        return question.filtered
+    return can_lack_value(question.about["text"], schema, question.filtered)
+
+
+def _steps(grid: Grid) -> str:
+    if isinstance(grid, LinearGrid | IntegerGrid):
+        return f"a grid with step {grid.step:.6g}"
+    return f"the next of {grid.size:,} points"
+
+
+# Transcripts: every question that was answered, with its answer, and who did what.
+
+
+def transcript_of(
+    spec: HoldoutSpec, journal: Journal, after: int, limit: int | None
+) -> list[dict[str, Any]]:
+    """The answers in rows after one of the ledger, at most so many, the oldest first."""
+    found: list[dict[str, Any]] = []
+    for row in _answered(journal, after):
+        if limit is not None and len(found) >= limit:
+            break
+        receipt = str(journal.receipt(row))
+        entry = {
+            "number": row.number,
+            "at": row.at,
+            "question": row.body["question"],
+            "answer": answer_in(spec, row, receipt, cached=False).to_dict(),
+            "asker": row.body.get("asker"),
+            "receipt": receipt,
+        }
+        found.append(entry)
+    journal.head()
+    return found
+
+
+def _answered(journal: Journal, after: int) -> Iterator[Row]:
+    rows = journal.pages(after)
+    return (row for row in rows if row.kind == "recorded" and row.body["drawn"] is not None)
+
+
+def audit_of(journal: Journal, after: int, limit: int) -> list[dict[str, Any]]:
+    """Who did what, row by row: everything but hashes of tokens and what answers said."""
+    found = [_audited(row) for row in journal.pages(after, limit)]
+    journal.head()
+    return found
+
+
+def _audited(row: Row) -> dict[str, Any]:
+    facts: dict[str, Any] = {"number": row.number, "at": row.at, "kind": row.kind}
+    if row.kind in ("reserved", "recorded"):
+        body = row.body
+        facts |= {"asker": body.get("asker"), "set": body["set"], "question": body["question"]}
+        facts["request"] = row.request
+        facts["answered"] = row.kind == "recorded" and body["drawn"] is not None
+    elif row.kind == "noted":
+        notes = {name: note for name, note in row.body.items() if isinstance(note, dict)}
+        facts["note"] = {
+            name: {key: value for key, value in note.items() if key != "hash"}
+            for name, note in notes.items()
+        }
+    return facts

@@ -38,14 +38,10 @@ from holdfast.engines.python.metrics import (
 from holdfast.engines.source import Progress
 from holdfast.errors import Exhausted, InvalidInput, real_number
 from holdfast.grids import Grid, parse_grid
-from holdfast.holdout.clerk import Clerk
-from holdfast.holdout.default_grids import grid_between
-from holdfast.holdout.grants import Asker
+from holdfast.holdout.answering import OpenHoldout
 from holdfast.holdout.leaderboard import Board, Standings
-from holdfast.holdout.offers import tells
-from holdfast.holdout.questions import Verb
-from holdfast.holdout.records import Result
-from holdfast.holdout.spec import Charter, Offer
+from holdfast.holdout.public import grid_between
+from holdfast.holdout.spec import AnswerablePart, HoldoutSpec
 from holdfast.holdout.submissions import (
     RowIds,
     is_keyed,
@@ -55,11 +51,11 @@ from holdfast.holdout.submissions import (
     values_by_row,
     wanted_for,
 )
+from holdfast.holdout.tokens import Asker
 from holdfast.ledger.ledger import Receipt
-from holdfast.planning.parts import DirectPart
-from holdfast.planning.shapes import BoundedMean
 from holdfast.protocols.answers import (
     Answer,
+    Result,
     Verdict,
     at_least,
     fewer_than,
@@ -67,6 +63,8 @@ from holdfast.protocols.answers import (
     rounded_down,
     rounded_up,
 )
+from holdfast.protocols.base import Verb
+from holdfast.protocols.shapes import BoundedMean
 from holdfast.theory.bars import verdict_bar
 
 __all__ = [
@@ -284,7 +282,7 @@ class Judged:
 
 
 def judged(
-    clerk: Clerk,
+    holdout: OpenHoldout,
     ids: RowIds | None,
     given: Any,
     scorer: Scorer,
@@ -294,11 +292,11 @@ def judged(
     form: str | None = None,
 ) -> Judged:
     """A model or predictions, checked against what is public; nothing is asked."""
-    charter = clerk.charter
-    column = _target(charter, target)
-    kind = charter.manifest.schema.kind(column)
-    metric, terms = scorer.metric, charter.manifest.one_row_units and has_term(scorer.metric)
-    labels = clerk.labels(column) if kind in _KINDS else None
+    spec = holdout.spec
+    column = _target(spec, target)
+    kind = spec.manifest.schema.kind(column)
+    metric, terms = scorer.metric, spec.manifest.one_row_units and has_term(scorer.metric)
+    labels = holdout.labels(column) if kind in _KINDS else None
     if callable(getattr(given, "predict", None)):
         _refuse_targets(metric, column, labels, getattr(given, "classes_", None))
         return Judged(given, scorer, column, features, True, terms, labels)
@@ -349,25 +347,25 @@ def _refuse_targets(metric: Metric, column: str, labels: Labels | None, classes:
         raise InvalidInput("metric", metric.name, allowed, hint)
 
 
-def _target(charter: Charter, target: str | None) -> str:
-    column = target or charter.target
+def _target(spec: HoldoutSpec, target: str | None) -> str:
+    column = target or spec.target
     if column is None:
         hint = "Name the column once, at creation: target='y', --target y; or score(…, target='y')."
         raise InvalidInput("target", None, "the column that the model predicts", hint)
-    found = charter.manifest.schema.find(checked_target(column))
+    found = spec.manifest.schema.find(checked_target(column))
     if found is None:
-        names = ", ".join(charter.manifest.schema.names[:20])
+        names = ", ".join(spec.manifest.schema.names[:20])
         raise InvalidInput("target", column, f"one of {names}")
     return found.name
 
 
 def score_question(
-    clerk: Clerk, score: Judged, by: str | None, options: dict[str, Any]
+    holdout: OpenHoldout, score: Judged, by: str | None, options: dict[str, Any]
 ) -> tuple[Verb, LocalEstimator, dict[str, Any]]:
     """The verb, the estimator and the words that ask for a score."""
-    term = score.term() if _means(clerk, score, by) and not options.get("shape") else None
+    term = score.term() if _means(holdout, score, by) and not options.get("shape") else None
     if term is None:
-        means, values = (_offer(clerk, verb, None) is not None for verb in _VERBS)
+        means, values = (_part(holdout, verb, None) is not None for verb in _VERBS)
         if by is None and means and not values:
             hint = (
                 f"{score.scorer.name} is no mean over rows, but a value of a block: plan it with "
@@ -384,41 +382,40 @@ def score_question(
     return "mean", term, {"grid": grid, "by": by}
 
 
-def _means(clerk: Clerk, score: Judged, by: str | None) -> bool:
+def _means(holdout: OpenHoldout, score: Judged, by: str | None) -> bool:
     """Whether a part of the plan answers the score as a mean."""
     if not score.terms:
         return False
-    offer = _offer(clerk, "mean", by)
-    if offer is None or (score.model and offer.protocol != "mean"):
+    part = _part(holdout, "mean", by)
+    if part is None or (score.model and part.protocol != "mean"):
         return False
-    exact = isinstance(offer.part, DirectPart) and offer.part.exact
-    return not exact or is_exact(score.scorer.metric)
+    return not getattr(part.part, "exact", False) or is_exact(score.scorer.metric)
 
 
-def _offer(clerk: Clerk, verb: Verb, by: str | None) -> Offer | None:
+def _part(holdout: OpenHoldout, verb: Verb, by: str | None) -> AnswerablePart | None:
     try:
-        return clerk.offer(verb, by)
+        return holdout.spec.part_for(verb, by)
     except InvalidInput:
         return None
 
 
-def public_grid(clerk: Clerk, score: Judged, by: str | None) -> Grid | None:
+def public_grid(holdout: OpenHoldout, score: Judged, by: str | None) -> Grid | None:
     """The grid of a score that names none: from what is public, so that all have the same one.
 
     None where the score needs none, and where nothing public gives it ends.
     """
-    if not needs_grid(clerk, score, by):
+    if not needs_grid(holdout, score, by):
         return score.scorer.grid
-    offer = _offer(clerk, "ask", by)
-    assert offer is not None  # else nothing is asked on a grid
-    points = int(getattr(offer.part or offer.set.plan, "grid", 32))
-    return score.scorer.public_grid(points, clerk.charter.ranges.get(score.target))
+    part = _part(holdout, "ask", by)
+    assert part is not None  # else nothing is asked on a grid
+    points = part.part.points
+    return score.scorer.public_grid(points, holdout.spec.ranges.get(score.target))
 
 
-def needs_grid(clerk: Clerk, score: Judged, by: str | None) -> bool:
+def needs_grid(holdout: OpenHoldout, score: Judged, by: str | None) -> bool:
     """Whether a score is asked on a grid that neither its range nor the plan gives."""
     known = score.terms or score.scorer.metric.range is not None
-    return not known and _offer(clerk, "ask", by) is not None
+    return not known and _part(holdout, "ask", by) is not None
 
 
 def no_public_grid(score: Judged) -> InvalidInput:
@@ -524,24 +521,24 @@ def side_of(at_least: float | None, at_most: float | None) -> tuple[Side, float]
     raise InvalidInput("at_least or at_most", (at_least, at_most), "given, and only one of them")
 
 
-def gate_offer(clerk: Clerk, by: str | None) -> Offer:
+def gate_part(holdout: OpenHoldout, by: str | None) -> AnswerablePart:
     """The part of the plan that verifies one side of a guess."""
     hint = (
         "A plan is made before the data are sealed, with a part for guesses: "
         "holdfast create … --protocols gate=200 --refusals 10, or "
         "exact_verdicts(200, refusals=10, tail_low=1e-6, tail_high=1 - 1e-6, sides=1)."
     )
-    if by is None and any(offer.name == _GATE for offer in clerk.offers):
+    if by is None and any(part.name == _GATE for _, part in holdout.spec.parts):
         by = _GATE  # made for this, where the plan has other guesses too
     try:
-        offer = clerk.offer("verify", by)
+        part = holdout.spec.part_for("verify", by)
     except InvalidInput:
         if by is not None:
             raise
         raise InvalidInput("plan", "no part for guesses", "one that can verify", hint) from None
-    if offer.protocol not in ("verify", "exact-verify"):
-        raise InvalidInput("plan", offer.protocol, "one with a part for guesses", hint)
-    return offer
+    if part.kind.by_tolerance:
+        raise InvalidInput("plan", part.protocol, "one with a part for guesses", hint)
+    return part
 
 
 def refuse_foregone(scorer: Scorer, claim: Side, threshold: float) -> None:
@@ -552,9 +549,9 @@ def refuse_foregone(scorer: Scorer, claim: Side, threshold: float) -> None:
         raise InvalidInput(claim.replace(" ", "_"), threshold, allowed, "Nothing was charged.")
 
 
-def refuse_empty(offer: Offer, score: Judged) -> None:
+def refuse_empty(part: AnswerablePart, score: Judged) -> None:
     """Refuse a score that is no mean where the plan's tails say nothing of any other."""
-    if not score.terms and not tells(offer):
+    if not score.terms and not part.part.tells:
         hint = (
             "Nothing was charged. Gate accuracy, or seal data under gates that speak of blocks: "
             "holdfast create … --protocols gate=200 --tail 0.1."
@@ -563,9 +560,9 @@ def refuse_empty(offer: Offer, score: Judged) -> None:
         raise InvalidInput("metric", score.scorer.name, allowed, hint)
 
 
-def told(clerk: Clerk, score: Judged, claim: Side, verdict: Verdict) -> Gate:
+def told(holdout: OpenHoldout, score: Judged, claim: Side, verdict: Verdict) -> Gate:
     """The gate that a verdict is, with what it certifies in plain words."""
-    name, units = score.scorer.name, clerk.charter.manifest.block_units
+    name, units = score.scorer.name, holdout.spec.manifest.block_units
     if verdict.refused is None:
         words = "what is left does not pay for it: nothing was drawn, and nothing is said"
         return Gate(verdict, name, claim, None, None, words)
@@ -630,7 +627,7 @@ class Submission:
         verdict = {"type": "verdict", "verdict": "pass"}
         return {
             **self.result.to_dict(),
-            **({"type": "answer"} if isinstance(self.result, Answer) else verdict),
+            **({"type": "answer"} if self.result.kind == "answer" else verdict),
             "name": self.name,
             "metric": self.metric,
             "improved": self.improved,
@@ -641,25 +638,25 @@ class Submission:
 class Boards:
     """What all views of one holdout share: its ids, and what its ledger says of submissions."""
 
-    def __init__(self, clerk: Clerk) -> None:
-        self._clerk = clerk
+    def __init__(self, holdout: OpenHoldout) -> None:
+        self._open = holdout
         self._ids: RowIds | None = None
         self._lock = threading.Lock()
-        self.board = Board(clerk.door)
+        self.board = Board(holdout.spec, holdout.journal)
 
     def ids(self) -> RowIds | None:
         """The public ids of rows, read once; None if there are none."""
-        about = self._clerk.charter.ids
+        about = self._open.spec.ids
         with self._lock:
             if self._ids is None and about is not None:
-                self._ids = read_ids(self._clerk.store.folder, about)
+                self._ids = read_ids(self._open.store.folder, about)
             return self._ids
 
 
 class Scoring(Closing):
     """The part of a holdout that scores models and predictions."""
 
-    _clerk: Clerk
+    _open: OpenHoldout
     _asker: Asker | None
     _boards: Boards
     scorers: Scorers
@@ -695,7 +692,7 @@ class Scoring(Closing):
         scorer = self.scorers.find(metric)
         score = self._judged(model_or_predictions, scorer, target=target, features=features)
         if asked.get("grid") is None:
-            asked["grid"] = public_grid(self._clerk, score, by)
+            asked["grid"] = public_grid(self._open, score, by)
         return self._scored(score, by, request, progress, asked)
 
     def gate(
@@ -717,14 +714,14 @@ class Scoring(Closing):
         It is free if it does and the plan has gates of their own, and cheap if it is by looks.
         """
         claim, threshold = side_of(at_least, at_most)
-        offer, scorer = gate_offer(self._clerk, by), self.scorers.find(metric)
+        part, scorer = gate_part(self._open, by), self.scorers.find(metric)
         refuse_foregone(scorer, claim, threshold)
         score = self._judged(
             model_or_predictions, scorer, target=target, features=features, form=form
         )
-        refuse_empty(offer, score)
-        verdict = self._verified(score, claim, threshold, offer.name, request, progress)
-        return told(self._clerk, score, claim, verdict)
+        refuse_empty(part, score)
+        verdict = self._verified(score, claim, threshold, part.name, request, progress)
+        return told(self._open, score, claim, verdict)
 
     def enter(
         self,
@@ -749,8 +746,8 @@ class Scoring(Closing):
         score = self._judged(predictions, scorer, target=None, form=form)
         if score.model:
             raise InvalidInput("predictions", type(predictions).__name__, "predictions by row id")
-        points = public_grid(self._clerk, score, by)  # not the submitter's: it decides the score
-        if points is None and needs_grid(self._clerk, score, by):
+        points = public_grid(self._open, score, by)  # not the submitter's: it decides the score
+        if points is None and needs_grid(self._open, score, by):
             raise no_public_grid(score)
         self._boards.board.check_room(title, scorer.name, self._asked_by)
         improved = None
@@ -781,8 +778,8 @@ class Scoring(Closing):
         features: Sequence[str] | None = None,
         form: str | None = None,
     ) -> Judged:
-        clerk, ids = self._clerk, self._boards.ids()
-        return judged(clerk, ids, given, scorer, target=target, features=features, form=form)
+        holdout, ids = self._open, self._boards.ids()
+        return judged(holdout, ids, given, scorer, target=target, features=features, form=form)
 
     def _scored(
         self,
@@ -793,7 +790,7 @@ class Scoring(Closing):
         options: dict[str, Any],
     ) -> Answer:
         anyway = options.pop("anyway", False)
-        verb, estimator, words = score_question(self._clerk, score, by, options)
+        verb, estimator, words = score_question(self._open, score, by, options)
         return cast(Answer, self._answer(verb, estimator, words, request, progress, anyway))
 
     def _verified(
@@ -813,7 +810,7 @@ class Scoring(Closing):
         self, score: Judged, margin: float, request: str | None, progress: Progress | None
     ) -> Gate | None:
         """The verdict on "no better than the best, and a margin"; None if there is no best yet."""
-        offer, scorer = gate_offer(self._clerk, None), score.scorer
+        part, scorer = gate_part(self._open, None), score.scorer
         best = self._boards.board.standings(scorer.name, scorer.greater_is_better).best
         if best is None or best.value is None:
             return None
@@ -823,22 +820,22 @@ class Scoring(Closing):
         if self._scored_before(request, key):
             return None
         guess = self._asked_before(key, guess)
-        verdict = self._verified(score, claim, guess, offer.name, key, progress)
+        verdict = self._verified(score, claim, guess, part.name, key, progress)
         if verdict.refused is None:
             remedy = "Submit without the check for an improvement."
             raise Exhausted("The part for guesses", "what a refusal costs", "less", remedy)
-        return told(self._clerk, score, claim, verdict)
+        return told(self._open, score, claim, verdict)
 
     def _scored_before(self, request: str | None, key: str | None) -> bool:
         """Whether this request was scored when there was no best yet, and comes again."""
-        ledger = self._clerk.door.ledger
+        ledger = self._open.journal.ledger
         return bool(request and key and ledger.requested(request) and not ledger.requested(key))
 
     def _asked_before(self, request: str | None, guess: float) -> float:
         """The guess that this request was about: another may have become the best since."""
         if request is None:
             return guess
-        with self._clerk.door.ledger.begin() as transaction:
+        with self._open.journal.ledger.begin() as transaction:
             rows = transaction.requested(request)
         return float(rows[0].body["question"].get("guess", guess)) if rows else guess
 

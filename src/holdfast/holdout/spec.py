@@ -1,4 +1,10 @@
-"""The charter: what a holdout was created as. It is the first row of its ledger."""
+"""What a holdout was created as: its plans and their blocks, its data, what was declared public.
+
+It is the first row of the ledger. Protocols that share a budget share a set of blocks. Those that
+answer exactly have blocks of their own, for nothing else about these may be seen. Sets are
+disjoint; what they promise holds for all of them at once with probability at least 1 minus the sum
+of their β.
+"""
 
 from __future__ import annotations
 
@@ -13,43 +19,32 @@ from itertools import accumulate
 from typing import Any
 
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.holdout.labels import checked_labels
+from holdfast.holdout.public import checked_labels
 from holdfast.holdout.submissions import Ids
 from holdfast.holdout.universe import Cells, read_cells
-from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactVerdicts, ExactWeights
-from holdfast.planning.joint import JointPlan, joint_from
-from holdfast.planning.kept import KeptPlan, kept_dict, kept_plan
-from holdfast.planning.parts import Part, WeightsPart
+from holdfast.planning.joint import joint_from
 from holdfast.planning.plan import Plan
-from holdfast.planning.rounds import RoundsPlan
-from holdfast.planning.splits import SplitPlan, split_plan
+from holdfast.protocols.base import Protocol, Question, Verb
+from holdfast.protocols.plans import Part, SetPlan, plan_from_dict
+from holdfast.protocols.registry import PROTOCOLS, protocols_for
+from holdfast.protocols.split import split_plan
 from holdfast.randomness import Entropy, SeededEntropy, system_entropy
 from holdfast.store.blocks import Manifest
 
 __all__ = [
     "FORMAT",
+    "AnswerablePart",
+    "AnyPlan",
     "BlockSet",
-    "Charter",
-    "Offer",
+    "HoldoutSpec",
     "chosen_entropy",
     "joint_confidence",
-    "planned_universes",
-    "protocol_of",
     "read_sets",
     "sets_for",
 ]
 
-
-# Sets: which blocks serve which plan.
-#
-# Protocols that share a budget share a set. Those that answer exactly have blocks of their own,
-# for
-# nothing else about these may be seen. Sets are disjoint; what they promise holds for all of them
-# at
-# once with probability at least 1 minus the sum of their β.
-
-
-AnyPlan = Plan | KeptPlan
+FORMAT = 2
+AnyPlan = Plan | SetPlan
 
 
 @dataclass(frozen=True)
@@ -57,74 +52,46 @@ class BlockSet:
     """One plan and the blocks first, …, first + blocks − 1 that it was made for."""
 
     name: str
-    plan: KeptPlan
+    plan: SetPlan
     first: int
 
     @property
     def blocks(self) -> int:
         """How many blocks the set has; sub-blocks, where the plan takes medians of them."""
-        return self.plan.blocks * _subblocks(self.plan)
+        return int(self.plan.blocks * self.plan.subblocks)
 
     @property
     def failure(self) -> Fraction:
         """β: 1/20 for a confidence of 0.95, as written."""
         return 1 - Fraction(repr(float(self.plan.confidence)))
 
-    @property
-    def protocols(self) -> tuple[str, ...]:
-        """What can be asked of it, as the plan names it."""
-        return self.plan.names if isinstance(self.plan, JointPlan) else (self.name,)
-
     def to_dict(self) -> dict[str, object]:
         """Plain data."""
-        return {"name": self.name, "first": self.first, "plan": kept_dict(self.plan)}
+        return {"name": self.name, "first": self.first, "plan": self.plan.kept()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> BlockSet:
         """The set that `to_dict` wrote; its plan proves itself again."""
-        return cls(str(data["name"]), kept_plan(data["plan"]), int(data["first"]))
+        return cls(str(data["name"]), plan_from_dict(data["plan"]), int(data["first"]))
 
 
 @dataclass(frozen=True)
-class Offer:
-    """One thing that can be asked: a part of a joint plan, or a plan of its own."""
+class AnswerablePart:
+    """One thing that can be asked: a part of a set's plan, and who answers a verb about it."""
 
     set: BlockSet
-    part: Part | None
+    part: Part
+    kind: type[Protocol[Any]]
 
     @property
     def name(self) -> str:
         """How the user names it."""
-        return self.set.name if self.part is None else self.part.name
+        return self.part.name
 
     @property
     def protocol(self) -> str:
         """Its protocol."""
-        return protocol_of(self.set.plan) if self.part is None else self.part.protocol
-
-
-def protocol_of(plan: KeptPlan) -> str:
-    """The protocol of a plan that is not joint."""
-    if isinstance(plan, RoundsPlan):
-        return "rounds"
-    if isinstance(plan, SplitPlan):
-        return "split"
-    if isinstance(plan, ExactEstimates):
-        return "exact"
-    assert isinstance(plan, ExactVerdicts | ExactCorrections | ExactWeights)
-    return f"exact-{plan.protocol}"
-
-
-def planned_universes(plan: KeptPlan) -> tuple[int, ...]:
-    """The numbers of blocks that weights were planned for; none if the plan has no weights."""
-    if isinstance(plan, ExactWeights):
-        return (plan.universe,)
-    parts = plan.parts if isinstance(plan, JointPlan) else ()
-    return tuple(part.universe for part in parts if isinstance(part, WeightsPart))
-
-
-def _subblocks(plan: KeptPlan) -> int:
-    return plan.subblocks if isinstance(plan, JointPlan) else 1
+        return self.part.protocol
 
 
 def sets_for(plans: AnyPlan | Iterable[AnyPlan]) -> tuple[BlockSet, ...]:
@@ -136,42 +103,29 @@ def sets_for(plans: AnyPlan | Iterable[AnyPlan]) -> tuple[BlockSet, ...]:
     first = 0
     for plan in given:
         kept = _checked(plan)
-        name = _set_name(kept)
-        if any(other.name == name for other in made):
+        if any(other.name == kept.set_name for other in made):
             hint = "Protocols that may share blocks belong into one plan: holdfast.joint_plan."
-            raise InvalidInput("plan", name, "given once for each kind", hint)
-        made.append(BlockSet(name, kept, first))
+            raise InvalidInput("plan", kept.set_name, "given once for each kind", hint)
+        made.append(BlockSet(kept.set_name, kept, first))
         first += made[-1].blocks
     joint_confidence(made)
-    names = [name for each in made for name in each.protocols]
+    names = [name for each in made for name in each.plan.names]
     if len(set(names)) != len(names):
         hint = "A question names the part that it asks: give each a name of its own."
         raise InvalidInput("plan", names, "parts with different names", hint)
     return tuple(made)
 
 
-def _set_name(plan: KeptPlan) -> str:
-    """Plans of looks share the main set, unless their blocks are made of sub-blocks."""
-    if isinstance(plan, ExactVerdicts) and plan.sides == 1:
-        return "gate"
-    if not isinstance(plan, JointPlan):
-        return protocol_of(plan)
-    return "main" if _subblocks(plan) == 1 else "amplified"
-
-
-def _checked(plan: object) -> KeptPlan:
-    if isinstance(plan, Plan) and plan.method == "split":
-        return split_plan(plan.queries, plan.tail_low, plan.tail_high, plan.confidence)
+def _checked(plan: object) -> SetPlan:
     if isinstance(plan, Plan):
-        return joint_from(plan)
-    if not isinstance(plan, KeptPlan):
+        if plan.method != "split":
+            return joint_from(plan)
+        return split_plan(plan.queries, plan.tail_low, plan.tail_high, plan.confidence)
+    if not isinstance(plan, SetPlan):
         hint = "Make one with holdfast.plan, holdfast.joint_plan or holdfast.planning."
         raise InvalidInput("plan", type(plan).__name__, "a plan", hint)
     if not plan.verify():
         raise InvalidInput("plan", plan.blocks, "a plan that certifies itself", "Make it again.")
-    if isinstance(plan, RoundsPlan) and isinstance(plan.verification, JointPlan):
-        hint = "Make it with rounds_plan(…, exact=True), or without --looks on the command line."
-        raise InvalidInput("plan", "verification by looks", "rounds verified exactly", hint)
     return plan
 
 
@@ -180,7 +134,7 @@ def read_sets(data: Sequence[Mapping[str, Any]], blocks: int) -> tuple[BlockSet,
     sets = tuple(BlockSet.from_dict(each) for each in data)
     ends = accumulate((each.blocks for each in sets), initial=0)
     names = [each.name for each in sets]
-    parts = [name for each in sets for name in each.protocols]
+    parts = [name for each in sets for name in each.plan.names]
     twice = len(set(names)) != len(names) or len(set(parts)) != len(parts)
     if [*(each.first for each in sets), blocks] != [*ends] or twice:
         found = ", ".join(f"{each.name} from {each.first:,}" for each in sets)
@@ -199,11 +153,8 @@ def joint_confidence(sets: Iterable[BlockSet]) -> float:
     return rounded if Fraction(repr(rounded)) <= together else math.nextafter(rounded, 0.0)
 
 
-FORMAT = 1
-
-
 @dataclass(frozen=True)
-class Charter:
+class HoldoutSpec:
     """What a holdout was created as: the first row of its ledger."""
 
     identity: str
@@ -237,6 +188,53 @@ class Charter:
         return None if values is None else tuple(each for each in values if isinstance(each, str))
 
     @cached_property
+    def parts(self) -> tuple[tuple[BlockSet, Part], ...]:
+        """Everything that can be asked of it."""
+        return tuple((each, part) for each in self.sets for part in each.plan.parts)
+
+    @cached_property
+    def by_name(self) -> dict[str, BlockSet]:
+        """The sets by their names."""
+        return {each.name: each for each in self.sets}
+
+    def parts_for(self, verb: Verb) -> list[AnswerablePart]:
+        """The parts that can answer a verb, the first choice first."""
+        sets = {id(each.plan): each for each in self.sets}
+        found = protocols_for(verb, [(each.plan, part) for each, part in self.parts])
+        return [AnswerablePart(sets[id(plan)], part, kind) for kind, (plan, part) in found]
+
+    def part_for(
+        self, verb: Verb, by: str | None = None, *, one_sided: bool = True
+    ) -> AnswerablePart:
+        """The part named, or the best one for the verb: without `one_sided`, one for equalities."""
+        able = self.parts_for(verb)
+        if by is not None:
+            for each in able:
+                if each.name == by:
+                    return each
+            names = ", ".join(each.name for each in able) or "none in this plan"
+            raise InvalidInput("by", by, f"the name of a part that can {verb}: {names}")
+        both = [] if one_sided else [each for each in able if not each.part.one_sided]
+        if able:
+            return (both or able)[0]
+        planned = ", ".join(part.name for _, part in self.parts)
+        hint = f"This holdout was planned for {planned}. A plan is made before the data are sealed."
+        first = next(kind.of[0] for kind in PROTOCOLS if kind.verb == verb)
+        raise InvalidInput("question", verb, f"one that the plan covers ({first})", hint)
+
+    def protocol_of(self, set_name: str, question: Question) -> Protocol[Any]:
+        """Who answers a question; a LookupError if nobody does."""
+        block_set = self.by_name[set_name]
+        part = block_set.plan.part(question.part)
+        ((kind, _), *_) = protocols_for(question.verb, [(block_set.plan, part)])
+        return self.protocol(AnswerablePart(block_set, part, kind))
+
+    def protocol(self, asked: AnswerablePart) -> Protocol[Any]:
+        """Who answers questions to this part."""
+        units, sure, certified = self.manifest.block_units, self.confidence, self.seed is None
+        return asked.kind(asked.set.plan, asked.part, units, sure, certified=certified)
+
+    @cached_property
     def confidence(self) -> float:
         """For all answers of all sets at once."""
         return joint_confidence(self.sets)
@@ -261,13 +259,13 @@ class Charter:
         return data if self.ids is None else {**data, "ids": self.ids.to_dict()}
 
     @classmethod
-    def from_dict(cls, identity: str, data: Mapping[str, Any]) -> Charter:
+    def from_dict(cls, identity: str, data: Mapping[str, Any]) -> HoldoutSpec:
         """What `to_dict` wrote; every plan proves itself again."""
         if data.get("format") != FORMAT:
-            hint = "Open it with the version of Holdfast that made it, or a newer one."
+            hint = f"Holdfast {data.get('holdfast')} made it: open it with that version."
             raise InvalidInput("holdout", data.get("format"), f"of format {FORMAT}", hint)
         manifest, universe = Manifest.from_dict(data["manifest"]), data["universe"]
-        ids = data.get("ids")  # holdouts without ids, and older ones, say nothing of them
+        ids = data.get("ids")
         return cls(
             identity=identity,
             name=data["name"],

@@ -225,6 +225,9 @@ def _array(values: Sequence[Any], what: str) -> Any:
 # Predictions in JSON: {"id": prediction, …}, or [{"id": …, "prediction": …}, …].
 
 
+_COMMAS = 20  # a row
+
+
 class _NotFinite(ValueError):
     """A number that JSON does not have."""
 
@@ -235,6 +238,8 @@ def read_json(content: bytes, column: str, rows: int) -> Pairs:
     # Counted before it is read: brackets take a few bytes here and a hundred in memory.
     if content.count(b"[") + content.count(b"{") > 2 * rows + 1000:
         raise refused("more lists and objects than rows", allowed)
+    if content.count(b",") > _COMMAS * rows + 1000:  # some may be inside of ids and labels
+        raise refused("many more values than rows", allowed)
     try:
         # An object is a list of its pairs: Python's own would keep the last of two equal keys.
         data = json.loads(content, object_pairs_hook=_Object, parse_constant=_not_finite)
@@ -509,7 +514,7 @@ _RESTORE = "Restore the holdout from a copy."
 
 @dataclass(frozen=True)
 class Ids:
-    """What the charter says of the ids: their column, how many there are, their file's hash."""
+    """What the first row says of the ids: their column, how many there are, their file's hash."""
 
     column: str
     kind: str  # integer or text

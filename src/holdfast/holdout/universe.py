@@ -8,9 +8,7 @@ estimator, SQL or Python, is evaluated on it by the engines that evaluate the se
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -25,22 +23,18 @@ from holdfast.engines.source import Engines, EngineSource, Limits
 from holdfast.engines.sql.estimator import SqlEstimator
 from holdfast.errors import Infeasible, InvalidInput, real_number
 from holdfast.mechanisms.hypothesis import Universe
-from holdfast.protocols.source import UNIT, Bounds
 from holdfast.store.blocks import BlockStore, Shard, StoredFile
 from holdfast.store.table import Schema
 from holdfast.theory.transcripts import multiset_count
 
 __all__ = [
     "WORLD_FILE",
-    "CellSource",
     "Cells",
     "World",
     "check_cells",
     "read_cells",
-    "read_indices",
     "world_size",
     "write_world",
-    "written_indices",
 ]
 
 WORLD_FILE = "world.parquet"
@@ -143,7 +137,7 @@ class World:
 
     def __init__(self, store: BlockStore, cells: Cells, limits: Limits | None) -> None:
         self._store, self._cells = store, cells
-        self._sources: dict[tuple[int, int], CellSource] = {}
+        self._places: dict[tuple[int, int], NDArray[np.int64]] = {}
         self.universe = Universe.multisets(np.arange(cells.count), store.units)
         manifest = store.manifest
         rows = self.universe.size * store.units
@@ -185,41 +179,17 @@ class World:
         """The estimator's value on every block there can be. Nothing sealed is read."""
         return EngineSource(self._engines, 0, self.universe.size).values(estimator)
 
-    def source(self, start: int, stop: int) -> CellSource:
-        """The sealed blocks as lists of cells."""
-        if (start, stop) not in self._sources:  # the sealed blocks never change
+    def places(self, start: int, stop: int) -> NDArray[np.int64]:
+        """The place of every sealed block among all that there can be."""
+        if (start, stop) not in self._places:  # the sealed blocks never change
             table = self._store.table(start, stop, list(self._cells.values))
             numbers = self._cells.numbers(table).reshape(stop - start, -1)
-            self._sources[start, stop] = CellSource(numbers)
-        return self._sources[start, stop]
+            self._places[start, stop] = self.universe.locate([block.copy() for block in numbers])
+        return self._places[start, stop]
 
     def close(self) -> None:
         """End the workers."""
         self._engines.close()
-
-
-class CellSource:
-    """Blocks as arrays of the numbers of their cells: what a universe finds its places with."""
-
-    def __init__(self, numbers: NDArray[np.int64]) -> None:
-        self._numbers = numbers
-
-    @property
-    def blocks(self) -> int:
-        return len(self._numbers)
-
-    @property
-    def units(self) -> int:
-        return int(self._numbers.shape[1])
-
-    def values(self, estimator: Any, /) -> list[object]:
-        return [estimator(block.copy()) for block in self._numbers]
-
-    def sums(self, function: Any, /, where: Any = None, bounds: Bounds = UNIT) -> NDArray[np.int64]:
-        raise NotImplementedError("weights ask for values only")
-
-    def part(self, start: int, stop: int, /) -> CellSource:
-        return CellSource(self._numbers[start:stop])
 
 
 def write_world(folder: Path, cells: Cells, block_units: int) -> StoredFile:
@@ -254,19 +224,3 @@ def check_cells(store: BlockStore, cells: Cells) -> None:
         if np.any(cells.numbers(table) < 0):
             hint = "Name every value that occurs; rows with a missing value have no cell."
             raise InvalidInput("universe", sorted(cells.values), "cells for all rows", hint)
-
-
-def written_indices(indices: NDArray[np.int64]) -> str:
-    """A question's grid index on every block there can be, as text."""
-    return base64.b85encode(zlib.compress(indices.astype("<i8").tobytes(), 9)).decode()
-
-
-def read_indices(text: str, count: int) -> NDArray[np.int64]:
-    """The indices that `written_indices` wrote of so many blocks; a ValueError for other text."""
-    try:
-        whole = zlib.decompressobj().decompress(base64.b85decode(text), 8 * count + 1)
-    except zlib.error as wrong:
-        raise ValueError(f"not the grid indices of a question: {wrong}") from wrong
-    if len(whole) != 8 * count:
-        raise ValueError(f"not the grid indices of a question on {count:,} blocks")
-    return np.frombuffer(whole, "<i8").astype(np.int64)

@@ -1,7 +1,6 @@
 """The ledger: a durable, append-only, hash-chained record of what was promised and answered.
 
     ledger      rows, their chain, receipts; what every ledger does: check and append at one moment
-    table       what both ledgers have in common
     sqlite      the one in a file
     postgres    the one in a database, for several servers; loaded only when a URL asks for it
     witness     the last receipt that this account has seen

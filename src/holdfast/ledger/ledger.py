@@ -1,4 +1,4 @@
-"""What every ledger does, whatever it is stored in.
+"""What every ledger does, whatever it is stored in: rows in a chain, appended in transactions.
 
 A ledger knows nothing of plans or prices. It makes one thing certain: what is read inside a
 transaction is still true when its rows are appended, whichever processes write at the same time,
@@ -10,22 +10,28 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
+from operator import attrgetter
 from typing import Any
 
-from holdfast.concurrency import Closing
-from holdfast.errors import Damaged, InvalidInput
+from holdfast.concurrency import Closing, Combiner, Job, Turns
+from holdfast.errors import Damaged, HoldfastError, InvalidInput, whole_number
 
 __all__ = [
+    "COLUMNS",
     "KINDS",
+    "STOP",
     "VERSION",
     "Hold",
     "Ledger",
     "Receipt",
+    "Record",
     "Row",
+    "Table",
     "Transaction",
     "canonical",
     "check_against",
@@ -35,14 +41,14 @@ __all__ = [
     "verify_chain",
 ]
 
+STOP = "Stop every process that uses the holdout, put back the newest copy, and open it again."
+COLUMNS = "number, version, kind, at, question, request, body, previous, digest"
+Record = tuple[Any, ...]  # a row as it is stored: a value for each of the columns
 
-# Receipts: what an analyst keeps to prove later that the ledger still says the same.
-#
-# The chain shows that nobody changed a row and left the rest. It cannot show that the whole file
-# was
-# put back to an older state, or written anew: only something kept elsewhere can. That is a
-# receipt.
 
+# Receipts: what an analyst keeps to prove later that the ledger still says the same. The chain
+# shows that nobody changed a row and left the rest. It cannot show that the whole file was put back
+# to an older state, or written anew: only something kept elsewhere can.
 
 _HOLDOUT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _RECEIPT = re.compile(r"([^:]*):([1-9][0-9]{0,17}):([0-9a-f]{64})")
@@ -108,11 +114,9 @@ def check_against(ledger: Ledger, receipt: Receipt) -> None:
         )
 
 
-# Rows: facts in a chain. Each carries the digest of the one before it.
-#
-# A row's meaning never changes: new meaning is a new version. A row of a kind or version that this
-# code does not know is refused, never skipped, for it may be a charge.
-
+# Rows: facts in a chain. Each carries the digest of the one before it. A row's meaning never
+# changes: new meaning is a new version. A row of a kind or version that this code does not know is
+# refused, never skipped, for it may be a charge.
 
 VERSION = 1
 KINDS = ("created", "noted", "recorded", "reserved")
@@ -198,27 +202,21 @@ class Row:
         >>> row.number, row.digest[:16], row.digest == row.computed_digest()
         (1, '7829a371b7f3f4b3', True)
         """
-        return cls.written_after(head, kind, body, at=at, question=question, request=request)[0]
-
-    @classmethod
-    def written_after(
-        cls,
-        head: Receipt,
-        kind: str,
-        body: dict[str, Any],
-        *,
-        at: str,
-        question: str | None = None,
-        request: str | None = None,
-    ) -> tuple[Row, tuple[Any, ...]]:
-        """The row that follows the head of a chain, and the record of it."""
-        _check_parts(kind, question, request)
+        if kind not in KINDS:
+            raise InvalidInput("kind", kind, f"one of {', '.join(KINDS)}")
+        key = question if isinstance(question, str) else ""
+        if question is not None and not _QUESTION.fullmatch(key):
+            allowed = "a key of 1 to 128 hexadecimal digits, or None"
+            raise InvalidInput("question", question, allowed)
+        name = request if isinstance(request, str) else ""
+        if request is not None and not (1 <= len(name) <= _LONGEST_REQUEST and name.isprintable()):
+            allowed = f"1 to {_LONGEST_REQUEST} printable characters"
+            raise InvalidInput("request", request, allowed)
         if not isinstance(body, dict):
             raise InvalidInput("body", body, "a dictionary")
         text, copy = _read_back(body)
         facts = (head.number + 1, VERSION, kind, at, question, request)
-        digest = _digest(*facts, text, head.digest)
-        return cls(*facts, copy, head.digest, digest), (*facts, text, head.digest, digest)
+        return cls(*facts, copy, head.digest, _digest(*facts, text, head.digest))
 
     @classmethod
     def from_record(cls, record: tuple[Any, ...]) -> Row:
@@ -232,8 +230,14 @@ class Row:
         if not all(type(each) in types for each, types in zip(record, _TYPES, strict=True)):
             found = ", ".join(type(each).__name__ for each in record)
             raise Damaged(what, "whole numbers and text, as they were written", found, _REMEDY)
+        try:
+            body = json.loads(text)
+            same = isinstance(body, dict) and _text(body) == text  # the one text of this body
+        except (ValueError, RecursionError):
+            same = False
+        if not same:
+            raise Damaged(what, "a canonical JSON object", f"{text[:60]!r}", _REMEDY)
         facts = (number, version, kind, at, question, request)
-        body = _body(what, text)
         computed = _digest(*facts, text, previous)
         if computed != digest:
             raise Damaged(what, f"digest {digest}", computed, _REMEDY)
@@ -278,30 +282,6 @@ def _digest(
     return sha256(whole.encode("ascii")).hexdigest()
 
 
-def _body(what: str, text: str) -> dict[str, Any]:
-    """The body, only if its text is the one text that this body has."""
-    try:
-        body = json.loads(text)
-        same = isinstance(body, dict) and _text(body) == text
-    except (ValueError, RecursionError):
-        same = False
-    if not same:
-        raise Damaged(what, "a canonical JSON object", f"{text[:60]!r}", _REMEDY)
-    return body  # type: ignore[no-any-return]  # a dictionary, as was just checked
-
-
-def _check_parts(kind: str, question: object, request: object) -> None:
-    if kind not in KINDS:
-        raise InvalidInput("kind", kind, f"one of {', '.join(KINDS)}")
-    if question is not None and not (isinstance(question, str) and _QUESTION.fullmatch(question)):
-        raise InvalidInput("question", question, "a key of 1 to 128 hexadecimal digits, or None")
-    if request is not None and not (
-        isinstance(request, str) and 1 <= len(request) <= _LONGEST_REQUEST and request.isprintable()
-    ):
-        allowed = f"1 to {_LONGEST_REQUEST} printable characters"
-        raise InvalidInput("request", request, allowed)
-
-
 def linked(head: Receipt, rows: Iterable[Row], *, read: bool = False) -> Iterator[Row]:
     """The rows, each checked to follow the one before; the first follows the head given.
 
@@ -330,23 +310,61 @@ def verify_chain(holdout: str, rows: Iterable[Row], *, read: bool = False) -> Re
     return head
 
 
-class Transaction(ABC):
+class Table(ABC):
+    """The stored rows of one holdout, as a connection reaches them."""
+
+    @abstractmethod
+    def head(self) -> tuple[int, str] | None:
+        """Number and digest of the last row, or None if there is none."""
+
+    @abstractmethod
+    def record(self, number: int) -> Record | None:
+        """The row that has this number."""
+
+    @abstractmethod
+    def records(self, first: int, limit: int | None = None) -> list[Record]:
+        """The rows from this number on, in order; with a limit, so many."""
+
+    @abstractmethod
+    def recorded(self, questions: Collection[str]) -> list[Record]:
+        """The `recorded` rows of all the questions, in no order."""
+
+    @abstractmethod
+    def requested(self, requests: Collection[str]) -> list[Record]:
+        """The rows of all the idempotency keys, in no order."""
+
+    @abstractmethod
+    def insert(self, records: list[Record]) -> None:
+        """Append rows."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the connection."""
+
+
+class Transaction:
     """Reads and appends that happen at one moment, or not at all.
 
     No other transaction of the ledger runs meanwhile: check first, then append. Keep it short, and
     evaluate no estimator in it.
+
+    Rows are handed over together, before anything is read and at the end: every statement lets
+    other threads go first, and a thread that commits for many would wait many times.
     """
 
+    def __init__(self, table: Table, head: Receipt) -> None:
+        self._table, self.head, self._open = table, head, True
+        self._records: list[Record] = []
+
     @property
-    @abstractmethod
     def number(self) -> int:
         """The number of the last row; what this transaction has appended counts."""
+        return self.head.number
 
-    @abstractmethod
     def rows(self, after: int = 0) -> list[Row]:
         """All rows with a higher number, in order, checked to be one chain."""
+        return _rows_after(self.written(), self.head, after)
 
-    @abstractmethod
     def append(
         self,
         kind: str,
@@ -356,14 +374,74 @@ class Transaction(ABC):
         request: str | None = None,
     ) -> Row:
         """Append a row. It is durable, and seen by others, when the transaction has ended."""
+        self._check_open()
+        if (kind == "created") != (self.head.number == 0):
+            raise InvalidInput("kind", kind, "`created` for the first row, and only for it")
+        at = datetime.now(UTC).isoformat(timespec="microseconds")
+        row = Row.after(self.head, kind, body, at=at, question=question, request=request)
+        self._records.append(row.record())
+        self.head = Receipt(self.head.holdout, row.number, row.digest)
+        return row
 
-    @abstractmethod
     def recorded(self, question: str) -> Row | None:
-        """The last `recorded` row of the question whose body has an `answer` that is not null."""
+        """The last `recorded` row of the question whose body has a `drawn` that is not null."""
+        return _recorded(self.written(), [question]).get(question)
 
-    @abstractmethod
     def requested(self, request: str) -> list[Row]:
         """The rows of an idempotency key, in order."""
+        return _requested(self.written(), [request]).get(request, [])
+
+    def written(self) -> Table:
+        """The table, with what was appended."""
+        self._check_open()
+        if self._records:
+            records, self._records = self._records, []
+            self._table.insert(records)
+        return self._table
+
+    def end(self) -> None:
+        """Its block has ended: it can no longer be used."""
+        self._open = False
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise InvalidInput("transaction", "an ended one", "one whose block is still running")
+
+
+def _rows_after(table: Table, head: Receipt, after: int) -> list[Row]:
+    """The rows behind a number, linked to the row that has it; `head` is that of the table."""
+    after = whole_number("after", after, 0, 2**62)
+    if 0 < after == head.number:  # whoever has read so far has read all
+        return []
+    return _read_rows(head.holdout, after, table.records(after))
+
+
+def _read_rows(holdout: str, after: int, records: Iterable[Record]) -> list[Row]:
+    """Rows as they were stored, linked to the row that has this number, which comes first."""
+    rows = map(Row.from_record, records)
+    if after == 0:
+        start = Receipt(holdout, 0, genesis(holdout))
+    else:
+        first = next(rows, None)
+        if first is None:
+            raise Damaged("The ledger", f"at least {after:,} rows", "fewer", STOP)
+        start = Receipt(holdout, first.number, first.digest)
+    return list(linked(start, rows, read=True))
+
+
+def _recorded(table: Table, questions: Collection[str]) -> dict[str | None, Row]:
+    """The last answer to each question that has one."""
+    ordered = sorted(map(Row.from_record, table.recorded(questions)), key=attrgetter("number"))
+    return {row.question: row for row in ordered if row.body.get("drawn") is not None}
+
+
+def _requested(table: Table, requests: Collection[str]) -> dict[str | None, list[Row]]:
+    """The rows of each idempotency key, in order."""
+    found: dict[str | None, list[Row]] = {}
+    records = map(Row.from_record, table.requested(requests))
+    for row in sorted(records, key=attrgetter("number")):
+        found.setdefault(row.request, []).append(row)
+    return found
 
 
 class Hold:
@@ -380,44 +458,44 @@ class Hold:
         """
 
 
-class Ledger(Closing):
-    """An append-only, hash-chained record of events. Safe to share between threads and by forks."""
+_Want = tuple[str, Any]  # "after" a number, the answer to a "question", the rows of a "request"
 
-    @property
-    @abstractmethod
-    def holdout(self) -> str:
-        """The id of the holdout that this is the ledger of."""
 
-    @abstractmethod
-    def begin(self) -> AbstractContextManager[Transaction]:
-        """A transaction. It ends with the block: kept if all went well, undone by an exception."""
+def _read_on(table: Table, head: Receipt, jobs: list[Job[_Want, Any]]) -> None:
+    """Read for all from where the one begins that has read least."""
+    rows: list[Row] | None = None
+    for job in sorted(jobs, key=lambda each: each.task[1]):
+        after = job.task[1]
+        try:
+            if rows is None or not 0 < after <= head.number:
+                rows = _rows_after(table, head, after)
+            job.succeed([row for row in rows if row.number > after])
+        except HoldfastError as error:  # this one's: it has seen more than there is
+            job.fail(error)
 
-    @abstractmethod
-    def rows(self, after: int = 0, limit: int | None = None) -> list[Row]:
-        """All rows with a higher number, as of one moment, checked to be one chain.
 
-        With a limit, the first so many of them.
-        """
+class Ledger(Turns, Closing):
+    """An append-only, hash-chained record of events. Safe to share between threads and by forks.
 
-    @abstractmethod
-    def row(self, number: int) -> Row | None:
-        """One row, or None if there are not so many."""
+    Its rows are in a table, which one thread at a time reaches. What several threads want to know
+    is read in one go: every statement lets other threads of the process go first, and threads that
+    read one after the other would spend their time waiting.
+    """
 
-    @abstractmethod
-    def head(self) -> Receipt:
-        """The receipt of the last row."""
-
-    @abstractmethod
-    def recorded(self, question: str) -> Row | None:
-        """As in a transaction, of all that has ended.
-
-        It waits for a transaction of this process that is under way, not for those of others. It
-        stays true only for whoever holds the `lock` under which the question is answered.
-        """
+    def __init__(self, holdout: str) -> None:
+        super().__init__()
+        self.holdout = holdout  # the id of the holdout that this is the ledger of
+        self._table: Any = None  # of the connection, if there is one
+        self._known: Receipt | None = None  # the last row that this process has seen
+        self._reads: Combiner[_Want, Any] = Combiner()
 
     @abstractmethod
-    def requested(self, request: str) -> list[Row]:
-        """The rows of an idempotency key in the same way."""
+    def _reach(self) -> Table:
+        """The table; connected anew, if need be."""
+
+    @abstractmethod
+    def _writing(self) -> AbstractContextManager[Table]:
+        """The table in a transaction, which no other writer can be in meanwhile."""
 
     @abstractmethod
     def verify(self) -> Receipt:
@@ -432,6 +510,116 @@ class Ledger(Closing):
         when the process dies. Two names may share a lock.
         """
 
-    @abstractmethod
+    @contextmanager
+    def begin(self) -> Iterator[Transaction]:
+        """A transaction. It ends with the block: kept if all went well, undone by an exception."""
+        with self._turn(), self._writing() as table:
+            transaction = Transaction(table, self._head(table))
+            try:
+                yield transaction
+                transaction.written()
+            finally:
+                transaction.end()
+        self._known = transaction.head
+
+    def rows(self, after: int = 0, limit: int | None = None) -> list[Row]:
+        """All rows with a higher number, as of one moment, checked to be one chain.
+
+        With a limit, the first so many of them.
+        """
+        if limit is None:
+            found: list[Row] = self._read("after", after)
+            return found
+        after = whole_number("after", after, 0, 2**62)
+        limit = whole_number("limit", limit, 1, 2**31)
+        with self._reading() as (table, head):
+            records = table.records(after, limit + (after > 0))
+        return _read_rows(head.holdout, after, records)  # writers need not wait for that
+
+    def row(self, number: int) -> Row | None:
+        """One row, or None if there are not so many."""
+        with self._reading() as (table, _):
+            found = table.record(number)
+            return None if found is None else Row.from_record(found)
+
+    def head(self) -> Receipt:
+        """The receipt of the last row."""
+        with self._reading() as (_, head):
+            return head
+
+    def recorded(self, question: str) -> Row | None:
+        """As in a transaction, of all that has ended.
+
+        It waits for a transaction of this process that is under way, not for those of others. It
+        stays true only for whoever holds the `lock` under which the question is answered.
+        """
+        found: Row | None = self._read("question", question)
+        return found
+
+    def requested(self, request: str) -> list[Row]:
+        """The rows of an idempotency key in the same way."""
+        found: list[Row] = self._read("request", request)
+        return found
+
     def close(self) -> None:
         """Free what the ledger holds. It opens again by itself if it is used again."""
+        with self._turn():
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        if self._table is not None:
+            table, self._table = self._table, None
+            table.close()
+
+    def _read(self, what: str, wanted: object) -> Any:
+        self._not_mine()
+        return self._reads.do(self._read_together, (what, wanted))
+
+    def _read_together(self, jobs: list[Job[_Want, Any]]) -> None:
+        wanted: dict[str, list[Any]] = {"after": [], "question": [], "request": []}
+        for job in jobs:
+            what, key = job.task
+            wanted[what].append(job if what == "after" else key)
+        with self._reading() as (table, head):
+            answers = _recorded(table, wanted["question"]) if wanted["question"] else {}
+            requests = _requested(table, wanted["request"]) if wanted["request"] else {}
+            if wanted["after"]:
+                _read_on(table, head, wanted["after"])
+        for job in jobs:
+            what, key = job.task
+            if what == "question":
+                job.succeed(answers.get(key))
+            elif what == "request":
+                job.succeed(requests.get(key, []))
+
+    @contextmanager
+    def _reading(self) -> Iterator[tuple[Table, Receipt]]:
+        with self._turn():
+            table = self._reach()
+            yield table, self._head(table)
+
+    def _head(self, table: Table) -> Receipt:
+        """The head, checked to continue what this process has seen."""
+        found, known = table.head(), self._known
+        head = Receipt(self.holdout, *(found or (0, genesis(self.holdout))))
+        if known is not None and head != known:
+            row = table.record(known.number)
+            digest = "none" if row is None else Row.from_record(row).digest
+            if digest != known.digest:
+                what = f"Row {known.number:,} of the ledger"
+                raise Damaged(what, f"digest {known.digest}, as seen before", digest, STOP)
+        self._known = head
+        return head
+
+    def _create(self, table: Table, body: dict[str, Any]) -> Receipt:
+        """Append the first row, inside a transaction of the table."""
+        transaction = Transaction(table, Receipt(self.holdout, 0, genesis(self.holdout)))
+        transaction.append("created", body)
+        transaction.written()
+        return transaction.head
+
+    def _outside(self, names: tuple[str, ...]) -> None:
+        """Refuse to take names inside of a transaction."""
+        if self._mine:
+            hint = "Take the lock first, then begin."
+            raise InvalidInput("lock", names, "taken outside of a transaction", hint)

@@ -1,14 +1,5 @@
 """The ledger in Postgres: several holdouts in a database, several servers on a holdout.
 
-    ledger       the ledger: transactions, names, forks
-    sessions     one connection, durable, and noticed when it is lost
-    names        names that are held across machines
-    formats      the tables, made and brought up to date
-    catalog      whether the tables are as they were made
-    statements   the SQL
-    addresses    URLs, which hold no password
-    faults       what an error of Postgres means for the ledger
-
 It is loaded only when a URL asks for it; `pip install 'psycopg[binary]'`.
 """
 
@@ -35,45 +26,24 @@ from psycopg.pq import TransactionStatus
 
 from holdfast.concurrency import Combiner, Job, Renewed
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.ledger.ledger import Hold, Receipt, Row, genesis, holdout_id, verify_chain
+from holdfast.ledger.ledger import (
+    COLUMNS,
+    STOP,
+    Hold,
+    Ledger,
+    Receipt,
+    Record,
+    Row,
+    Table,
+    holdout_id,
+    verify_chain,
+)
 from holdfast.ledger.opening import masked
-from holdfast.ledger.table import STOP, Record, Table, TableLedger, TableTransaction
 
-__all__ = [
-    "FOLLOW",
-    "FORMAT",
-    "LOST",
-    "MIGRATIONS",
-    "REFUSE",
-    "SCHEMA",
-    "SELECT_AFTER",
-    "SELECT_HEAD",
-    "SELECT_RECORDED",
-    "SELECT_REQUESTED",
-    "SELECT_ROW",
-    "SELECT_SOME",
-    "Names",
-    "PostgresLedger",
-    "Session",
-    "Step",
-    "begin",
-    "changed",
-    "check_catalog",
-    "enter",
-    "explained",
-    "insert",
-    "install",
-    "key",
-    "parameters",
-    "unconfirmed",
-    "unreachable",
-]
+__all__ = ["MIGRATIONS", "PostgresLedger", "PostgresTable", "Step", "key", "parameters"]
 
-
-# Addresses of databases: URLs as libpq reads them. A password has no place in one.
-#
-# A URL is written into the holdout's folder, given on command lines, and shown in messages.
-
+# Addresses: URLs as libpq reads them. One is written into the holdout's folder, given on command
+# lines and shown in messages: a password has no place in it.
 
 # A server or a network that goes away silently is noticed within a minute.
 _DEFAULTS = {
@@ -115,7 +85,6 @@ def parameters(url: str) -> dict[str, Any]:
 
 # What an error of Postgres means for the ledger.
 
-
 LOST = (
     "The connection to the ledger was lost. What was acknowledged is in it. Ask again with the "
     "same key: what was recorded before is found, and free"
@@ -140,7 +109,7 @@ _ADVICE = {
 
 
 @contextmanager
-def explained(connection: psycopg.Connection, address: str, patience: float) -> Iterator[None]:
+def _explained(connection: psycopg.Connection, address: str, patience: float) -> Iterator[None]:
     """Turn an error of Postgres into one that says what it means for the ledger."""
     try:
         yield
@@ -166,41 +135,14 @@ def explained(connection: psycopg.Connection, address: str, patience: float) -> 
         raise OSError(number, message, address) from error
 
 
-def unreachable(error: psycopg.Error, address: str) -> OSError:
-    """A connection that was not made."""
-    message = (
-        "The database of the ledger cannot be reached. Check that it runs, its address, and the "
-        f"password (PGPASSWORD, ~/.pgpass); then ask again ({_said(error)})"
-    )
-    return OSError(errno.ECONNREFUSED, message, address)
-
-
-def unconfirmed(said: str, address: str) -> OSError:
-    """A commit of which Postgres says that it may be lost with its machine."""
-    message = (
-        "The commit was not confirmed by the replica. Nothing was told. See that the replica runs, "
-        f"then ask again with the same key ({said})"
-    )
-    return OSError(errno.EIO, message, address)
-
-
-def changed(error: InvalidInput, address: str) -> OSError:
-    """Tables that were there, and cannot be used any more: no fault of whoever asks."""
-    message = f"The database of the ledger is not as it was. {error.hint}"
-    return OSError(errno.ECONNREFUSED, message, address)
-
-
 def _said(error: psycopg.Error) -> str:
     """The words of Postgres, on one line."""
     return " ".join(str(error).split())
 
 
-# The SQL of a ledger in Postgres: its tables, its triggers, and what is asked of them.
+# The tables, their triggers, and what is asked of them.
 
-
-FORMAT = 1  # of the schema `holdfast`; formats.py leads from one to the next
-
-COLUMNS = "number, version, kind, at, question, request, body, previous, digest"
+FORMAT = 1  # of the schema `holdfast`; `MIGRATIONS` lead from one to the next
 
 REFUSE = " BEGIN RAISE EXCEPTION 'the ledger is append-only'; END "
 FOLLOW = """
@@ -254,7 +196,7 @@ def key(*words: str) -> int:
 
 
 @cache
-def begin(holdout: str) -> str:
+def _begin(holdout: str) -> str:
     """One message: begin, wait for all other writers, and read the head.
 
     The lock ends with the transaction, after its commit is durable and seen. Each statement sees
@@ -267,14 +209,13 @@ def begin(holdout: str) -> str:
 
 
 @cache
-def insert(rows: int) -> str:
+def _insert(rows: int) -> str:
     """The insertion of so many rows."""
     row = f"({', '.join(['%s'] * (1 + len(COLUMNS.split())))})"
     return f"INSERT INTO holdfast.ledger (holdout, {COLUMNS}) VALUES {', '.join([row] * rows)}"
 
 
-# A connection to Postgres, set up so that what it has committed stays, and with clear errors.
-
+# A connection, set up so that what it has committed stays, and with clear errors.
 
 _AT_ONCE = 100  # rows in one statement
 _OLDEST = 13  # releases before are no longer maintained
@@ -307,7 +248,7 @@ _FOUND = (
 )
 
 
-class Session(Table):
+class PostgresTable(Table):
     """One connection, durable, whose errors say what to do; for the rows of one holdout."""
 
     def __init__(self, url: str, holdout: str, patience: float) -> None:
@@ -318,7 +259,11 @@ class Session(Table):
         try:
             self._connection = psycopg.connect(autocommit=True, **parameters(url))
         except psycopg.Error as error:
-            raise unreachable(error, url) from error
+            message = (
+                "The database of the ledger cannot be reached. Check that it runs, its address, "
+                f"and the password (PGPASSWORD, ~/.pgpass); then ask again ({_said(error)})"
+            )
+            raise OSError(errno.ECONNREFUSED, message, url) from error
         self._warnings: deque[str] = deque(maxlen=1)
         self._connection.add_notice_handler(partial(_keep_warning, self._warnings))
         self._readable = select.poll()
@@ -363,7 +308,7 @@ class Session(Table):
         """Begin a transaction, which no other writer can be in meanwhile."""
         self._pending = []
         with self._explained():
-            cursor = self._connection.execute(begin(self._holdout).encode())
+            cursor = self._connection.execute(_begin(self._holdout).encode())
             while cursor.nextset():
                 pass
             self._first = cursor.fetchall()
@@ -433,11 +378,15 @@ class Session(Table):
                 raise psycopg.errors.SerializationFailure(f"{status} instead of COMMIT")
             if then and self._warnings:  # committed here, but the replica may not have it
                 self.close()
-                raise unconfirmed(self._warnings[0], self._url)
+                message = (
+                    "The commit was not confirmed by the replica. Nothing was told. See that the "
+                    f"replica runs, then ask again with the same key ({self._warnings[0]})"
+                )
+                raise OSError(errno.EIO, message, self._url)
 
     def _send(self, records: list[Record], then: str) -> str | None:
         rows = ((self._holdout, *record) for record in records)
-        text = (insert(len(records)) if records else "") + then
+        text = (_insert(len(records)) if records else "") + then
         # Quoted here: several statements in one message have no parameters.
         cursor = psycopg.ClientCursor(self._connection)
         cursor.execute(text.removeprefix("; ").encode(), list(itertools.chain.from_iterable(rows)))
@@ -449,7 +398,7 @@ class Session(Table):
         return cursor.statusmessage
 
     def _explained(self) -> AbstractContextManager[None]:
-        return explained(self._connection, self._url, self._patience)
+        return _explained(self._connection, self._url, self._patience)
 
     def _configure(self) -> None:
         version = self._connection.info.server_version // 10_000
@@ -488,7 +437,6 @@ def _keep_warning(kept: deque[str], notice: Diagnostic) -> None:
 
 
 # Whether the tables of the ledgers are as they were made, and nothing else acts on them.
-
 
 # As Postgres itself spells it, from 13 on. NOT NULL is said of columns: 18 lists it twice.
 _CATALOG = """
@@ -572,23 +520,20 @@ _EXPECTED: frozenset[tuple[str, str, str]] = frozenset(
 )
 
 
-def check_catalog(session: Session) -> None:
+def _check_catalog(table: PostgresTable) -> None:
     """Refuse tables, indexes and triggers that are not as they were made."""
-    found = {(kind, name, value) for kind, name, value in session.all(_CATALOG)}
+    found = {(kind, name, value) for kind, name, value in table.all(_CATALOG)}
     if found != _EXPECTED:
         odd = sorted(found ^ _EXPECTED)[0]
         raise Damaged("The ledger", "its own tables and triggers", " ".join(odd)[:200], STOP)
 
 
-# The tables of all ledgers in a database: made, checked, and brought up to date.
-#
-# A step changes how rows are stored, never what they say: their digests stay. All steps and the
-# new
-# version number are one transaction. Whoever is connected holds the format as it is, so that no
-# tables change under a Holdfast that does not know the new ones.
+# The tables of all ledgers in a database: made, checked, and brought up to date. A step changes how
+# rows are stored, never what they say: their digests stay. All steps and the new version number are
+# one transaction. Whoever is connected holds the format as it is, so that no tables change under a
+# Holdfast that does not know the new ones.
 
-
-Step = Callable[[Session], None]
+Step = Callable[[PostgresTable], None]
 
 MIGRATIONS: Mapping[int, Step] = {}  # from this format to the next; format 1 is the first
 
@@ -600,53 +545,52 @@ _IS_THERE = (
 )
 
 
-def install(session: Session) -> None:
+def _install(table: PostgresTable) -> None:
     """Make the tables, unless they are there."""
-    if session.one(_IS_THERE):
-        return
-    _alone(session, _make)
+
+    def make(alone: PostgresTable) -> None:
+        if not alone.one(_IS_THERE):  # nobody else has made them meanwhile
+            for statement in SCHEMA:
+                alone.all(statement)
+
+    if not table.one(_IS_THERE):
+        _alone(table, make)
 
 
-def enter(session: Session, url: str, steps: Mapping[int, Step]) -> None:
-    """Hold the format as it is, as long as the session lives; brought up to date before."""
-    session.all(f"SELECT pg_advisory_lock_shared({_KEY})")
-    if _check(session, url, steps) < FORMAT:
-        session.all(f"SELECT pg_advisory_unlock_shared({_KEY})")
-        _alone(session, lambda alone: _migrate(alone, url, steps))
-        session.all(f"SELECT pg_advisory_lock_shared({_KEY})")
-        _check(session, url, {})
+def _enter(table: PostgresTable, url: str, steps: Mapping[int, Step]) -> None:
+    """Hold the format as it is, as long as the connection lives; brought up to date before."""
+    table.all(f"SELECT pg_advisory_lock_shared({_KEY})")
+    if _check(table, url, steps) < FORMAT:
+        table.all(f"SELECT pg_advisory_unlock_shared({_KEY})")
+        _alone(table, lambda alone: _migrate(alone, url, steps))
+        table.all(f"SELECT pg_advisory_lock_shared({_KEY})")
+        _check(table, url, {})
 
 
-def _alone(session: Session, work: Callable[[Session], None]) -> None:
+def _alone(table: PostgresTable, work: Callable[[PostgresTable], None]) -> None:
     """Do the work in one transaction, while nobody else holds the format."""
-    session.all("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")  # whatever the role has
+    table.all("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")  # whatever the role has
     try:
-        session.all(f"SELECT pg_advisory_xact_lock({_KEY})")
-        work(session)
-        session.commit()
+        table.all(f"SELECT pg_advisory_xact_lock({_KEY})")
+        work(table)
+        table.commit()
     except BaseException:
-        session.rollback()
+        table.rollback()
         raise
 
 
-def _make(session: Session) -> None:
-    if not session.one(_IS_THERE):  # nobody else has made them meanwhile
-        for statement in SCHEMA:
-            session.all(statement)
+def _migrate(table: PostgresTable, url: str, steps: Mapping[int, Step]) -> None:
+    for old in range(_check(table, url, steps), FORMAT):
+        steps[old](table)
+        table.all("UPDATE holdfast.format SET version = %s", old + 1)
 
 
-def _migrate(session: Session, url: str, steps: Mapping[int, Step]) -> None:
-    for old in range(_check(session, url, steps), FORMAT):
-        steps[old](session)
-        session.all("UPDATE holdfast.format SET version = %s", old + 1)
-
-
-def _check(session: Session, url: str, steps: Mapping[int, Step]) -> int:
+def _check(table: PostgresTable, url: str, steps: Mapping[int, Step]) -> int:
     """The format of the tables, if they can be used or migrated."""
-    if not session.one(_IS_THERE):
+    if not table.one(_IS_THERE):
         hint = "Is it the database in which the holdout was created?"
         raise InvalidInput("ledger", url, "a database with ledgers", hint)
-    version = session.one("SELECT version FROM holdfast.format")
+    version = table.one("SELECT version FROM holdfast.format")
     if version is None:
         raise Damaged("The ledger", "the format of its tables", "none", STOP)
     if version > FORMAT:
@@ -659,55 +603,52 @@ def _check(session: Session, url: str, steps: Mapping[int, Step]) -> int:
 
 
 # Names that are held across threads, processes and machines, as long as a connection stands.
-#
 # Between the threads of a process, which share a connection, names are claimed in memory; between
 # connections they are advisory locks of Postgres. All names are taken, or none: nobody who waits
-# has
-# something that another waits for. Threads that take or release at once share a message.
-
+# has something that another waits for. Threads that take or release at once share a message.
 
 _SHORTEST, _LONGEST = 0.0005, 0.01  # seconds between two tries
 
 _TAKE = "SELECT k, pg_try_advisory_lock(k) FROM unnest(%s::bigint[]) AS k"
 _RELEASE = "SELECT pg_advisory_unlock(k) FROM unnest(%s::bigint[]) AS k"
 
-Reach = Callable[[], AbstractContextManager[Session]]
+Reach = Callable[[], AbstractContextManager[PostgresTable]]
 
 _mine = threading.local()  # the holdouts of which this thread holds names
 
 
-class _Wish:
-    """Keys to take; and once it is over, to release in the session that has them.
+class _Wanted:
+    """Keys to take; and once it is over, to release in the connection that has them.
 
     It may end, by an interruption, while another thread takes the keys for it.
     """
 
     def __init__(self, keys: frozenset[int]) -> None:
         self.keys = keys
-        self.held_by: Session | None = None
+        self.held_by: PostgresTable | None = None
         self.is_over = False
         self._lock = threading.Lock()
 
-    def grant(self, session: Session) -> bool:
-        """Say which session has the keys; false if nobody wants them any more."""
+    def grant(self, table: PostgresTable) -> bool:
+        """Say which connection has the keys; false if nobody wants them any more."""
         with self._lock:
             if not self.is_over:
-                self.held_by = session
+                self.held_by = table
             return not self.is_over
 
-    def end(self) -> Session | None:
-        """Want them no more; what is returned is the session that has them."""
+    def end(self) -> PostgresTable | None:
+        """Want them no more; what is returned is the connection that has them."""
         with self._lock:
             self.is_over = True
             return self.held_by
 
 
 class Names(Renewed):
-    """The names of one holdout. `reach` gives a session; it is given each time, not kept."""
+    """The names of one holdout. `reach` gives a connection; it is given each time, not kept."""
 
     def __init__(self, holdout: str) -> None:
         self._holdout = holdout
-        self._wishes: Combiner[_Wish, Session | None] = Combiner()
+        self._requests: Combiner[_Wanted, PostgresTable | None] = Combiner()
         super().__init__()
 
     def _renew(self) -> None:
@@ -715,27 +656,27 @@ class Names(Renewed):
         self._claimed: set[int] = set()
 
     @contextmanager
-    def hold(self, reach: Reach, names: tuple[str, ...]) -> Iterator[Session]:
-        """Hold all the names; what is given is the session that has them."""
+    def hold(self, reach: Reach, names: tuple[str, ...]) -> Iterator[PostgresTable]:
+        """Hold all the names; what is given is the connection that has them."""
         with self._alone(names):
             keys = frozenset(key("name", self._holdout, name) for name in names)
             with self._claim(keys):
-                wish = _Wish(keys)
+                wanted = _Wanted(keys)
                 try:
-                    yield self._take(reach, wish)
+                    yield self._take(reach, wanted)
                 finally:
-                    session = wish.end()
+                    table = wanted.end()
                     # Whatever goes wrong now, the names are free when the connection is closed.
                     with suppress(Exception):
-                        if session is not None and not session.closed:
-                            self._wishes.do(partial(_grant, reach), wish)
+                        if table is not None and not table.closed:
+                            self._requests.do(partial(_grant, reach), wanted)
 
-    def _take(self, reach: Reach, wish: _Wish) -> Session:
+    def _take(self, reach: Reach, wanted: _Wanted) -> PostgresTable:
         pause = _SHORTEST
         while True:
-            session = self._wishes.do(partial(_grant, reach), wish)
-            if session is not None:
-                return session
+            table = self._requests.do(partial(_grant, reach), wanted)
+            if table is not None:
+                return table
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST)
 
@@ -769,58 +710,55 @@ class Names(Renewed):
             _mine.holdouts.discard(place)
 
 
-def _grant(reach: Reach, jobs: list[Job[_Wish, Session | None]]) -> None:
+def _grant(reach: Reach, jobs: list[Job[_Wanted, PostgresTable | None]]) -> None:
     """Release, take, and give back what was taken of those who cannot have all, or have gone."""
-    with reach() as session:
+    with reach() as table:
         try:
             over = [job.task for job in jobs if job.task.is_over]
-            _release(session, _keys(wish for wish in over if wish.held_by is session))
+            _release(table, _keys(each for each in over if each.held_by is table))
             wanted = [job.task for job in jobs if job.task not in over]
-            taken = _take(session, _keys(wanted))
-            granted = [wish for wish in wanted if wish.keys <= taken and wish.grant(session)]
-            _release(session, taken - _keys(granted))
+            taken = _take(table, _keys(wanted))
+            granted = [each for each in wanted if each.keys <= taken and each.grant(table)]
+            _release(table, taken - _keys(granted))
             for job in jobs:
-                job.succeed(session if job.task in granted else None)
+                job.succeed(table if job.task in granted else None)
         except BaseException:
-            session.close()  # what it may have taken must not stay taken
+            table.close()  # what it may have taken must not stay taken
             raise
 
 
-def _keys(wishes: Iterable[_Wish]) -> frozenset[int]:
-    return frozenset().union(*(wish.keys for wish in wishes))
+def _keys(many: Iterable[_Wanted]) -> frozenset[int]:
+    return frozenset().union(*(each.keys for each in many))
 
 
-def _take(session: Session, keys: frozenset[int]) -> frozenset[int]:
-    found = session.all(_TAKE, list(keys)) if keys else []
+def _take(table: PostgresTable, keys: frozenset[int]) -> frozenset[int]:
+    found = table.all(_TAKE, list(keys)) if keys else []
     return frozenset(each for each, is_taken in found if is_taken)
 
 
-def _release(session: Session, keys: frozenset[int]) -> None:
+def _release(table: PostgresTable, keys: frozenset[int]) -> None:
     if keys:
-        session.all(_RELEASE, list(keys))
-
-
-# The ledger in Postgres: one connection a process, which writes, reads and holds names.
-#
-# A writer waits for all others of its holdout in the database itself, so that it does not matter
-# on
-# which machines they are. Should one get past that lock, the key of the table refuses its rows:
-# the
-# number that follows the head is given once. Either way transactions are as if one after another.
-#
-# A connection that is lost is made again by itself. What its transaction wrote is in the ledger or
-# not; nobody was told of it, and the same request finds out. Names are lost with it: `Hold.check`.
+        table.all(_RELEASE, list(keys))
 
 
 _PAGE = 1_000  # rows read at a time to verify all
+_abandoned: list[PostgresTable | None] = []  # kept from being closed: they are the parent's
 
-_abandoned: list[Session | None] = []  # kept from being closed: they are the parent's
 
-
-class PostgresLedger(TableLedger):
+class PostgresLedger(Ledger):
     """The ledger of one holdout in a database, by the URL of the database.
 
-    `create` it once, then `open` it from as many processes and machines as you like.
+    `create` it once, then `open` it from as many processes and machines as you like. A process has
+    one connection, which writes, reads and holds names.
+
+    A writer waits for all others of its holdout in the database itself, so that it does not matter
+    on which machines they are. Should one get past that lock, the key of the table refuses its
+    rows: the number that follows the head is given once. Either way transactions are as if one
+    after another.
+
+    A connection that is lost is made again by itself. What its transaction wrote is in the ledger
+    or not; nobody was told of it, and the same request finds out. Names are lost with it:
+    `Hold.check`.
     """
 
     patience: ClassVar[float] = 60.0  # seconds to wait for another process
@@ -830,18 +768,17 @@ class PostgresLedger(TableLedger):
         parameters(url)  # refuses what is no URL, or says too much
         self.url = url
         self._steps = steps
-        self._session: Session | None = None
         self._names = Names(holdout)
 
     @classmethod
     def prepare(cls, url: str) -> None:
         """Make the tables in a database that has none; refuse one that cannot keep a ledger."""
-        session = Session(url, "", cls.patience)
+        table = PostgresTable(url, "", cls.patience)
         try:
-            install(session)
-            enter(session, url, MIGRATIONS)
+            _install(table)
+            _enter(table, url, MIGRATIONS)
         finally:
-            session.close()
+            table.close()
 
     @classmethod
     def create(cls, url: str, holdout: str, body: dict[str, Any]) -> Self:
@@ -849,7 +786,12 @@ class PostgresLedger(TableLedger):
         ledger = cls(url, holdout)
         cls.prepare(url)
         try:
-            ledger._fill(Receipt(holdout, 0, genesis(holdout)), body)
+            with ledger._turn():
+                with ledger._writing() as table:
+                    if table.head() is not None:
+                        raise InvalidInput("holdout", holdout, "one that has no ledger yet")
+                    head = ledger._create(table, body)
+                ledger._known = head
         except BaseException:
             with suppress(Exception):  # the error that led here is the one to show
                 ledger.close()
@@ -861,11 +803,11 @@ class PostgresLedger(TableLedger):
         """Open the ledger, after migrating the tables if an earlier Holdfast made them."""
         ledger = cls(url, holdout, steps)
         try:
-            with ledger._reading() as (session, head):
+            with ledger._reading() as (table, head):
                 if head.number == 0:
                     hint = "Is it the database in which the holdout was created?"
                     raise InvalidInput("ledger", url, f"the database of holdout {holdout}", hint)
-                first = session.records(1, 1)
+                first = table.records(1, 1)
                 verify_chain(holdout, map(Row.from_record, first), read=True)
         except BaseException:
             with suppress(Exception):
@@ -875,71 +817,59 @@ class PostgresLedger(TableLedger):
 
     def verify(self) -> Receipt:
         with self._turn():
-            session = self._reach()
-            self._head(session)
-            check_catalog(session)
-            records = map(Row.from_record, _pages(session))
-            return verify_chain(self._holdout, records, read=True)
+            table = self._reach()
+            self._head(table)
+            _check_catalog(table)
+            records = map(Row.from_record, _pages(table))
+            return verify_chain(self.holdout, records, read=True)
 
     @contextmanager
     def lock(self, *names: str) -> Iterator[Hold]:
         self._outside(names)
-        with self._names.hold(self._reaching, names) as session:
-            yield _SessionHold(self, session)
+        with self._names.hold(self._reaching, names) as table:
+            yield _ConnectionHold(self, table)
 
     @contextmanager
-    def _reaching(self) -> Iterator[Session]:
+    def _reaching(self) -> Iterator[PostgresTable]:
         with self._turn():
             yield self._reach()
 
     @contextmanager
-    def _writing(self) -> Iterator[Session]:
-        session = self._reach()
+    def _writing(self) -> Iterator[PostgresTable]:
+        table = self._reach()
         try:
-            session.begin()
-            yield session
+            table.begin()
+            yield table
             self._not_lost()
-            session.commit()
+            table.commit()
         except BaseException:
-            if self._session is session:  # not so in a child that was forked meanwhile
-                session.rollback()
+            if self._table is table:  # not so in a child that was forked meanwhile
+                table.rollback()
             raise
 
-    def _reach(self) -> Session:
-        """The session, made anew if there is none, or if it cannot be used any more."""
-        if self._session is None or not self._session.ready:
+    def _reach(self) -> PostgresTable:
+        """The table, connected anew if it is not, or if it cannot be used any more."""
+        if self._table is None or not self._table.ready:
             self._disconnect()
-            session = Session(self.url, self._holdout, self.patience)
+            table = PostgresTable(self.url, self.holdout, self.patience)
             try:
-                enter(session, self.url, self._steps)
+                _enter(table, self.url, self._steps)
             except BaseException as error:
-                session.close()
+                table.close()
                 if isinstance(error, InvalidInput) and self._known is not None:
-                    raise changed(error, self.url) from error
+                    # The tables were there: no fault of whoever asks.
+                    message = f"The database of the ledger is not as it was. {error.hint}"
+                    raise OSError(errno.ECONNREFUSED, message, self.url) from error
                 raise
-            self._session = session
-        return self._session
-
-    def _fill(self, start: Receipt, body: dict[str, Any]) -> None:
-        with self._turn():
-            with self._writing() as session:
-                if session.head() is not None:
-                    raise InvalidInput("holdout", self._holdout, "one that has no ledger yet")
-                transaction = TableTransaction(session, start)
-                transaction.append("created", body)
-                transaction.write()
-            self._known = transaction.head
-
-    def _disconnect(self) -> None:
-        if self._session is not None:
-            session, self._session = self._session, None
-            session.close()
+            self._table = table
+        reached: PostgresTable = self._table
+        return reached
 
     def _abandon(self) -> None:
-        if self._session is not None:
-            self._session.abandon()
-            _abandoned.append(self._session)
-            self._session = None
+        if self._table is not None:
+            self._table.abandon()
+            _abandoned.append(self._table)
+            self._table = None
 
     def _part(self) -> None:
         """The parent keeps its connection: names are held through it."""
@@ -949,14 +879,14 @@ class PostgresLedger(TableLedger):
         self._abandon()
 
 
-class _SessionHold(Hold):
-    """Names that are held as long as a session lives."""
+class _ConnectionHold(Hold):
+    """Names that are held as long as a connection lives."""
 
-    def __init__(self, ledger: PostgresLedger, session: Session) -> None:
-        self._ledger, self._session = ledger, session
+    def __init__(self, ledger: PostgresLedger, table: PostgresTable) -> None:
+        self._ledger, self._table = ledger, table
 
     def check(self) -> None:
-        if self._ledger._session is not self._session or self._session.closed:
+        if self._ledger._table is not self._table or self._table.closed:
             raise OSError(errno.ECONNRESET, LOST, self._ledger.url)
 
 

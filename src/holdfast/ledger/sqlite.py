@@ -20,40 +20,32 @@ from typing import Any, ClassVar, Protocol, Self
 from urllib.parse import quote
 
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.ledger.ledger import Hold, Receipt, Row, genesis, holdout_id, verify_chain
+from holdfast.ledger.ledger import (
+    COLUMNS,
+    STOP,
+    Hold,
+    Ledger,
+    Receipt,
+    Record,
+    Row,
+    Table,
+    holdout_id,
+    verify_chain,
+)
 from holdfast.ledger.locks import Stripes, exclusive
-from holdfast.ledger.table import STOP, Record, Table, TableLedger, TableTransaction
 
 __all__ = [
-    "APPLICATION_ID",
-    "FORMAT",
-    "FULL",
-    "INSERT_IDENTITY",
-    "PATIENCE",
-    "SCHEMA",
-    "SELECT_AFTER",
-    "SELECT_HEAD",
-    "SELECT_ROW",
-    "SELECT_SOME",
     "Connect",
     "Connection",
-    "Session",
     "SqliteLedger",
-    "check_format",
+    "SqliteTable",
     "connect",
-    "insert",
     "select_recorded",
     "select_requested",
 ]
 
-
-# The SQL of a ledger in SQLite: its tables, its triggers, and what is asked of them.
-
-
 APPLICATION_ID = 0x486F4C44  # "HoLD", in the header of the file
 FORMAT = 1  # user_version
-
-COLUMNS = "number, version, kind, at, question, request, body, previous, digest"
 
 
 def _refuse(table: str, event: str, condition: str = "") -> str:
@@ -84,15 +76,13 @@ SCHEMA = (
     _refuse("ledger", "DELETE"),
 )
 
-INSERT_IDENTITY = "INSERT INTO identity VALUES (1, ?)"
-SELECT_HEAD = "SELECT number, digest FROM ledger ORDER BY number DESC LIMIT 1"
-SELECT_ROW = f"SELECT {COLUMNS} FROM ledger WHERE number = ?"
-SELECT_AFTER = f"SELECT {COLUMNS} FROM ledger WHERE number >= ? ORDER BY number"
-SELECT_SOME = f"{SELECT_AFTER} LIMIT ?"
+_HEAD = "SELECT number, digest FROM ledger ORDER BY number DESC LIMIT 1"
+_ROW = f"SELECT {COLUMNS} FROM ledger WHERE number = ?"
+_AFTER = f"SELECT {COLUMNS} FROM ledger WHERE number >= ? ORDER BY number"
 
 
 @cache
-def insert(rows: int) -> str:
+def _insert(rows: int) -> str:
     """The insertion of so many rows."""
     row = f"({', '.join('?' * len(COLUMNS.split()))})"
     return f"INSERT INTO ledger ({COLUMNS}) VALUES {', '.join([row] * rows)}"
@@ -109,9 +99,6 @@ def select_recorded(questions: int) -> str:
 def select_requested(requests: int) -> str:
     """The rows of so many idempotency keys, in no order."""
     return f"SELECT {COLUMNS} FROM ledger WHERE request IN ({', '.join('?' * requests)})"
-
-
-# A connection to SQLite, set up so that what it has committed stays, and with clear errors.
 
 
 FULL = 2  # PRAGMA synchronous: a commit returns when the disk has it
@@ -150,7 +137,7 @@ def connect(path: Path) -> sqlite3.Connection:
     )
 
 
-class Session(Table):
+class SqliteTable(Table):
     """One connection, durable, whose errors say what to do."""
 
     def __init__(self, path: Path, connect: Connect, synchronous: int = FULL) -> None:
@@ -182,17 +169,15 @@ class Session(Table):
         return rows[0][0] if rows else None
 
     def head(self) -> tuple[int, str] | None:
-        found = self.all(SELECT_HEAD)
+        found = self.all(_HEAD)
         return (found[0][0], found[0][1]) if found else None
 
     def record(self, number: int) -> Record | None:
-        found = self.all(SELECT_ROW, number)
+        found = self.all(_ROW, number)
         return found[0] if found else None
 
     def records(self, first: int, limit: int | None = None) -> list[Record]:
-        if limit is None:
-            return self.all(SELECT_AFTER, first)
-        return self.all(SELECT_SOME, first, limit)
+        return self.all(f"{_AFTER} LIMIT ?", first, -1 if limit is None else limit)
 
     def recorded(self, questions: Collection[str]) -> list[Record]:
         return self.all(select_recorded(len(questions)), *questions)
@@ -203,7 +188,7 @@ class Session(Table):
     def insert(self, records: list[Record]) -> None:
         for first in range(0, len(records), _AT_ONCE):
             some = records[first : first + _AT_ONCE]
-            self.all(insert(len(some)), *itertools.chain.from_iterable(some))
+            self.all(_insert(len(some)), *itertools.chain.from_iterable(some))
 
     def copy(self, path: Path) -> None:
         """Write all that is committed into a new file, by SQLite's backup; on the disk for good."""
@@ -216,6 +201,22 @@ class Session(Table):
         """Close the connection; the last one of all processes moves the log into the file."""
         with _explained(self._path):
             self._connection.close()
+
+    def check_format(self) -> None:
+        """Refuse a file that is no ledger, or one of another format."""
+        path, application = str(self._path), self.one("PRAGMA application_id")
+        version = self.one("PRAGMA user_version")
+        if application == 0 and self.one("SELECT count(*) FROM sqlite_schema") == 0:
+            remedy = (
+                "If its creation was interrupted, delete the folder and create the holdout again. "
+                "If not, ledger.sqlite-wal is missing: put it back."
+            )
+            raise Damaged(f"The ledger {path}", "a finished one", "an empty database", remedy)
+        if application != APPLICATION_ID:
+            raise InvalidInput("path", path, "a ledger", "This is a database of another program.")
+        if version != FORMAT:
+            hint = f"It has format {version}: open it with the Holdfast that wrote it."
+            raise InvalidInput("path", path, f"a ledger of format {FORMAT}", hint)
 
     def _configure(self, synchronous: int) -> None:
         self.all(f"PRAGMA synchronous = {synchronous}")
@@ -266,27 +267,10 @@ def _explained(path: Path) -> Iterator[None]:
         raise OSError(number, message, str(path)) from error
 
 
-def check_format(session: Session, path: str) -> None:
-    """Refuse a file that is no ledger, or one of another format."""
-    application = session.one("PRAGMA application_id")
-    version = session.one("PRAGMA user_version")
-    if application == 0 and session.one("SELECT count(*) FROM sqlite_schema") == 0:
-        remedy = (
-            "If its creation was interrupted, delete the folder and create the holdout again. If "
-            "not, ledger.sqlite-wal is missing: put it back."
-        )
-        raise Damaged(f"The ledger {path}", "a finished one", "an empty database", remedy)
-    if application != APPLICATION_ID:
-        raise InvalidInput("path", path, "a ledger", "This is a database of another program.")
-    if version != FORMAT:
-        hint = f"It has format {version}: open it with the Holdfast that wrote it."
-        raise InvalidInput("path", path, f"a ledger of format {FORMAT}", hint)
+_abandoned: list[SqliteTable | None] = []  # kept from being closed, which would touch the file
 
 
-_abandoned: list[Session | None] = []  # kept from being closed, which would touch the file
-
-
-class SqliteLedger(TableLedger):
+class SqliteLedger(Ledger):
     """A ledger in a file; `create` it once, then `open` it from as many processes as you like.
 
     >>> import tempfile
@@ -304,7 +288,6 @@ class SqliteLedger(TableLedger):
         super().__init__("")
         self.path = path
         self._connect = connect
-        self._session: Session | None = None
         self._file: tuple[int, int] | None = None  # device and inode of what is open
         locks = path.parent / "locks"
         locks.mkdir(mode=0o700, exist_ok=True)
@@ -316,19 +299,23 @@ class SqliteLedger(TableLedger):
         cls, path: Path, holdout: str, body: dict[str, Any], *, connect: Connect = connect
     ) -> Self:
         """Make the file, mode 0600, with its first row, `created`."""
-        start = Receipt(holdout_id(holdout), 0, genesis(holdout))
+        holdout_id(holdout)
         try:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
         except FileExistsError:
             raise InvalidInput("path", str(path), "a file that does not exist yet") from None
         try:
             ledger = cls(path, connect)
-            ledger._fill(start, body)
+            ledger._fill(holdout, body)
         except BaseException:
             for each in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
                 each.unlink(missing_ok=True)
             raise
-        _sync_folder(path.parent)
+        descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)  # the name of the file too, not only its contents
+        finally:
+            os.close(descriptor)
         return ledger
 
     @classmethod
@@ -339,12 +326,12 @@ class SqliteLedger(TableLedger):
             raise InvalidInput("path", str(path), "a ledger that exists", hint)
         ledger = cls(path, connect)
         try:
-            with ledger._turn(), ledger._writing() as session:
-                check_format(session, str(path))
-                ledger._holdout = session.one("SELECT holdout FROM identity") or ""
-                first = session.all(SELECT_ROW, 1)
-                verify_chain(ledger._holdout, map(Row.from_record, first), read=True)
-                ledger._known = ledger._head(session)
+            with ledger._turn(), ledger._writing() as table:
+                table.check_format()
+                ledger.holdout = table.one("SELECT holdout FROM identity") or ""
+                first = table.all(_ROW, 1)
+                verify_chain(ledger.holdout, map(Row.from_record, first), read=True)
+                ledger._known = ledger._head(table)
         except BaseException:
             with suppress(Exception):  # the error that led here is the one to show
                 ledger.close()
@@ -353,24 +340,24 @@ class SqliteLedger(TableLedger):
 
     def verify(self) -> Receipt:
         with self._turn():
-            session = self._reach()
-            self._head(session)
-            faults = [text for (text,) in session.all("PRAGMA integrity_check") if text != "ok"]
+            table = self._reach()
+            self._head(table)
+            faults = [text for (text,) in table.all("PRAGMA integrity_check") if text != "ok"]
             if faults:
                 raise Damaged("The ledger", "a sound database", faults[0], STOP)
-            written = {text for (text,) in session.all("SELECT sql FROM sqlite_schema") if text}
+            written = {text for (text,) in table.all("SELECT sql FROM sqlite_schema") if text}
             if written != set(SCHEMA):
                 odd = sorted(written ^ set(SCHEMA))[0]
                 raise Damaged("The ledger", "its own tables and triggers", f"{odd!r}", STOP)
-            with closing(session.each(SELECT_AFTER, 0)) as records:
-                return verify_chain(self._holdout, map(Row.from_record, records), read=True)
+            with closing(table.each(_AFTER, 0)) as records:
+                return verify_chain(self.holdout, map(Row.from_record, records), read=True)
 
     def copy(self, path: Path) -> Receipt:
         """Write the ledger as of one moment into a new file, mode 0600; its head at that moment."""
         with self._turn(), exclusive(self._gate, timeout=PATIENCE):
-            session = self._reach()
-            head = self._head(session)
-            session.copy(path)
+            table = self._reach()
+            head = self._head(table)
+            table.copy(path)
         return head
 
     @contextmanager
@@ -380,69 +367,50 @@ class SqliteLedger(TableLedger):
             yield Hold()
 
     @contextmanager
-    def _writing(self) -> Iterator[Session]:
-        """A session inside BEGIN … COMMIT, which no other writer can be in meanwhile."""
+    def _writing(self) -> Iterator[SqliteTable]:
         with exclusive(self._gate, timeout=PATIENCE):
-            session = self._reach()
+            table = self._reach()
             try:
-                session.all("BEGIN IMMEDIATE")
-                yield session
+                table.all("BEGIN IMMEDIATE")
+                yield table
                 self._not_lost()
-                session.all("COMMIT")
+                table.all("COMMIT")
             except BaseException:
-                self._undo(session)
+                if self._table is table:  # not so in a child that was forked meanwhile
+                    try:
+                        table.all("ROLLBACK")
+                    except Exception:  # the error that led here is the one to show
+                        with suppress(Exception):
+                            self._disconnect()
                 raise
 
-    def _undo(self, session: Session) -> None:
-        if self._session is session:  # not so in a child that was forked meanwhile
-            try:
-                session.all("ROLLBACK")
-            except Exception:  # the error that led here is the one to show
-                with suppress(Exception):
-                    self._disconnect()
-
-    def _reach(self) -> Session:
-        """The session, made anew if there is none or if the file was replaced."""
+    def _reach(self) -> SqliteTable:
+        """The table, connected anew if it is not or if the file was replaced."""
         try:
             found = self.path.stat()
         except FileNotFoundError:
             raise Damaged(f"The ledger {self.path}", "a file", "none", STOP) from None
         file = (found.st_dev, found.st_ino)
-        if self._session is not None and file != self._file:
+        if self._table is not None and file != self._file:
             self._disconnect()
-        if self._session is None:
-            self._session = Session(self.path, self._connect, self.synchronous)
-            self._file = file
-        return self._session
+        if self._table is None:
+            self._table, self._file = SqliteTable(self.path, self._connect, self.synchronous), file
+        table: SqliteTable = self._table
+        return table
 
-    def _fill(self, start: Receipt, body: dict[str, Any]) -> None:
+    def _fill(self, holdout: str, body: dict[str, Any]) -> None:
         with self._turn():
-            with self._writing() as session:
+            self.holdout = holdout
+            with self._writing() as table:
                 for statement in SCHEMA:
-                    session.all(statement)
-                session.all(f"PRAGMA application_id = {APPLICATION_ID}")
-                session.all(f"PRAGMA user_version = {FORMAT}")
-                session.all(INSERT_IDENTITY, start.holdout)
-                transaction = TableTransaction(session, start)
-                transaction.append("created", body)
-                transaction.write()
-            self._holdout, self._known = start.holdout, transaction.head
-            session.all("PRAGMA wal_checkpoint(TRUNCATE)")  # the file alone is a ledger already
-
-    def _disconnect(self) -> None:
-        if self._session is not None:
-            session, self._session = self._session, None
-            session.close()
+                    table.all(statement)
+                table.all(f"PRAGMA application_id = {APPLICATION_ID}")
+                table.all(f"PRAGMA user_version = {FORMAT}")
+                table.all("INSERT INTO identity VALUES (1, ?)", holdout)
+                head = self._create(table, body)
+            self._known = head
+            table.all("PRAGMA wal_checkpoint(TRUNCATE)")  # the file alone is a ledger already
 
     def _abandon(self) -> None:
-        _abandoned.append(self._session)
-        self._session = None
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the name of a new file durable, not only its contents."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        _abandoned.append(self._table)
+        self._table = None

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import os
 import threading
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
-from holdfast import concurrency
 from holdfast.concurrency import Renewed
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.ledger.ledger import Receipt, holdout_id
@@ -23,7 +21,6 @@ from holdfast.ledger.locks import exclusive
 __all__ = ["Witness"]
 
 _LENGTH = 512  # bytes of a receipt with what fills its place: a disk writes them at once
-_PLACES = (0, _LENGTH)
 
 
 class Witness(Renewed):
@@ -49,26 +46,26 @@ class Witness(Renewed):
 
     def _read(self, holdout: str) -> tuple[Receipt | None, int | None]:
         """The last receipt seen, and the place of the one before it; neither without a file."""
-        path = self._path(holdout)
+        path = self.folder / f"{holdout_id(holdout)}.receipt"
         try:
             data = path.read_bytes()
         except FileNotFoundError:
             return None, None
-        lines = [data[place : place + _LENGTH] for place in _PLACES]
-        found = [_parsed(line, holdout, checked=len(data) >= _LENGTH) for line in lines]
-        numbers = [-1 if each is None else each.number for each in found]
-        newest = numbers.index(max(numbers))
-        if found[newest] is None:
+        newest, other = None, None
+        for place in (0, _LENGTH):
+            line = data[place : place + _LENGTH]
+            found = _parsed(line, holdout, checked=len(data) >= _LENGTH)
+            if found is not None and (newest is None or found.number > newest.number):
+                newest, other = found, _LENGTH - place
+        if newest is None:
             remedy = f"Delete {path} to go on without: an older copy is then not noticed."
             raise Damaged("The last receipt seen", "a receipt", f"{data[:60]!r}", remedy)
-        return found[newest], _PLACES[1 - newest]
+        return newest, other
 
     def see(self, receipt: Receipt) -> None:
         """Keep the receipt, unless a later one of the holdout was seen already."""
-        if not self._later(receipt):
-            concurrency.elsewhere(partial(self._see, receipt))
-
-    def _see(self, receipt: Receipt) -> None:
+        if self._later(receipt):
+            return
         holdout = receipt.holdout
         with self._lock:
             turn = self._turns.setdefault(holdout, threading.Lock())
@@ -76,12 +73,10 @@ class Witness(Renewed):
             if newest is None or newest.number < receipt.number:
                 self._newest[holdout] = receipt
         with turn:
-            if not self._later(receipt):
-                newest = self._newest[holdout]
-                if newest != receipt:  # another's, which waits behind this one: both in one go
-                    self._keep(newest)
+            # The newest that waits, another's perhaps, and then this one, if that is not later.
+            for each in (self._newest[holdout], receipt):
                 if not self._later(receipt):
-                    self._keep(receipt)
+                    self._keep(each)
 
     def _later(self, receipt: Receipt) -> bool:
         """Whether this process has kept a later one, or the same."""
@@ -89,7 +84,7 @@ class Witness(Renewed):
         return kept is not None and (kept.number > receipt.number or kept == receipt)
 
     def _keep(self, receipt: Receipt) -> None:
-        path = self._path(receipt.holdout)
+        path = self.folder / f"{holdout_id(receipt.holdout)}.receipt"
         lock = path.with_suffix(".lock")
         if not lock.exists():
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -103,9 +98,6 @@ class Witness(Renewed):
                 what = f"Row {receipt.number:,} of the ledger"
                 raise Damaged(what, f"digest {seen.digest}, as seen before", receipt.digest, remedy)
         self._kept[receipt.holdout] = seen
-
-    def _path(self, holdout: str) -> Path:
-        return self.folder / f"{holdout_id(holdout)}.receipt"
 
 
 def _parsed(line: bytes, holdout: str, *, checked: bool) -> Receipt | None:

@@ -3,7 +3,7 @@
     look          one biased coin (theory §2)
     search        a quantile by bisection, one look per step (theory §3, `median2sq`, `SQ-med`)
     exponential   the exponential mechanism's median (theory §5, `EM-med`)
-    counts        exact counts of values and of weights
+    counts        exact counts of values
     ranks         exact counts near the median without a pass over the values
     rejection     exact draws from weights known by bounds
     universe      every possible block, listed (theory §7)
@@ -16,31 +16,19 @@ rounded and no real-valued noise is added.
 from __future__ import annotations
 
 from holdfast.mechanisms.exponential import (
-    ScoreIntervals,
     exponential_median,
-    exponential_probabilities,
-    score_intervals,
 )
 from holdfast.mechanisms.looks import (
-    gaussian_search,
-    laplace_search,
     look,
     search,
     search_counts,
     search_many,
-    weighted_count,
 )
 
 __all__ = [
-    "ScoreIntervals",
     "exponential_median",
-    "exponential_probabilities",
-    "gaussian_search",
-    "laplace_search",
     "look",
-    "score_intervals",
     "search",
     "search_counts",
     "search_many",
-    "weighted_count",
 ]

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import InvalidInput, real_number
+from holdfast.errors import real_number
 from holdfast.grids import Grid
 from holdfast.mechanisms.looks import Counts
 from holdfast.randomness import Entropy, uniform_index
@@ -29,20 +29,16 @@ __all__ = [
     "Cells",
     "Proposal",
     "Ranks",
-    "ScoreIntervals",
     "exponential_median",
-    "exponential_probabilities",
     "flip_exponential",
-    "score_intervals",
 ]
 
 
 # Counts around the median that cost no pass over the values: a sorted stretch of them.
 #
 # Sorting a million values takes twenty passes. A sample shows where the middle is; what lies
-# there,
-# a few per cent, is cut out in three passes and sorted. The sample only says where to cut: every
-# count is exact, inside the stretch by bisection, outside by a pass over all values.
+# there, a few per cent, is cut out in three passes and sorted. The sample only says where to cut:
+# every count is exact, inside the stretch by bisection, outside by a pass over all values.
 
 
 _SAMPLE = 2**15  # a few times more and its own sort would cost a pass
@@ -142,12 +138,10 @@ def _ordered(elements: NDArray[Any]) -> NDArray[Any]:
 # Exact draws from weights e^(−ε·score/2) on a grid, when scores are known only by bounds.
 #
 # **Adaptive rejection.** Cut the grid into cells. In cell j, of n_j points, no score is below b_j.
-# With c any constant and k any integer let U_j ≥ n_j·2^k·e^(−ε(b_j − c)/2) be an integer, W = Σ
-# U_j.
-# One trial: take cell j with probability U_j/W, in it a point g uniformly, find its score s(g),
-# and
-# accept with probability A = n_j·2^k·e^(−ε(s(g) − c)/2) / U_j ≤ 1. A trial accepts g with
-# probability
+# With c any constant and k any integer let U_j ≥ n_j·2^k·e^(−ε(b_j − c)/2) be an integer,
+# W = Σ U_j. One trial: take cell j with probability U_j/W, in it a point g uniformly, find its
+# score s(g), and accept with probability A = n_j·2^k·e^(−ε(s(g) − c)/2) / U_j ≤ 1. A trial accepts
+# g with probability
 #
 #     U_j/W · 1/n_j · A = e^(−ε·s(g)/2) · (2^k·e^(ε·c/2) / W),
 #
@@ -157,8 +151,8 @@ def _ordered(elements: NDArray[Any]) -> NDArray[Any]:
 # one, hence so is the law of the answer. ∎
 #
 # Cells and U_j decide only how many trials it takes. Floating point enters in one place, U_j,
-# which
-# is rounded up; the cell and the point are drawn as integers and the coin A as real numbers.
+# which is rounded up; the cell and the point are drawn as integers and the coin A as real
+# numbers.
 
 
 _ROUND_UP = 1 + 2.0**-40  # covers the rounding of n·e^(−x), below 2^-41 for x ≤ 700
@@ -295,59 +289,6 @@ _LARGEST_EPSILON = 1e6
 # Where to cut the cells at first, in nats: ranks at which the weight has fallen by e^−x.
 _NEAR = (0.5, 1.0, 1.5, 2.5, 4.0, 6.0, 9.0, 13.0, 18.0, 25.0, 35.0)  # where counts are free
 _FAR = (1.0, 2.5, 6.0)  # where each costs a pass over the values
-
-
-class ScoreIntervals(NamedTuple):
-    """Stretches of grid indices, first to last, on each of which the score is constant."""
-
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
-    score: NDArray[np.int64]
-
-
-def score_intervals(values: object, grid: Grid) -> ScoreIntervals:
-    """The score c(v) = max(#less, #greater) on the whole grid, as at most m + 2 intervals.
-
-    Left of the median it falls at each value's point, right of it it rises after each.
-
-    >>> from holdfast.grids import grid
-    >>> score_intervals([0.1, 0.2, 0.2, 0.7, 0.9], grid(0, 1, step=0.1))
-    ScoreIntervals(first=array([ 0,  1,  2,  3,  8, 10]),
-        last=array([ 0,  1,  2,  7,  9, 10]), score=array([5, 4, 2, 3, 4, 5]))
-    """
-    projected = grid.ceiling(values)
-    if projected.ndim != 1 or projected.size == 0:
-        raise InvalidInput("values", projected.shape, "a list with one value per block")
-    blocks = projected.size
-    points, counts = np.unique(projected, return_counts=True)
-    at_most = np.cumsum(counts)
-    # Cut at every value's point and after it: in between less and greater do not change.
-    starts = np.unique(np.concatenate(([0], points, points[points < grid.size - 1] + 1)))
-    ends = np.append(starts[1:] - 1, grid.size - 1)
-    known = np.concatenate(([0], at_most))
-    less = known[np.searchsorted(points, starts, side="left")]
-    greater = blocks - known[np.searchsorted(points, starts, side="right")]
-    score = np.maximum(less, greater)
-    keep = np.append(True, score[1:] != score[:-1])
-    return ScoreIntervals(starts[keep], ends[np.append(keep[1:], True)], score[keep])
-
-
-def exponential_probabilities(intervals: ScoreIntervals, epsilon: float) -> NDArray[np.float64]:
-    """The probability that the answer lies in each interval; within one all points are alike.
-
-    The logarithm of an interval's weight is ln(points) − ε·score/2; the largest is subtracted
-    before the exponential is taken, so that neither huge grids nor huge scores overflow.
-
-    >>> from holdfast.grids import grid
-    >>> intervals = score_intervals([0.1, 0.2, 0.2, 0.7, 0.9], grid(0, 1, step=0.1))
-    >>> exponential_probabilities(intervals, epsilon=2.0).round(3)
-    array([0.015, 0.04 , 0.299, 0.55 , 0.081, 0.015])
-    """
-    epsilon = _epsilon(epsilon)
-    points = (intervals.last - intervals.first + 1).astype(np.float64)
-    logs = np.log(points) - epsilon / 2 * (intervals.score - intervals.score.min())
-    weights = np.exp(logs - logs.max())
-    return np.asarray(weights / weights.sum())
 
 
 def exponential_median(values: object, grid: Grid, epsilon: float, entropy: Entropy) -> int:

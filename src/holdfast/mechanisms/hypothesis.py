@@ -42,12 +42,10 @@ __all__ = [
 
 # The universe: every possible block, listed in a fixed order, so that each can have a weight.
 #
-# Multiplicative weights (theory §7, `adaptive-general-mwu`) keep a public hypothesis about the
-# law of
-# a block. That takes a finite set Z of blocks. A unit has one of n possible values, and an
-# estimator
-# that does not care for the order of its units sees a multiset of t of them: |Z| = C(n + t − 1,
-# t).
+# Multiplicative weights (theory §7, `adaptive-general-mwu`) keep a public hypothesis about the law
+# of a block. That takes a finite set Z of blocks. A unit has one of n possible values, and an
+# estimator that does not care for the order of its units sees a multiset of t of them:
+# |Z| = C(n + t − 1, t).
 #
 # The order is colexicographic, the combinatorial number system. With the t indices sorted,
 # a₁ ≤ … ≤ a_t, the place of a multiset is Σᵢ C(aᵢ + i − 1, i). With p_j the number of units below

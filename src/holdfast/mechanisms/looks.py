@@ -9,26 +9,22 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput, whole_number
-from holdfast.grids import Grid, floats_up
+from holdfast.grids import Grid
 from holdfast.randomness import Entropy, flip
-from holdfast.theory.coins import Coin, laplace_coin, probit_coin
+from holdfast.theory.coins import Coin
 
 __all__ = [
     "Counts",
-    "gaussian_search",
-    "laplace_search",
     "look",
     "search",
     "search_counts",
     "search_many",
-    "weighted_count",
 ]
 
 
@@ -80,13 +76,12 @@ def _looks(twice_offset: NDArray[np.integer], coin: Coin, entropy: Entropy) -> N
     return np.asarray(flip(coin.error(np.abs(near)), entropy) != (near > 0))
 
 
-# Counts of blocks: how many values are at most a grid point, and sums of weights as counts.
+# Counts of blocks: how many values are at most a grid point.
 #
 # A count is an integer, computed without rounding, and one block moves it by at most 1 (theory
 # §2).
 
 
-_WEIGHT_BITS = 16
 _COMPARED = {f"{kind}{size}" for kind in "iuf" for size in (1, 2, 4, 8)}  # compared as they are
 
 
@@ -161,27 +156,6 @@ def _float_down(point: float, dtype: np.dtype[Any]) -> Any:
         return np.nextafter(nearest, dtype.type(-np.inf)) if rounded_up else nearest
 
 
-def weighted_count(weights: object) -> int:
-    """⌊Σ w_i⌋, each weight in [0, 1] first rounded to the nearest multiple of 2⁻¹⁶ (theory §2).
-
-    The sum is one of integers, exact whatever their order. Replacing one weight moves it by at
-    most 2¹⁶, and so the result by at most 1. It is below Σ w_i by less than 1 + m·2⁻¹⁷ and above
-    it by at most m·2⁻¹⁷, within the m·2⁻¹⁶ and one count that §2 charges to τ. A weight outside
-    [0, 1] is clipped and a failure counts as 0: no exception depends on the data.
-
-    >>> weighted_count([0.5, 0.25, 0.25, 0.999, math.nan])
-    1
-    """
-    with np.errstate(all="ignore"):  # whatever the caller's settings are
-        array = floats_up(weights)
-    if array.ndim != 1:
-        raise InvalidInput("weights", array.shape, "a list with one weight per block")
-    inside = np.clip(np.where(np.isnan(array), 0.0, array), 0.0, 1.0)
-    # Scaling by a power of two is exact: rint rounds once.
-    units = np.rint(np.ldexp(inside, _WEIGHT_BITS)).astype(np.int64)
-    return int(units.sum()) >> _WEIGHT_BITS
-
-
 # Search: a quantile of the blocks' values by bisection of the grid, one look per step.
 #
 # Lemma `median2sq` and corollary `SQ-med` of the paper, with one look per step instead of two
@@ -189,15 +163,10 @@ def weighted_count(weights: object) -> int:
 # a look at C against the target m/2 says Yes → hi = mid, No → lo = mid + 1. The answer is T[lo].
 #
 # A stretch of n points is cut into ⌈n/2⌉ and ⌊n/2⌋, hence at most ⌈log2 r⌉ looks, on some paths
-# one
-# fewer. If no look errs at a distance of τ counts or more, then, with v the answer, #{φ ≤ v} and
-# #{φ ≥ v} are both above m/2 − τ: the last Yes was at v, the last No just below it (an end of the
-# grid that no look chose holds by itself). So a quantile is missed by τ or more with probability
-# at
-# most looks × h(τ), for every dataset.
-
-
-_FLOOR = 1e-30  # far below any tail that a plan asks for
+# one fewer. If no look errs at a distance of τ counts or more, then, with v the answer, #{φ ≤ v}
+# and #{φ ≥ v} are both above m/2 − τ: the last Yes was at v, the last No just below it (an end of
+# the grid that no look chose holds by itself). So a quantile is missed by τ or more with
+# probability at most looks × h(τ), for every dataset.
 
 
 def search(
@@ -284,36 +253,6 @@ def search_many(
     return low
 
 
-def gaussian_search(
-    values: object,
-    grid: Grid,
-    sigma: float,
-    entropy: Entropy,
-    *,
-    twice_target: int | None = None,
-    floor: float = _FLOOR,
-) -> int:
-    """Noisy binary search with Gaussian counts (cor `SQ-med`): a search with the probit coin.
-
-    A count with noise N(0, σ²) is at least its target with probability Φ(x/σ). The coin flips that
-    probability itself: no real-valued noise is ever drawn. The error levels off at the floor.
-    """
-    return search(values, grid, _probit(sigma, floor), entropy, twice_target=twice_target)
-
-
-def laplace_search(
-    values: object,
-    grid: Grid,
-    scale: float,
-    entropy: Entropy,
-    *,
-    twice_target: int | None = None,
-    floor: float = _FLOOR,
-) -> int:
-    """Noisy binary search with Laplace counts: a search with the Laplace coin, as above."""
-    return search(values, grid, _laplace(scale, floor), entropy, twice_target=twice_target)
-
-
 def _projected_table(values: object, grid: Grid) -> NDArray[np.int64]:
     """The values as grid indices; of a list, row by row, so that no item changes the shape."""
     if not isinstance(values, list | tuple):
@@ -323,16 +262,6 @@ def _projected_table(values: object, grid: Grid) -> NDArray[np.int64]:
     if len(shapes) != 1:
         raise InvalidInput("values", shapes, "a table of questions × blocks")
     return np.stack(rows)
-
-
-@lru_cache(maxsize=16)
-def _probit(sigma: float, floor: float) -> Coin:
-    return probit_coin(sigma, floor)
-
-
-@lru_cache(maxsize=16)
-def _laplace(scale: float, floor: float) -> Coin:
-    return laplace_coin(scale, floor)
 
 
 def _twice_target(twice_target: int | None, blocks: int) -> int:

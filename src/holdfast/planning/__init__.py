@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.planning.alternatives import Alternative
-from holdfast.planning.exact import (
+from holdfast.planning.compare import Recommendation, recommend
+from holdfast.planning.joint import joint_from, joint_plan, rounds_plan
+from holdfast.planning.plan import Alternative, Plan
+from holdfast.planning.solve import plan
+from holdfast.protocols.exact import (
     ExactCorrections,
     ExactEstimates,
     ExactVerdicts,
@@ -13,22 +16,13 @@ from holdfast.planning.exact import (
     exact_verdicts,
     exact_weights,
 )
-from holdfast.planning.joint import JointPlan, joint_from, joint_plan
-from holdfast.planning.plan import Plan
-from holdfast.planning.recommend import Recommendation, recommend
-from holdfast.planning.requests import (
-    AmplifiedEstimates,
-    DirectMeans,
-    Estimates,
-    Guesses,
-    Intervals,
-    MedianMeans,
-    SimpleEstimates,
-    WeightedEstimates,
-)
-from holdfast.planning.rounds import RoundsPlan, rounds_plan
-from holdfast.planning.solve import plan
-from holdfast.planning.splits import SplitPlan, split_plan
+from holdfast.protocols.guesses import Guesses
+from holdfast.protocols.means import DirectMeans, MedianMeans
+from holdfast.protocols.plans import JointPlan
+from holdfast.protocols.rounds import RoundsPlan
+from holdfast.protocols.searches import AmplifiedEstimates, Estimates, Intervals, SimpleEstimates
+from holdfast.protocols.split import SplitPlan, split_plan
+from holdfast.protocols.weights import WeightedEstimates
 
 __all__ = [
     "Alternative",

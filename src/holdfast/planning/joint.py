@@ -1,163 +1,48 @@
-"""A joint plan: several protocols on one budget, certified together.
+"""Plans for several protocols: the search for a joint plan, and plans for a mix of protocols.
 
-    for all protocols at once, with probability at least `confidence`, every promise is kept,
-
-whatever mixture of the parts is used, in whatever order, as long as what is charged stays within
-`budget` and every part within its looks and refusals. `verify()` proves it again: it rebuilds every
-coin and checks every failure class at the curve of the whole budget; the shares of β add up to at
-most 1 − confidence. Proof: docs/explanation/theory/budget.md.
+Protocols that answer by looks share one budget on one set of blocks. Those that answer exactly,
+split or go in rounds have sets of their own. β is divided equally over the sets.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import Any, cast
+from typing import Any
 
 from holdfast.errors import Infeasible, InvalidInput, real_number, whole_number
-from holdfast.notebook import html_table
-from holdfast.planning.parts import PART_KINDS, Part, SearchPart
-from holdfast.planning.plan import Plan, json_object
-from holdfast.planning.requests import Request, Setting
-from holdfast.planning.solve import recall, remember
-from holdfast.theory.divergence import ORDER_MAX, ORDER_MIN, RenyiCurve
-from holdfast.theory.sizing import BLOCKS_MAX, minimise, order_from
-from holdfast.theory.transfer import all_hold, total_failure
+from holdfast.planning.plan import Plan
+from holdfast.planning.solve import plan, recall, remember
+from holdfast.protocols.exact import ExactVerdicts, exact_verdicts
+from holdfast.protocols.guesses import Guesses
+from holdfast.protocols.plans import (
+    JointPlan,
+    LookPart,
+    ProtocolMix,
+    Request,
+    SetPlan,
+    Setting,
+    check_one_split,
+    json_object,
+    plan_from_dict,
+)
+from holdfast.protocols.registry import mix_names, wanted
+from holdfast.protocols.rounds import RoundsPlan, confirmed_share, rounds_on
+from holdfast.protocols.searches import SearchPart
+from holdfast.theory.divergence import ORDER_MAX
+from holdfast.theory.sizing import BLOCKS_MAX, QUERIES_MAX, minimise, order_from
 
 __all__ = [
-    "JOINT_FORMAT",
-    "JointPlan",
-    "check_one_split",
     "joint_from",
     "joint_plan",
+    "plans_for",
+    "read_mix",
+    "rounds_plan",
+    "written_plan",
 ]
-
-JOINT_FORMAT = 1
-
-
-@dataclass(frozen=True)
-class JointPlan:
-    """Blocks, the budget (order and limit), and one part for every protocol it covers."""
-
-    blocks: int
-    order: float
-    budget: float
-    confidence: float
-    parts: tuple[Part, ...]
-
-    def __post_init__(self) -> None:
-        whole_number("blocks", self.blocks, 1, BLOCKS_MAX)
-        real_number("order", self.order, ORDER_MIN, ORDER_MAX)
-        real_number("budget", self.budget, 0, open_low=True)
-        real_number("confidence", self.confidence, 0, 1, open_low=True, open_high=True)
-        if not self.parts or len(set(self.names)) != len(self.names):
-            raise InvalidInput("parts", self.names, "at least one, each name once")
-        check_one_split(self.names, self.parts)
-
-    @property
-    def subblocks(self) -> int:
-        """Sub-blocks that make one block: the same number for all parts."""
-        return self.parts[0].subblocks
-
-    @property
-    def failure(self) -> float:
-        """β: 0.05 for a confidence of 0.95, as written."""
-        return float(1 - Fraction(repr(float(self.confidence))))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the parts: those of their protocols, unless the plan has two of one."""
-        return tuple(part.name for part in self.parts)
-
-    def part(self, name: str) -> Part:
-        """The part of this name."""
-        for part in self.parts:
-            if part.name == name:
-                return part
-        hint = "Make a plan that covers it."
-        raise InvalidInput("protocol", name, f"one of {', '.join(self.names)}", hint)
-
-    def verify(self) -> bool:
-        """Rebuild every coin and prove every failure class from scratch."""
-        curve = RenyiCurve(self.order, self.budget)
-        shares = [share for part in self.parts for share in part.shares(self.blocks)]
-        if total_failure(shares) > 1 - Fraction(repr(float(self.confidence))):
-            return False
-        if sum(part.planned(self.order) for part in self.parts) > self.budget:
-            return False  # it would not pay for what it says it is for
-        return all(
-            part.sound(self.order, self.budget, self.blocks)
-            and all_hold(part.classes(self.order, self.blocks), curve, self.blocks)
-            for part in self.parts
-        )
-
-    def __str__(self) -> str:
-        lines = [f"{label:<10}{text}" for label, text in self.described().items()]
-        return "\n".join([f"Plan for {', '.join(self.names)}", *(f"  {line}" for line in lines)])
-
-    def described(self) -> dict[str, str]:
-        """The plan in labelled lines, for people."""
-        promises = {part.name: f"{part.queries:,} questions" for part in self.parts}
-        return {
-            **promises,
-            "blocks": f"{self.blocks:,}",
-            "budget": f"{self.budget:.4g} at order {self.order:.4g}, shared by all",
-            "promise": f"all of it at once with probability at least {self.confidence:g}",
-        }
-
-    def _repr_html_(self) -> str:
-        return html_table(f"Plan for {', '.join(self.names)}", self.described())
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain numbers and text, as `holdfast plan --json` prints them."""
-        data: dict[str, object] = {f.name: getattr(self, f.name) for f in fields(self)}
-        data["parts"] = [part.to_dict() for part in self.parts]
-        return {"format": JOINT_FORMAT, "protocols": list(self.names), **data}
-
-    def to_json(self) -> str:
-        """`to_dict` as JSON text."""
-        return json.dumps(self.to_dict(), indent=2)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, object]) -> JointPlan:
-        """The plan that `to_dict` wrote; refused unless it proves itself again."""
-        names = {f.name for f in fields(cls)} | {"format", "protocols"}
-        if data.get("format") != JOINT_FORMAT or set(data) != names:
-            hint = "Make the plan again with this version of Holdfast."
-            received = sorted(map(str, data))
-            raise InvalidInput("plan", received, f"a joint plan of format {JOINT_FORMAT}", hint)
-        try:
-            values = {f.name: data[f.name] for f in fields(cls)}
-            values["parts"] = tuple(map(_part, cast(list[Mapping[str, Any]], data["parts"])))
-            plan = cls(**cast(dict[str, Any], values))
-            sound = plan.verify() and plan.to_dict() == dict(data)
-        except (TypeError, ValueError, AttributeError, ArithmeticError, KeyError) as wrong:
-            raise InvalidInput("plan", str(wrong), "a complete plan as it was written") from wrong
-        if not sound:
-            hint = "It was changed after it was made: make it again."
-            raise InvalidInput("plan", plan.blocks, "a plan that certifies its own promises", hint)
-        return plan
-
-    @classmethod
-    def from_json(cls, text: str) -> JointPlan:
-        """The plan that `to_json` wrote."""
-        return cls.from_dict(json_object(text, "a joint plan"))
-
-
-def check_one_split(names: Sequence[str], parts: Sequence[Part | Request]) -> None:
-    """Refuse medians of sub-blocks beside anything that divides the data in another way.
-
-    All prices are those of a count that one block moves by 1 at most. A block of one split may be
-    spread over several of another, and moves their count by as many.
-    """
-    if len({part.subblocks for part in parts}) > 1:
-        allowed = "all of one split of the data: all with the same number of sub-blocks"
-        hint = "Make a plan of its own, on rows of its own, for medians of sub-blocks."
-        raise InvalidInput("parts", list(names), allowed, hint)
 
 
 def joint_from(plan: Plan, protocol: str = "estimate") -> JointPlan:
@@ -189,15 +74,18 @@ def joint_from(plan: Plan, protocol: str = "estimate") -> JointPlan:
     return made
 
 
-def _part(data: Mapping[str, Any]) -> Part:
-    """One part of a written plan; every number in the type that it was written with."""
-    kind = PART_KINDS[data["kind"]]
-    values = {name: value for name, value in data.items() if name != "kind"}
-    types = {f.name: f.type for f in fields(cast(Any, kind))}
-    for name, value in values.items():
-        if type(value).__name__ != types[name]:
-            raise TypeError(f"{name} must be of type {types[name]}")
-    return cast(Part, cast(Any, kind)(**values))
+def written_plan(text: str) -> Plan | SetPlan:
+    """The plan that `holdfast plan --json` wrote, of whatever protocol; it proves itself again.
+
+    >>> from holdfast.planning.proposals import propose_split
+    >>> made = propose_split(3)
+    >>> written_plan(made.to_json()) == made.plan
+    True
+    """
+    data = json_object(text, "a plan")
+    if "protocol" in data and isinstance(data.get("plan"), Mapping):  # beside what it predicts
+        return plan_from_dict(data["plan"])
+    return JointPlan.from_dict(data) if "parts" in data else Plan.from_dict(data)
 
 
 # The search for a joint plan: order, budget, and how the protocols divide them.
@@ -220,9 +108,7 @@ def joint_plan(
     β is divided equally over the requests. With `blocks` given the plan uses as many of them as it
     can: all of them, or a few less where whole counts round against it. Too few are refused.
 
-    >>> from holdfast.planning.requests import Estimates
-
-    >>> from holdfast.planning.requests import Guesses
+    >>> from holdfast.protocols import Estimates, Guesses
     >>> made = joint_plan(Estimates(100, grid=32, tail_low=0.05, tail_high=0.05), Guesses(100, 5))
     >>> made.names, made.verify()
     (('estimate', 'verify'), True)
@@ -335,7 +221,7 @@ class _Search:
         limit = sum(part.planned(order) for part in shapes if part is not None) * (1 + 1e-12)
 
         def at(blocks: int) -> JointPlan | None:
-            parts: list[Part] = []
+            parts: list[LookPart] = []
             for request, (setting, own) in pairs:
                 part = request.part(setting, own, blocks, limit)
                 if part is None:
@@ -381,3 +267,104 @@ def _at(made: JointPlan, search: _Search, x: Sequence[float], blocks: int | None
     near = range(blocks, max(made.blocks, blocks - _WINDOW), -1)
     larger = (search.build(x, made.confidence, size) for size in near)
     return next((plan for plan in larger if plan is not None), made)
+
+
+def rounds_plan(
+    queries: int,
+    rounds: int,
+    tail_low: float = 0.05,
+    tail_high: float = 0.25,
+    confidence: float = 0.95,
+    *,
+    looks: bool = False,
+    exact: bool = False,
+) -> RoundsPlan:
+    """Effective rounds with the fewest blocks: `queries` questions, at most `rounds` rounds.
+
+    The verification set answers exactly or by looks, whichever needs fewer blocks; with `looks`
+    or `exact` always in that way.
+
+    >>> made = rounds_plan(queries=100, rounds=3)
+    >>> made.sets, made.set_blocks, made.verify()
+    (3, 69, True)
+    """
+    confidence = real_number("confidence", confidence, 0, 1, open_low=True, open_high=True)
+    guesses, sure = Guesses(queries, rounds, tail_low, tail_high), confirmed_share(confidence)
+    if looks and exact:
+        raise InvalidInput("looks and exact", (looks, exact), "given one at a time")
+    ways: list[JointPlan | ExactVerdicts] = []
+    if not exact:
+        ways.append(joint_plan(guesses, confidence=sure))
+    if not looks:
+        ways.append(exact_verdicts(queries, rounds, tail_low, tail_high, sure))
+    return rounds_on(min(ways, key=lambda each: each.blocks), confidence)
+
+
+def read_mix(text: str, queries: int | None, **more: Any) -> ProtocolMix:
+    """`estimate,verify=100`: names, each with its own number of questions or the common one.
+
+    >>> dict(read_mix("estimate, verify=100", 500).queries)
+    {'estimate': 500, 'verify': 100}
+    >>> dict(read_mix("correct", 500, refusals=20).queries)
+    {'verify': 500, 'estimate': 20}
+    """
+    counts: dict[str, int] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, _, number = item.partition("=")
+        name = name.strip()
+        if name in counts:
+            raise InvalidInput("protocols", text, "a list that names each protocol once")
+        try:
+            count = whole_number("queries", float(number), 0, QUERIES_MAX) if number else queries
+        except ValueError:  # no number, or not a whole one
+            raise InvalidInput("protocols", item, "NAME or NAME=QUESTIONS") from None
+        if count is None:
+            hint = "Give --queries, or a number for each: estimate=500."
+            raise InvalidInput("queries", None, f"known for {name}", hint)
+        counts[name] = count
+    if "correct" in counts:  # a guess that is verified, and a search for each that is refused
+        guesses = counts.pop("correct")
+        counts.setdefault("verify", guesses)
+        counts.setdefault("estimate", min(guesses, more.get("refusals", ProtocolMix.refusals)))
+    names = mix_names()
+    for name in counts:
+        if name not in names:
+            raise InvalidInput("protocols", name, f"some of {', '.join(names)}")
+    return ProtocolMix(counts, **more)
+
+
+def plans_for(mix: ProtocolMix, units: int | None = None) -> list[SetPlan]:
+    """The plans that keep the mix, one for each set of blocks.
+
+    >>> [type(each).__name__ for each in plans_for(read_mix("estimate,verify,split=3", 20))]
+    ['JointPlan', 'SplitPlan']
+    """
+    own = [name for name in mix.queries if wanted(name).own]
+    shared = [name for name in mix.queries if name not in own]
+    share = _share(mix.confidence, len(own) + bool(shared))
+    plans: list[SetPlan] = []
+    if shared == ["estimate"]:
+        grid, k = mix.grid, mix.queries["estimate"]
+        # Alone, estimates make the best of the units there are, unless the tail is given.
+        known = {} if mix.tail is not None or units is None or own else {"rows": units}
+        tail = {} if known else {"tail": mix.tail or 0.25}
+        made = plan(queries=k, grid=grid, confidence=share, **known, **tail)  # type: ignore[arg-type]
+        plans.append(joint_from(made))
+    elif shared:
+        requests = [wanted(name).make(mix, mix.queries[name], share, units) for name in shared]
+        plans.append(joint_plan(*requests, confidence=share))  # type: ignore[arg-type]
+    for name in own:
+        found = wanted(name).make(mix, mix.queries[name], share, units)
+        plans.append(found if isinstance(found, SetPlan) else joint_plan(found, confidence=share))
+    return plans
+
+
+def _share(confidence: float, sets: int) -> float:
+    """The confidence of each set, so that all together keep what was asked for."""
+    if sets == 1:
+        return confidence
+    beta = (1 - Fraction(repr(confidence))) / sets
+    share = float(1 - beta)
+    while 1 - Fraction(repr(share)) > beta:
+        share = math.nextafter(share, 1.0)
+    return share

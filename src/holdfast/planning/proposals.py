@@ -13,31 +13,24 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from holdfast.errors import HoldfastError, Infeasible, InvalidInput, real_number, whole_number
-from holdfast.planning.alternatives import Alternative
-from holdfast.planning.exact import (
+from holdfast.planning.joint import joint_from, joint_plan, rounds_plan
+from holdfast.planning.plan import Alternative
+from holdfast.planning.solve import plan
+from holdfast.protocols.answers import LEAST_SHARE
+from holdfast.protocols.exact import (
     ExactVerdicts,
     exact_corrections,
     exact_estimates,
     exact_verdicts,
     exact_weights,
 )
-from holdfast.planning.joint import JointPlan, joint_from, joint_plan
-from holdfast.planning.kept import KeptPlan, kept_dict
-from holdfast.planning.parts import LEAST_SHARE, VerdictPart
-from holdfast.planning.requests import (
-    AmplifiedEstimates,
-    DirectMeans,
-    Estimates,
-    Guesses,
-    Intervals,
-    Request,
-    SimpleEstimates,
-    WeightedEstimates,
-)
-from holdfast.planning.rounds import rounds_plan
-from holdfast.planning.shapes import BoundedMean, Shape
-from holdfast.planning.solve import plan
-from holdfast.planning.splits import split_plan
+from holdfast.protocols.guesses import Guesses, VerdictPart
+from holdfast.protocols.means import DirectMeans
+from holdfast.protocols.plans import JointPlan, Request, SetPlan
+from holdfast.protocols.searches import AmplifiedEstimates, Estimates, Intervals, SimpleEstimates
+from holdfast.protocols.shapes import BoundedMean, Shape
+from holdfast.protocols.split import split_plan
+from holdfast.protocols.weights import WeightedEstimates
 from holdfast.theory.bars import units_for_half_width
 from holdfast.theory.paper import adaptive_iqr, adaptive_simple, adaptive_tails, sv
 
@@ -78,7 +71,7 @@ class Proposal:
     method: str
     blocks: int
     promise: str
-    plan: KeptPlan
+    plan: SetPlan
     predicted: Mapping[str, float] = field(default_factory=dict)
     alternatives: tuple[Alternative, ...] = ()
     counted_in: str = "blocks"  # what the alternatives count
@@ -95,7 +88,7 @@ class Proposal:
             "promise": self.promise,
             "alternatives": [{"method": a.method, self.counted_in: a.blocks} for a in counted],
             "uncounted": [{"method": a.method, "note": a.note} for a in uncounted],
-            "plan": kept_dict(self.plan),
+            "plan": self.plan.kept(),
         }
 
     def to_json(self) -> str:
@@ -413,7 +406,7 @@ def propose_mean(queries: int, half_width: float = 0.1, confidence: float = 0.95
     assert core.block_size is not None
     direct = joint_plan(DirectMeans(queries, half_width), confidence=confidence)
     split = split_plan(queries, *_split_tails(queries, confidence), confidence)
-    ways: dict[str, tuple[KeptPlan, int]] = {
+    ways: dict[str, tuple[SetPlan, int]] = {
         "direct search": (direct, 1),
         "median of block means": (joint_from(core, "mean"), core.block_size),
         "split": (split, units_for_half_width(half_width, split.tail_low)),

@@ -19,15 +19,8 @@ import numpy as np
 
 from holdfast.errors import Infeasible, InvalidInput, real_number, whole_number
 from holdfast.grids import ExplicitGrid, Grid
-from holdfast.planning.alternatives import (
-    Alternative,
-    compare,
-    recommended,
-    split_blocks,
-    split_tail,
-)
-from holdfast.planning.plan import Plan
-from holdfast.planning.shapes import Shape, shape_from
+from holdfast.planning.plan import Alternative, Plan, compare, recommended, split_blocks, split_tail
+from holdfast.protocols.shapes import Shape, shape_from
 from holdfast.theory.divergence import ORDER_MAX, ORDER_MIN, RenyiCurve
 from holdfast.theory.sizing import (
     BLOCKS_MAX,

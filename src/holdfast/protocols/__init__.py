@@ -1,42 +1,109 @@
-"""Protocols: values per block in, answers out, on one budget that they share."""
+"""Protocols: what may be asked of blocks, what it costs, and what the answer may say.
+
+One module each, and one line in `registry`. `MemoryHoldout` asks them of arrays in memory; a
+`Holdout` of sealed data.
+"""
 
 from __future__ import annotations
 
-from holdfast.protocols.answers import Answer, Verdict
-from holdfast.protocols.budget import Account, Budget, Charge
-from holdfast.protocols.exact import ExactCorrect, ExactEstimate, ExactVerify
-from holdfast.protocols.guesses import Correct, Corrected, Verify
-from holdfast.protocols.means import DirectMean, MedianMean, mean_of
-from holdfast.protocols.rounds import EffectiveRounds
-from holdfast.protocols.searches import Amplified, Estimate, Interval, Near, Simple
-from holdfast.protocols.source import BlockArray, Source
-from holdfast.protocols.split import Split
-from holdfast.protocols.weights import ExactWeighing, Weights
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from holdfast.protocols.answers import Answer, Corrected, Verdict
+    from holdfast.protocols.base import Protocol, Question
+    from holdfast.protocols.budget import Account, Charge
+    from holdfast.protocols.exact import (
+        ExactCorrections,
+        ExactEstimates,
+        ExactVerdicts,
+        ExactWeights,
+        exact_corrections,
+        exact_estimates,
+        exact_verdicts,
+        exact_weights,
+    )
+    from holdfast.protocols.guesses import Guesses
+    from holdfast.protocols.means import DirectMeans, MedianMeans
+    from holdfast.protocols.memory import MemoryHoldout
+    from holdfast.protocols.plans import JointPlan, SetPlan
+    from holdfast.protocols.registry import PROTOCOLS
+    from holdfast.protocols.rounds import RoundsPlan
+    from holdfast.protocols.searches import (
+        AmplifiedEstimates,
+        Estimates,
+        Intervals,
+        SimpleEstimates,
+    )
+    from holdfast.protocols.source import BlockArray, Source
+    from holdfast.protocols.split import SplitPlan, split_plan
+    from holdfast.protocols.weights import WeightedEstimates
 
 __all__ = [
+    "PROTOCOLS",
     "Account",
-    "Amplified",
+    "AmplifiedEstimates",
     "Answer",
     "BlockArray",
-    "Budget",
     "Charge",
-    "Correct",
     "Corrected",
-    "DirectMean",
-    "EffectiveRounds",
-    "Estimate",
-    "ExactCorrect",
-    "ExactEstimate",
-    "ExactVerify",
-    "ExactWeighing",
-    "Interval",
-    "MedianMean",
-    "Near",
-    "Simple",
+    "DirectMeans",
+    "Estimates",
+    "ExactCorrections",
+    "ExactEstimates",
+    "ExactVerdicts",
+    "ExactWeights",
+    "Guesses",
+    "Intervals",
+    "JointPlan",
+    "MedianMeans",
+    "MemoryHoldout",
+    "Protocol",
+    "Question",
+    "RoundsPlan",
+    "SetPlan",
+    "SimpleEstimates",
     "Source",
-    "Split",
+    "SplitPlan",
     "Verdict",
-    "Verify",
-    "Weights",
-    "mean_of",
+    "WeightedEstimates",
+    "exact_corrections",
+    "exact_estimates",
+    "exact_verdicts",
+    "exact_weights",
+    "split_plan",
 ]
+
+# Loaded when first asked for: whoever reads an answer needs no plan.
+_LATER = {
+    "answers": ("Answer", "Corrected", "Verdict"),
+    "base": ("Protocol", "Question"),
+    "budget": ("Account", "Charge"),
+    "exact": (
+        "ExactCorrections",
+        "ExactEstimates",
+        "ExactVerdicts",
+        "ExactWeights",
+        "exact_corrections",
+        "exact_estimates",
+        "exact_verdicts",
+        "exact_weights",
+    ),
+    "guesses": ("Guesses",),
+    "means": ("DirectMeans", "MedianMeans"),
+    "memory": ("MemoryHoldout",),
+    "plans": ("JointPlan", "SetPlan"),
+    "registry": ("PROTOCOLS",),
+    "rounds": ("RoundsPlan",),
+    "searches": ("AmplifiedEstimates", "Estimates", "Intervals", "SimpleEstimates"),
+    "source": ("BlockArray", "Source"),
+    "split": ("SplitPlan", "split_plan"),
+    "weights": ("WeightedEstimates",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _LATER.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

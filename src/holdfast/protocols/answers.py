@@ -7,37 +7,45 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, cast
 
 from holdfast.notebook import html_table
-from holdfast.planning.parts import LEAST_SHARE
-from holdfast.planning.plan import ASSUMPTIONS
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 
 __all__ = [
+    "ASSUMPTIONS",
+    "LEAST_SHARE",
     "NOTHING",
     "READINGS",
     "RULE",
     "Answer",
     "Cell",
     "Claim",
+    "Corrected",
+    "Result",
     "Verdict",
     "VerdictWord",
     "at_least",
     "bar_text",
+    "bare",
     "confidence_text",
     "direct_promise",
     "failure_words",
     "fewer_than",
     "in_full",
     "interval_promise",
+    "is_answer",
+    "lies_between",
     "mean_promise",
     "middle_promise",
     "near_promise",
+    "number",
+    "quantile",
+    "quantiles",
     "reading_words",
     "rounded_down",
     "rounded_up",
@@ -45,6 +53,20 @@ __all__ = [
     "verdict_promise",
     "with_failures",
 ]
+
+
+LEAST_SHARE = 0.01
+"""The least share of fresh blocks that says anything of a guess: 1 in 100.
+
+A convention, and the only one: nearly every guess has 1 fresh block in a million on either side of
+it, so that certifying as little is no verdict. It decides words (`Verdict.verdict`), and what is
+refused because no other word could come of it; no bound depends on it.
+"""
+
+ASSUMPTIONS = (
+    "units are independent draws from one population; blocks are random and fixed at creation; "
+    "an estimator sees one block at a time; nobody sees anything else of the holdout"
+)
 
 
 # Readings: what a score is about, as a code that is kept and as the words for people.
@@ -341,6 +363,58 @@ def _up(value: float) -> str:
     return rounded_up(value, _DIGITS)
 
 
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number in at most so many digits, without trailing zeros.
+
+    >>> number(0.1 + 0.2), number(-12345.678), number(4.69e-10), number(None), number(math.inf)
+    ('0.3', '−12,346', '4.69×10⁻¹⁰', '–', '∞')
+    """
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    size = abs(value)
+    if size and not 1e-4 <= size < 1e9:
+        mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
+        raised = str(int(power)).translate(_SUPERSCRIPTS)
+        return f"{bare(mantissa)}×10{raised}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(size))) if size else 0
+    return bare(f"{value:,.{min(decimals, digits + 3)}f}")
+
+
+def bare(text: str) -> str:
+    """A number without trailing zeros, and with a real minus."""
+    bare = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if bare in ("-0", "") else bare.replace("-", "−")
+
+
+def quantile(level: float) -> str:
+    r"""A quantile's level: in percent, unless it is tiny.
+
+    >>> quantile(0.25), quantile(0.001), quantile(4.69e-10)
+    ('25\xa0%', '0.1\xa0%', '4.69×10⁻¹⁰')
+    """
+    return f"{number(100 * level)}\u00a0%" if level >= 1e-4 else number(level, 3)
+
+
+def quantiles(low: float, high: float) -> str:
+    """Where an answer with these tails lies.
+
+    >>> quantiles(0.05, 0.05).replace("\u00a0", " ")
+    'between the 5 % and 95 % quantiles'
+    """
+    top = quantile(1 - high) if high >= 1e-4 else f"1 − {quantile(high)}"
+    return f"between the {quantile(low)} and {top} quantiles"
+
+
+def lies_between(low: float, high: float) -> str:
+    """What is promised of answers with these tails."""
+    return f"The answer lies {quantiles(low, high)} of its estimator on a fresh block."
+
+
 def bar_text(low: float | None, high: float | None) -> str:
     """A bar for people: to six digits, or as many as a hundredth of its width needs, outwards.
 
@@ -453,6 +527,17 @@ class Answer(_Accounted):
     reading: str | None = None
     """What a score is about, as a code: see `readings`. None where there is no choice."""
 
+    kind: ClassVar[Literal["answer"]] = "answer"
+
+    @property
+    def steps(self) -> tuple[Answer | Verdict, ...]:
+        """What it was found by: itself."""
+        return (self,)
+
+    def each(self, change: Callable[[Any], Any]) -> Answer:
+        """The same, changed."""
+        return cast(Answer, change(self))
+
     def described(self) -> dict[str, str]:
         value = f"{self.value:.12g}"
         if self.low is not None or self.high is not None:
@@ -501,6 +586,17 @@ class Verdict(_Accounted):
     receipt: str = ""
     reading: str | None = None
 
+    kind: ClassVar[Literal["verdict"]] = "verdict"
+
+    @property
+    def steps(self) -> tuple[Answer | Verdict, ...]:
+        """What it was found by: itself."""
+        return (self,)
+
+    def each(self, change: Callable[[Any], Any]) -> Verdict:
+        """The same, changed."""
+        return cast(Verdict, change(self))
+
     @property
     def verdict(self) -> VerdictWord:
         """The word: what is certified of the guess, and `cannot tell` where that is nothing.
@@ -540,3 +636,63 @@ class Verdict(_Accounted):
 
     def _repr_html_(self) -> str:
         return html_table(self.protocol, self.described())
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """The verdict on the guess, and the answer that took its place if it was refused."""
+
+    verdict: Verdict
+    correction: Answer | None
+
+    kind: ClassVar[Literal["corrected"]] = "corrected"
+
+    @property
+    def steps(self) -> tuple[Answer | Verdict, ...]:
+        """The verdict and, if there is one, the answer."""
+        return (self.verdict,) if self.correction is None else (self.verdict, self.correction)
+
+    @property
+    def cached(self) -> bool:
+        """Whether it was asked before."""
+        return self.verdict.cached
+
+    def each(self, change: Callable[[Any], Any]) -> Corrected:
+        """Both steps changed."""
+        later = None if self.correction is None else change(self.correction)
+        return Corrected(change(self.verdict), later)
+
+    @property
+    def value(self) -> float | None:
+        """The guess if it is compatible, or the correction; None if nothing is known."""
+        if self.correction is not None:
+            return self.correction.value
+        return self.verdict.guess if self.verdict.verdict == "compatible" else None
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain numbers and text: the value, and both steps."""
+        correction = None if self.correction is None else self.correction.to_dict()
+        steps = {"verdict": self.verdict.to_dict(), "correction": correction}
+        return {"value": self.value, "tail": self.tail, "price": self.price, **steps}
+
+    def _repr_html_(self) -> str:
+        correction = "" if self.correction is None else self.correction._repr_html_()
+        return self.verdict._repr_html_() + correction
+
+    @property
+    def tail(self) -> float:
+        """The value lies in qi(tail, 1 − tail), whichever way it was found."""
+        return self.verdict.tail_low if self.correction is None else self.correction.tail
+
+    @property
+    def price(self) -> float:
+        """What both steps cost together."""
+        return self.verdict.price + (0.0 if self.correction is None else self.correction.price)
+
+
+Result = Answer | Verdict | Corrected
+
+
+def is_answer(result: Result) -> bool:
+    """Whether anything was said of the data: `exhausted` says nothing, and is never kept."""
+    return getattr(result.steps[0], "refused", False) is not None

@@ -1,97 +1,344 @@
-"""What every protocol does first: find its part of the plan, its source and its entropy."""
+"""What a protocol is: a question in, what it needs of budget and data step by step, an answer.
+
+A protocol does no I/O. It is asked as a generator: it yields what it needs and is sent what was
+found. Who drives it, a holdout with its ledger and engines or `MemoryHoldout`, decides how.
+
+    Reserve   the worst case of what comes next, charged durably before it is sent on; where it
+              does not fit, `Exhausted` is thrown into the generator
+    Values    the estimator's value on every block, or on some of them
+    Sums      for every block the sum of a term over its units, in whole parts
+    Places    the estimator's value on every block that there can be, and which the blocks are
+
+What it returns, `Drawn`, is all that depends on the data: a few numbers, which the ledger keeps.
+Everything else that an answer says follows from question, plan and those numbers (`answer`), and so
+does what it cost (`charges`): a recorded answer is computed again whenever it is shown.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from fractions import Fraction
-from functools import lru_cache
-from typing import ClassVar, Generic, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, floats_up
-from holdfast.mechanisms.looks import Counts
-from holdfast.planning.parts import Part
-from holdfast.planning.shapes import BoundedMean, KnownDeviation, KnownSd
-from holdfast.protocols.budget import Budget
-from holdfast.protocols.source import Source
-from holdfast.randomness import Entropy, system_entropy
+from holdfast.protocols.answers import Answer, Result, failure_words, search_promise
+from holdfast.protocols.budget import Account, Charge
+from holdfast.protocols.plans import Part, SetPlan, Wanted
+from holdfast.protocols.shapes import BoundedMean, KnownDeviation, KnownSd, Shape, shape_from_dict
+from holdfast.protocols.source import UNIT, Bounds
+from holdfast.randomness import Entropy
 
 __all__ = [
     "BAR_MAX",
-    "Asking",
-    "Keeper",
-    "Tallied",
-    "block_counts",
+    "VERBS",
+    "Drawn",
+    "Lesson",
+    "Paid",
+    "Places",
+    "Protocol",
+    "Question",
+    "Reserve",
+    "Step",
+    "Steps",
+    "Sums",
+    "Values",
+    "Verb",
     "block_floats",
-    "block_indices",
     "checked_grid",
     "checked_shape",
+    "index_in",
+    "one_per_block",
+    "paid",
     "shown",
 ]
+
+Verb = Literal["ask", "correct", "interval", "mean", "verify"]
+VERBS: tuple[Verb, ...] = ("ask", "correct", "interval", "mean", "verify")
+
+BAR_MAX = 1e300  # beyond, a value has no error bar
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question to one part of the plan, as the ledger keeps it; nothing of it is sealed."""
+
+    verb: Verb
+    part: str
+    about: Mapping[str, Any]
+    """The estimator, for people: its engine and text, its filter, codes of what it does."""
+    grid: Grid | None = None
+    guess: float | None = None
+    tolerance: float | None = None
+    claim: str | None = None
+    gate: bool | None = None
+    """True: the verdict is on a score, pass or fail."""
+    shape: Shape | None = None
+    range: tuple[float, float] | None = None
+    """Of a mean's term, which is cut to it; None: nothing can leave [0, 1]."""
+    limits: Mapping[str, float] | None = None
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """The question as plain data."""
+        given = {
+            "verb": self.verb,
+            "part": self.part,
+            "estimator": self.about,
+            "grid": None if self.grid is None else self.grid.to_json(),
+            "guess": self.guess,
+            "tolerance": self.tolerance,
+            "claim": self.claim,
+            "gate": self.gate,
+            "shape": None if self.shape is None else self.shape.to_dict(),
+            "range": None if self.range is None else list(self.range),
+            "limits": self.limits,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any]) -> Question:
+        """The question that `facts` are of."""
+        values = dict(facts)
+        values["about"] = values.pop("estimator")
+        if "grid" in values:
+            values["grid"] = Grid.from_json(values["grid"])
+        if "shape" in values:
+            values["shape"] = shape_from_dict(values["shape"])
+        if "range" in values:
+            low, high = values["range"]
+            values["range"] = (low, high)
+        return cls(**values)
+
+    @property
+    def points(self) -> Grid:
+        """The grid, which whoever made the question has seen to."""
+        assert self.grid is not None
+        return self.grid
+
+    @property
+    def bounds(self) -> Bounds:
+        """The range of a mean's term."""
+        return self.range or UNIT
+
+    @property
+    def filtered(self) -> bool:
+        """Whether only some rows are asked about."""
+        return "where" in self.about
+
+    @property
+    def reading(self) -> str | None:
+        """What a score is about, as a code; None for all other questions."""
+        return self.about.get("reading")
+
+    @property
+    def failures(self) -> str:
+        """What a failure counts as, in words."""
+        return failure_words(self.verb, self.about)
+
+
+@dataclass(frozen=True)
+class Reserve:
+    """The worst case of what comes next."""
+
+    charge: Charge
+
+
+@dataclass(frozen=True)
+class Values:
+    """The estimator's value on blocks `first`, …, `last` − 1, or on all."""
+
+    first: int = 0
+    last: int | None = None
+
+
+@dataclass(frozen=True)
+class Sums:
+    """For every block the sum of the term over its units; `count`: of 1 in place of the term."""
+
+    bounds: Bounds = UNIT
+    count: bool = False
+
+
+@dataclass(frozen=True)
+class Places:
+    """The grid index on every block that there can be, and the place among them of every block."""
+
+    grid: Grid
+
+
+Step = Reserve | Values | Sums | Places
+Drawn = dict[str, Any]
+Lesson = Mapping[str, Any]
+Steps = Generator[Step, Any, Drawn | None]
+"""What a question needs, step by step; it returns what was drawn, None if nothing was."""
+
+
+@dataclass(frozen=True)
+class Paid:
+    """What an answer has cost, and what was left when it was drawn."""
+
+    charges: tuple[Charge, ...] = ()
+    left: float = 0.0
+    refusals: int | None = None
+
+    def price(self, part: str | None = None) -> float:
+        """What was charged, to one part or in all."""
+        return float(sum(each.price for each in self.charges if part in (None, each.part)))
+
+
+def paid(account: Account, part: Part, charges: Sequence[Charge]) -> Paid:
+    """The state of an account in which these charges are settled."""
+    refusals = None if part.most_refusals is None else account.left_of(part).refusals
+    return Paid(tuple(charges), account.left, refusals)
+
 
 P = TypeVar("P", bound=Part)
 
 
-class Asking(Generic[P]):
-    """One part of a budget's plan, ready to be asked questions about a source."""
+class Protocol(ABC, Generic[P]):
+    """One part of a plan, ready to be asked one kind of question."""
 
-    part_type: type[P]
-    protocol: str
-    served_by: tuple[str, ...] = ()
-    """Protocols whose parts promise as much, and may serve where the plan has none of its own."""
+    verb: ClassVar[Verb]
+    of: ClassVar[tuple[str, ...]]
+    """The protocols of the parts that it can be asked of, the first choice first."""
+    part_type: ClassVar[type[Part]]
+    says: ClassVar[str]
+    """What its answers call it."""
+    method: ClassVar[str] = "search"
+    one_at_a_time: ClassVar[bool] = False
+    """Whether answers depend on the order in which questions of the set are answered."""
+    random: ClassVar[bool] = True
+    """Whether it flips coins."""
+    on_grid: ClassVar[bool] = True
+    """Whether its answers are points of the question's grid."""
+    by_tolerance: ClassVar[bool] = False
+    """Whether a guess is near by a tolerance of its own, and not by the part's tails."""
+    mixes: ClassVar[Mapping[str, Wanted]] = {}
+    """What `--protocols` calls it, and what that makes."""
+    optional_grid: ClassVar[bool] = False
+    """Whether a question may leave its grid out: the plan then gives it one."""
 
     def __init__(
-        self,
-        budget: Budget,
-        source: Source,
-        entropy: Entropy | None = None,
-        name: str | None = None,
+        self, plan: SetPlan, part: P, units: int, confidence: float, *, certified: bool
     ) -> None:
-        part = budget.plan.part(name or self.protocol)
-        protocols = (self.protocol, *self.served_by)
-        if not isinstance(part, self.part_type) or part.protocol not in protocols:
-            raise InvalidInput("name", name, f"the name of a part for {self.protocol}")
-        self.budget, self.source, self.part = budget, source, part
-        if source.blocks != self._blocks():
-            hint = "The plan was made for another split of the data."
-            raise InvalidInput("blocks", source.blocks, f"the plan's {self._blocks():,}", hint)
-        budget.bind(source)
-        self.entropy = _checked_entropy(entropy)
-        prices = part.prices(budget.plan.order)
-        self._no, self._yes = _exactly(prices.no), _exactly(prices.yes)
+        self.plan, self.part, self.units = plan, part, units
+        self.confidence, self.certified = confidence, certified
 
-    def _blocks(self) -> int:
-        """How many blocks the source must have."""
-        return self.budget.plan.blocks
+    @classmethod
+    def serves(cls, plan: SetPlan, part: Part) -> bool:
+        """Whether it can be asked of this part of a plan."""
+        del plan
+        return part.protocol in cls.of and isinstance(part, cls.part_type)
 
-    @property
-    def certified(self) -> bool:
-        """Whether answers may be certified: only the operating system's entropy is unforeseen."""
-        return self.entropy.certifiable
+    def admit(self, question: Question) -> None:
+        """Refuse, free, what this part cannot be asked."""
+        del question
+
+    def grid(self, question: Question) -> Grid | None:
+        """The grid that is answered on; None if there is none."""
+        return question.grid
+
+    def given_back(self, question: Question) -> tuple[Charge, ...]:
+        """What is charged where a question is exhausted on its way, for what it had reserved."""
+        raise ValueError(f"{question.verb} is not exhausted on its way")
+
+    @abstractmethod
+    def worst(self, question: Question) -> tuple[Charge, ...]:
+        """What a question reserves, in order; the first ones, where it may go on and on."""
+
+    @abstractmethod
+    def ask(self, question: Question, entropy: Entropy, lessons: Sequence[Lesson]) -> Steps:
+        """Draw the answer. `lessons` are what was drawn of this part before, where it learns."""
+
+    def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
+        """What the draw did cost, for every reservation in order."""
+        del drawn
+        return self.worst(question)
+
+    @abstractmethod
+    def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Result:
+        """All that is said. What cannot have been drawn is a ValueError or a LookupError."""
+
+    def check(self, question: Question, drawn: Drawn, lessons: Sequence[Lesson]) -> None:
+        """Refuse, as a ValueError, what cannot have been drawn after these lessons."""
+        del question, drawn, lessons
+
+    def _answer(
+        self,
+        question: Question,
+        value: float,
+        ends: tuple[float | None, float | None],
+        tails: tuple[float, float],
+        promise: str,
+        paid: Paid,
+        *,
+        at_grid_end: bool = False,
+    ) -> Answer:
+        return Answer(
+            protocol=self.says,
+            value=value,
+            low=ends[0],
+            high=ends[1],
+            tail_low=tails[0],
+            tail_high=tails[1],
+            confidence=self.confidence,
+            promise=promise,
+            price=paid.price(self.part.name),
+            budget_left=paid.left,
+            at_grid_end=at_grid_end,
+            certified=self.certified,
+            block_units=self.units,
+            method=self.method,
+            reading=question.reading,
+        )
+
+    def _on_grid(
+        self,
+        question: Question,
+        drawn: Drawn | None,
+        tails: tuple[float, float],
+        paid: Paid,
+        shape: Shape | None,
+    ) -> Answer:
+        """The point of the grid that was drawn, with the bar that a shape gives it."""
+        assert drawn is not None
+        grid = question.points
+        index = index_in(grid, drawn["index"])
+        cell = grid.cell(index)
+        ends: tuple[float | None, float | None] = (None, None)
+        if shape is not None:
+            ends = shape.bar(cell, self.units, *tails)
+        promise = search_promise(*tails, self.units, cell, has_bar=ends != (None, None))
+        at_end = index in (0, grid.size - 1)
+        return self._answer(
+            question, grid.point(index), ends, tails, promise, paid, at_grid_end=at_end
+        )
 
 
-@lru_cache(maxsize=1024)  # a plan has few prices, and every question asks for them
-def _exactly(price: float) -> Fraction:
-    return Fraction(price)
+def index_in(grid: Grid, index: object) -> int:
+    """An index of the grid as it was drawn, or a ValueError."""
+    if type(index) is not int or not 0 <= index < grid.size:
+        raise ValueError(f"no point of a grid of {grid.size:,}: {index!r}")
+    return index
 
 
-_LARGEST = float(np.finfo(np.float64).max)
-BAR_MAX = 1e300  # beyond, a value has no error bar
-
-
-def block_floats(source: Source, estimator: object) -> NDArray[np.float64]:
+def block_floats(values: object, blocks: int) -> NDArray[np.float64]:
     """One finite float per block: a failure is the lowest of all, and infinities are the ends.
 
     So every value can be a guess, and comparing it with the others needs no exceptions. Promises
     are about the estimator as a float: an integer above 2⁵³ is first rounded up to one.
     """
     with np.errstate(all="ignore"):
-        values = _one_per_block(source, floats_up(source.values(estimator)))
-        return np.clip(np.where(np.isnan(values), -_LARGEST, values), -_LARGEST, _LARGEST)
+        floats = one_per_block(floats_up(values), blocks)
+        return np.clip(np.where(np.isnan(floats), -_LARGEST, floats), -_LARGEST, _LARGEST)
 
 
 def shown(value: float) -> float:
@@ -99,29 +346,14 @@ def shown(value: float) -> float:
     return math.copysign(math.inf, value) if abs(value) == _LARGEST else value
 
 
-def block_counts(source: Source, estimator: object, grid: Grid) -> Counts:
-    """How many blocks' values are at most a point: what `block_indices` gives, never projected."""
-    values = source.values(estimator)
-    with np.errstate(all="ignore"):
-        if isinstance(values, np.ndarray):
-            _one_per_block(source, values)
-        counts = Counts(values, grid)
-    _one_per_block(source, counts.array)
-    return counts
+A = TypeVar("A", bound=NDArray[Any])
 
 
-def block_indices(source: Source, estimator: object, grid: Grid) -> NDArray[np.int64]:
-    """The grid index that each block's value is projected onto, the lowest for a failure."""
-    return _one_per_block(source, grid.ceiling(source.values(estimator)))
-
-
-def _checked_entropy(entropy: object) -> Entropy:
-    if entropy is None:
-        return system_entropy()
-    if not isinstance(entropy, Entropy):
-        hint = "Leave it out: then it is the operating system's."
-        raise InvalidInput("entropy", entropy, "an Entropy of holdfast.randomness", hint)
-    return entropy
+def one_per_block(values: A, blocks: int) -> A:
+    """Refuse a source's mistake: no estimator can change the number of values."""
+    if values.shape != (blocks,):
+        raise InvalidInput("values", values.shape, f"one for each of {blocks:,} blocks")
+    return values
 
 
 def checked_grid(grid: object) -> Grid:
@@ -135,51 +367,5 @@ def checked_grid(grid: object) -> Grid:
 def checked_shape(shape: object) -> None:
     """A known shape or none, before anything is charged."""
     if shape is not None and not isinstance(shape, BoundedMean | KnownSd | KnownDeviation):
-        allowed = "BoundedMean, KnownSd, KnownDeviation (holdfast.planning.shapes), or left out"
+        allowed = "BoundedMean, KnownSd, KnownDeviation (holdfast.protocols.shapes), or left out"
         raise InvalidInput("shape", shape, allowed)
-
-
-A = TypeVar("A", NDArray[np.float64], NDArray[np.int64])
-
-
-def _one_per_block(source: Source, values: A) -> A:
-    if values.shape != (source.blocks,):  # the source's mistake: no estimator can change it
-        raise InvalidInput("values", values.shape, f"one for each of {source.blocks:,} blocks")
-    return values
-
-
-# Tallies: protocols that are charged in things said, not in looks, count them here.
-#
-# A count is raised to its worst case before anything is evaluated, and put right afterwards. A
-# `keeper` hears of the worst case in between: a durable ledger writes it down, so that a crash
-# leaves
-# it charged.
-
-
-Keeper = Callable[[Mapping[str, int]], None]
-
-
-class Tallied:
-    """What has been said, as whole numbers by name; `counts` names the attributes."""
-
-    counts: ClassVar[tuple[str, ...]]
-    keeper: Keeper | None = None
-
-    @property
-    def tally(self) -> dict[str, int]:
-        """All that a later object needs to go on from here."""
-        return {name: getattr(self, f"_{name}") for name in self.counts}
-
-    def restore(self, tally: Mapping[str, int]) -> None:
-        """Go on from an earlier object's tally."""
-        if set(tally) != set(self.counts):
-            raise InvalidInput("tally", sorted(tally), f"with {', '.join(self.counts)}")
-        for name in self.counts:
-            if type(tally[name]) is not int or tally[name] < 0:
-                raise InvalidInput(name, tally[name], "a whole number from 0")
-            setattr(self, f"_{name}", tally[name])
-
-    def _charged(self) -> None:
-        """The counts stand at their worst case: from here on something may be said."""
-        if self.keeper is not None:
-            self.keeper(self.tally)

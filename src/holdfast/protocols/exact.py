@@ -3,132 +3,477 @@
 The plan has counted all that can ever be asked (docs/explanation/theory/transcripts.md). Verdicts
 are charged in refusals, answers in questions of the planned grid; what may be said is charged
 before anything is evaluated, and a Yes gives its refusal back. Questions are answered one after the
-other, whichever thread they come from.
+other.
 
 **An exact answer is not stable.** Nothing else about these blocks may be seen by anybody: they must
 not also serve looks, another plan, or a second copy of the same one. What an estimator is, and how
 long it takes, must not tell more than its answer.
+
+ExactVerify     guesses that stand or are refused; which side failed is not told
+ExactCorrect    guesses that are confirmed, or corrected by the value of the planned rank on a grid
+ExactEstimate   questions answered by the value of the planned rank on a grid
 """
 
 from __future__ import annotations
 
 import math
-import threading
-from abc import ABC, abstractmethod
-from typing import ClassVar, Generic, TypeVar
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from holdfast.errors import Exhausted, InvalidInput, real_number
-from holdfast.grids import Grid
-from holdfast.planning.exact import ExactCorrections, ExactEstimates, ExactPlan, ExactVerdicts
-from holdfast.planning.shapes import Shape
-from holdfast.protocols.answers import Answer, Claim, Verdict, search_promise, verdict_promise
-from holdfast.protocols.base import (
-    Tallied,
-    block_floats,
-    block_indices,
-    checked_grid,
-    checked_shape,
+from holdfast.errors import Exhausted, InvalidInput, real_number, whole_number
+from holdfast.protocols.answers import (
+    LEAST_SHARE,
+    Answer,
+    Claim,
+    Corrected,
+    Result,
+    Verdict,
+    lies_between,
+    verdict_promise,
 )
-from holdfast.protocols.guesses import Corrected, claim_counts
-from holdfast.protocols.source import Source
+from holdfast.protocols.base import (
+    Drawn,
+    Lesson,
+    P,
+    Paid,
+    Protocol,
+    Question,
+    Reserve,
+    Steps,
+    Values,
+    block_floats,
+    one_per_block,
+)
+from holdfast.protocols.budget import Account, Charge, Use
+from holdfast.protocols.guesses import check_guess, claim_counts, guess_words, verdict_words
+from holdfast.protocols.plans import Left, OwnPlan, ProtocolMix, SetPlan, Wanted
+from holdfast.randomness import Entropy
+from holdfast.theory.sizing import BLOCKS_MAX, QUERIES_MAX, best_rank
+from holdfast.theory.transcripts import (
+    HIGHEST_MASS,
+    LOWEST_MASS,
+    REFUSALS_MAX,
+    Guessing,
+    answer_blocks,
+    guess_blocks,
+    log_answer_failure,
+    log_guess_failure,
+    log_share,
+    log_weighing_failure,
+    most_updates,
+    weighing_blocks,
+)
 
-__all__ = ["ExactCorrect", "ExactEstimate", "ExactVerify"]
+__all__ = [
+    "ExactCorrect",
+    "ExactCorrections",
+    "ExactEstimate",
+    "ExactEstimates",
+    "ExactPlan",
+    "ExactVerdicts",
+    "ExactVerify",
+    "ExactWeights",
+    "exact_corrections",
+    "exact_estimates",
+    "exact_verdicts",
+    "exact_weights",
+]
 
-P = TypeVar("P", bound=ExactPlan)
-G = TypeVar("G", bound=ExactVerdicts | ExactCorrections)
 
+class ExactPlan(OwnPlan):
+    """What all plans without noise have in common."""
 
-class _Exact(Tallied, ABC, Generic[P]):
-    """A plan that proves itself, and its blocks."""
+    def __post_init__(self) -> None:
+        whole_number("queries", self.queries, 1, QUERIES_MAX)
+        real_number("confidence", self.confidence, 0, 1, open_low=True, open_high=True)
+        whole_number("blocks", self.blocks, 1, BLOCKS_MAX)
+        self._check()
+        for field in fields(cast(Any, self)):  # 1e3 is welcome, and stored as 1000
+            plain = int if field.type == "int" else float
+            object.__setattr__(self, field.name, plain(getattr(self, field.name)))
 
-    certified = True  # no randomness is drawn: there is nothing to foresee
-
-    def __init__(self, plan: P, source: Source) -> None:
-        if not plan.verify():
-            raise InvalidInput("plan", plan.blocks, "a plan that certifies itself")
-        if source.blocks != plan.blocks:
-            hint = "The plan was made for another split of the data."
-            raise InvalidInput("blocks", source.blocks, f"the plan's {plan.blocks:,}", hint)
-        self.plan, self.source = plan, source
-        # Held while a question is answered; should an estimator ask in turn, it must not hang.
-        self._lock = threading.RLock()
+    @abstractmethod
+    def _check(self) -> None:
+        """Refuse numbers that make no sense."""
 
     @property
     @abstractmethod
-    def left(self) -> float:
-        """What can still be charged, in refusals or in questions of the planned grid."""
-
-    def _answer(
-        self,
-        estimator: object,
-        grid: Grid,
-        rank: int,
-        tails: tuple[float, float],
-        shape: Shape | None,
-        price: float,
-    ) -> Answer:
-        """The value of this rank on the grid. What it may say was charged before."""
-        indices = block_indices(self.source, estimator, grid)
-        index = int(np.partition(indices, rank - 1)[rank - 1])
-        low, high = None, None
-        units, cell = self.source.units, grid.cell(index)
-        if shape is not None:
-            low, high = shape.bar(cell, units, *tails)
-        has_bar = low is not None or high is not None
-        return Answer(
-            protocol="estimate",
-            value=grid.point(index),
-            low=low,
-            high=high,
-            tail_low=tails[0],
-            tail_high=tails[1],
-            confidence=self.plan.confidence,
-            promise=search_promise(*tails, units, cell, has_bar=has_bar),
-            price=price,
-            budget_left=self.left,
-            at_grid_end=index in (0, grid.size - 1),
-            certified=self.certified,
-            block_units=units,
-            method="exact",
-        )
-
-
-class _Guesses(_Exact[G]):
-    """Guesses and refusals that are left; a guess reserves one of each."""
-
-    counts: ClassVar[tuple[str, ...]] = ("asked", "refused")
-
-    def __init__(self, plan: G, source: Source) -> None:
-        super().__init__(plan, source)
-        self._asked = self._refused = 0
+    def log_bound(self) -> float:
+        """ln of what is proved to bound the chance that the promise fails; rounded up."""
 
     @property
-    def questions_left(self) -> int:
-        """How many more guesses there can be."""
-        return self.plan.queries - self._asked if self._refused < self.plan.refusals else 0
+    def bound(self) -> float:
+        """What is proved to bound the chance that the promise fails, at most `failure`."""
+        return math.exp(min(self.log_bound, 0.0))
+
+    def verify(self) -> bool:
+        """Prove the promise again: every history counted, every tail evaluated."""
+        return self.log_bound <= log_share(self.failure)
 
     @property
-    def refusals_left(self) -> int:
-        """How many more guesses may be refused."""
-        return self.plan.refusals - self._refused if self._asked < self.plan.queries else 0
+    def limit(self) -> Fraction:
+        return Fraction(self.queries)
+
+    def use(self, account: Account) -> tuple[float, float, str]:
+        return self.queries - self.rest(account), self.queries, "questions"
+
+    def rest(self, account: Account) -> float:
+        return float(account.limit - account.charged)
+
+    def left(self, _order: float, rest: Fraction, _use: Use) -> Left:
+        return Left(int(rest), int(rest))
+
+
+class _GuessPlan(ExactPlan):
+    """Guesses, of which so many may be refused: a refusal is what is charged."""
+
+    refusals: int
+    tail_low: float
+    tail_high: float
+    least: int
 
     @property
-    def left(self) -> float:
-        return float(self.refusals_left)
+    def tells(self) -> bool:
+        return self.tail_low >= LEAST_SHARE or 1 - self.tail_high >= LEAST_SHARE
 
-    def refuse(self, guess: float, claim: Claim = "equals") -> Verdict:
-        """The verdict `exhausted`: nothing is evaluated, nothing is charged."""
-        return self._verdict(None, real_number("guess", guess), claim)
+    @property
+    def most_refusals(self) -> int:
+        return self.refusals
 
-    def _confirmed(self, estimator: object, guess: float, claim: Claim) -> bool:
-        """Whether every side has enough blocks. The refusal was reserved before."""
-        counts = claim_counts(block_floats(self.source, estimator), guess, claim)
-        return min(counts) >= self.plan.least
+    @property
+    def limit(self) -> Fraction:
+        return Fraction(self.refusals)
 
-    def _verdict(self, refused: bool | None, guess: float, claim: Claim = "equals") -> Verdict:
-        plan, units = self.plan, self.source.units
+    def use(self, account: Account) -> tuple[float, float, str]:
+        return account.uses[self.name].refusals, self.refusals, "refusals"
+
+    def rest(self, account: Account) -> float:
+        return float(account.left_of(self).refusals or 0)
+
+    def left(self, _order: float, _rest: Fraction, use: Use) -> Left:
+        asked = self.queries - use.looks
+        refusals = self.refusals - use.refusals if asked else 0
+        return Left(asked if refusals else 0, asked, refusals)
+
+
+@dataclass(frozen=True)
+class ExactVerdicts(_GuessPlan):
+    """k guesses, at most ℓ refusals: Yes if each side has `least` of the blocks.
+
+    All at once: both tails ≥ tail_high ⇒ Yes; one of them ≤ tail_low ⇒ No. With `sides` = 1 a guess
+    is about one of its tails; a plan for two sides covers such guesses too.
+    """
+
+    kind = "exact verdicts"
+    protocol = "exact-verify"
+
+    queries: int
+    refusals: int
+    sides: int
+    tail_low: float
+    tail_high: float
+    confidence: float
+    blocks: int
+    least: int
+
+    def _check(self) -> None:
+        _ = self.guessing  # it refuses what makes no sense
+        whole_number("least", self.least, 1, self.blocks)
+
+    def preview(self, _plan: SetPlan, units: int) -> tuple[float | None, str]:
+        return None, guess_words(self.sides, self.tail_low, self.tail_high, units)
+
+    def words(self) -> tuple[str, str]:
+        limits = f"{self.queries:,} guesses, at most {self.refusals:,} refused; exact"
+        return limits, verdict_words(self.sides, self.tail_low, self.tail_high)
+
+    @property
+    def set_name(self) -> str:
+        return "gate" if self.sides == 1 else self.protocol
+
+    @property
+    def guessing(self) -> Guessing:
+        """What is asked and promised."""
+        return Guessing(self.queries, self.refusals, self.tail_low, self.tail_high, self.sides)
+
+    @property
+    def log_bound(self) -> float:
+        return log_guess_failure(self.guessing, self.blocks, self.least, None)
+
+
+@dataclass(frozen=True)
+class ExactCorrections(_GuessPlan):
+    """k guesses, at most ℓ refusals, each followed by the value of rank `rank` on a grid.
+
+    All at once: both tails of a guess ≥ tail_high ⇒ it is confirmed; every confirmed guess and
+    every correction has both tails > tail_low.
+    """
+
+    kind = "exact corrections"
+    protocol = "exact-correct"
+
+    queries: int
+    refusals: int
+    grid: int
+    tail_low: float
+    tail_high: float
+    confidence: float
+    blocks: int
+    least: int
+    rank: int
+
+    def _check(self) -> None:
+        whole_number("grid", self.grid, 2, 2**62)
+        _ = self.guessing
+        whole_number("least", self.least, 1, self.blocks)
+        whole_number("rank", self.rank, 1, self.blocks)
+
+    def words(self) -> tuple[str, str]:
+        between = lies_between(self.tail_low, self.tail_low)
+        limits = f"{self.queries:,} guesses, at most {self.refusals:,} corrected; exact"
+        return limits, f"Confirmed or corrected: {between[0].lower()}{between[1:]}"
+
+    def lacking(self, use: Use, worst: Charge) -> tuple[str, str] | None:
+        # After the last correction nothing can be asked: its grid may have any size.
+        most = int(self.grid ** (use.refusals + 1)) // use.told
+        if use.refusals < self.refusals - 1 and use.looks < self.queries and worst.told > most:
+            hint = "Use a coarser grid, or plan for a larger one."
+            raise InvalidInput("grid", worst.told, f"a grid of at most {most:,} points", hint)
+        return super().lacking(use, worst)
+
+    @property
+    def guessing(self) -> Guessing:
+        """What is asked and promised."""
+        tails = self.tail_low, self.tail_high
+        return Guessing(self.queries, self.refusals, *tails, points=self.grid)
+
+    @property
+    def log_bound(self) -> float:
+        return log_guess_failure(self.guessing, self.blocks, self.least, self.rank)
+
+
+@dataclass(frozen=True)
+class ExactEstimates(ExactPlan):
+    """k answers, each the value of rank `rank` on a grid: v ∈ qi(tail_low, 1 − tail_high)."""
+
+    kind = "exact estimates"
+    protocol = "exact"
+    priced = False  # what was told is counted: a last question may be on any grid
+
+    queries: int
+    grid: int
+    tail_low: float
+    tail_high: float
+    confidence: float
+    blocks: int
+    rank: int
+
+    def _check(self) -> None:
+        whole_number("grid", self.grid, 2, 2**62)
+        best_rank(self.blocks, _tail(self.tail_low), _tail(self.tail_high))  # their sum is below 1
+        whole_number("rank", self.rank, 1, self.blocks)
+
+    def words(self) -> tuple[str, str]:
+        limits = f"{self.queries:,} questions on a grid of {self.grid:,} points; exact"
+        return limits, lies_between(self.tail_low, self.tail_high)
+
+    def room(self, use: Use) -> int:
+        """What may still be said before the last answer: grids of so many points in all."""
+        return int(self.grid ** (self.queries - 1)) // use.told
+
+    def lacking(self, use: Use, _worst: Charge) -> tuple[str, str] | None:
+        return None if self.room(use) else ("another question", "none")
+
+    def rest(self, account: Account) -> float:
+        room = self.room(account.uses[self.name])
+        return round(1 + math.log(room) / math.log(self.grid), 9) if room else 0.0
+
+    def left(self, _order: float, _rest: Fraction, use: Use) -> Left:
+        room = self.room(use)
+        most = max(0, int((room.bit_length() - 1) / math.log2(self.grid)) - 1)  # at least so many
+        while room and self.grid**most <= room:
+            most += 1
+        return Left(most, most)
+
+    @property
+    def log_bound(self) -> float:
+        tails = self.tail_low, self.tail_high
+        return log_answer_failure(self.blocks, self.rank, self.queries, self.grid, *tails)
+
+
+@dataclass(frozen=True)
+class ExactWeights(ExactPlan):
+    """k answers of a hypothesis over a universe, with at most `updates` refused guesses."""
+
+    kind = "exact weights"
+    protocol = "exact-weights"
+
+    queries: int
+    universe: int
+    tail: float
+    confidence: float
+    blocks: int
+    least: int
+    updates: int
+
+    def _check(self) -> None:
+        whole_number("universe", self.universe, 1, 10**30)
+        _tail(self.tail)
+        whole_number("least", self.least, 1, self.blocks)
+        whole_number("updates", self.updates, 0, REFUSALS_MAX)
+
+    def words(self) -> tuple[str, str]:
+        limits = f"{self.queries:,} questions, at most {self.updates:,} surprises; exact"
+        return limits, lies_between(self.tail, self.tail)
+
+    @property
+    def least_tail(self) -> float:
+        return self.tail
+
+    @property
+    def mass(self) -> float:
+        """The most of the sample that a refused guess has on its side."""
+        return max((self.least - 1) / self.blocks, LOWEST_MASS)
+
+    @property
+    def log_bound(self) -> float:
+        return log_weighing_failure(self.blocks, self.least, self.queries, self.updates, self.tail)
+
+    def verify(self) -> bool:
+        """As for every plan, and that there are never more updates, whatever the data are."""
+        few = self.mass <= HIGHEST_MASS and most_updates(self.universe, self.mass) <= self.updates
+        return few and super().verify()
+
+
+def exact_verdicts(
+    queries: int,
+    refusals: int,
+    tail_low: float = 0.05,
+    tail_high: float = 0.25,
+    confidence: float = 0.95,
+    *,
+    sides: int = 2,
+) -> ExactVerdicts:
+    """Exact verdicts with the fewest blocks.
+
+    >>> exact_verdicts(1_000, refusals=10).blocks, exact_verdicts(1_000, refusals=1).blocks
+    (1153, 113)
+    """
+    guessing = Guessing(queries, refusals, tail_low, tail_high, sides)
+    size = guess_blocks(guessing, _failure(confidence))
+    tails = tail_low, tail_high
+    return ExactVerdicts(queries, refusals, sides, *tails, confidence, size.blocks, size.least)
+
+
+def exact_corrections(
+    queries: int,
+    refusals: int,
+    grid: int = 32,
+    tail_low: float = 0.05,
+    tail_high: float = 0.25,
+    confidence: float = 0.95,
+) -> ExactCorrections:
+    """Exact verdicts and corrections with the fewest blocks.
+
+    >>> exact_corrections(1_000, refusals=10).blocks
+    1830
+    """
+    grid = whole_number("grid", grid, 2, 2**62)
+    guessing = Guessing(queries, refusals, tail_low, tail_high, points=grid)
+    size = guess_blocks(guessing, _failure(confidence))
+    assert size.rank is not None
+    tails = tail_low, tail_high
+    return ExactCorrections(queries, refusals, grid, *tails, confidence, *size[:2], size.rank)
+
+
+def exact_estimates(
+    queries: int,
+    grid: int = 32,
+    tail_low: float = 0.25,
+    tail_high: float = 0.25,
+    confidence: float = 0.95,
+) -> ExactEstimates:
+    """Exact quantiles with the fewest blocks.
+
+    >>> exact_estimates(20).blocks, exact_estimates(100).blocks
+    (461, 2383)
+    """
+    grid = whole_number("grid", grid, 2, 2**62)
+    tails = _tail(tail_low), _tail(tail_high)
+    size = answer_blocks(queries, grid, *tails, _failure(confidence))
+    return ExactEstimates(queries, grid, *tails, confidence, size.blocks, size.rank)
+
+
+def exact_weights(
+    queries: int, universe: int, tail: float = 0.25, confidence: float = 0.95
+) -> ExactWeights:
+    """Exact multiplicative weights with few blocks.
+
+    >>> exact_weights(10**6, universe=100, tail=0.05).blocks
+    1230
+    """
+    size = weighing_blocks(queries, universe, tail, _failure(confidence))
+    return ExactWeights(queries, universe, tail, confidence, *size)
+
+
+def _failure(confidence: float) -> float:
+    confidence = real_number("confidence", confidence, 0, 1, open_low=True, open_high=True)
+    return float(1 - Fraction(repr(confidence)))
+
+
+def _tail(tail: float) -> float:
+    return real_number("tail", tail, 0, 1, open_low=True, open_high=True)
+
+
+class _Exact(Protocol[P]):
+    """Answers without noise, one after the other."""
+
+    method = "exact"
+    one_at_a_time = True
+    random = False
+
+    def _index(self, question: Question, values: object, rank: int) -> int:
+        """The grid index of the value of this rank."""
+        indices = one_per_block(question.points.ceiling(values), self.plan.blocks)
+        return int(np.partition(indices, rank - 1)[rank - 1])
+
+
+class _ExactGuess(_Exact[P]):
+    part: Any
+
+    def worst(self, _question: Question) -> tuple[Charge, ...]:
+        return (Charge(self.part.name, Fraction(1), 1, 1),)
+
+    def ask(self, question: Question, entropy: Entropy, _lessons: Sequence[Lesson]) -> Steps:
+        (worst,) = self.worst(question)
+        try:
+            yield Reserve(worst)
+        except Exhausted:
+            return None
+        return self.looked(question, (yield Values()), entropy)
+
+    def looked(self, question: Question, values: object, _entropy: Entropy) -> Drawn:
+        """What is told of a guess; it has been reserved."""
+        floats = block_floats(values, self.plan.blocks)
+        assert question.guess is not None
+        counts = claim_counts(floats, question.guess, question.claim)
+        return {"refused": min(counts) < self.part.least}
+
+    def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
+        (worst,) = self.worst(question)
+        if type(drawn["refused"]) is not bool:
+            raise ValueError(f"neither refused nor not: {drawn['refused']!r}")
+        return (worst if drawn["refused"] else Charge(worst.part, Fraction(0), 1),)
+
+    def _verdict(self, question: Question, drawn: Drawn | None, paid: Paid) -> Verdict:
+        plan, guess = self.part, float(question.guess or 0.0)
+        claim = cast(Claim, question.claim or "equals")
+        refused = None if drawn is None else drawn["refused"]
         tails = plan.tail_low, plan.tail_high
         return Verdict(
             protocol="verify",
@@ -136,109 +481,96 @@ class _Guesses(_Exact[G]):
             claim=claim,
             tolerance=None,
             refused=refused,
-            tail_low=plan.tail_low,
-            tail_high=plan.tail_high,
-            confidence=plan.confidence,
-            promise=verdict_promise(refused, guess, claim, *tails, units),
-            price=float(refused is True),
-            budget_left=self.left,
-            refusals_left=self.refusals_left,
+            tail_low=tails[0],
+            tail_high=tails[1],
+            confidence=self.confidence,
+            promise=verdict_promise(refused, guess, claim, *tails, self.units),
+            price=paid.price(),
+            budget_left=paid.left,
+            refusals_left=paid.refusals,
             certified=self.certified,
-            block_units=units,
+            block_units=self.units,
+            reading=question.reading,
         )
 
 
-class ExactVerify(_Guesses[ExactVerdicts]):
+class ExactVerify(_ExactGuess[ExactVerdicts]):
     """Guesses that stand or are refused. Which side failed is not told.
 
-    >>> from holdfast.planning.exact import exact_verdicts
-    >>> from holdfast.protocols.source import BlockArray
+    >>> from holdfast.protocols import BlockArray, MemoryHoldout
     >>> plan = exact_verdicts(50, refusals=2)
     >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)
-    >>> verify = ExactVerify(plan, BlockArray(rows, plan.blocks))
-    >>> [verify.ask(np.mean, guess).verdict for guess in (0.4, 0.5, 0.3, 0.4)]
+    >>> holdout = MemoryHoldout(plan, BlockArray(rows, plan.blocks))
+    >>> [holdout.verify(np.mean, guess).verdict for guess in (0.4, 0.5, 0.3, 0.4)]
     ['compatible', 'not compatible', 'not compatible', 'exhausted']
     """
 
-    protocol = "verify"
+    verb = "verify"
+    of = ("exact-verify",)
+    part_type = ExactVerdicts
+    says = "verify"
+    mixes: ClassVar = {
+        "exact-verify": Wanted(
+            lambda mix, k, sure, _: exact_verdicts(k, min(mix.refusals, k), confidence=sure)
+        ),
+        "gate": Wanted(lambda mix, k, sure, _: _gates(mix, k, sure)),
+    }
+    on_grid = False
 
-    def ask(self, estimator: object, guess: float, *, claim: Claim = "equals") -> Verdict:
-        """The verdict on a guess. Exhaustion is a verdict too, free and final."""
-        guess = real_number("guess", guess)
-        if claim not in ("equals", "at least", "at most"):
-            raise InvalidInput("claim", claim, "'equals', 'at least' or 'at most'")
-        if claim == "equals" and self.plan.sides == 1:
-            hint = "This plan covers one-sided guesses: 'at least' or 'at most'."
-            raise InvalidInput("claim", claim, "one-sided", hint)
-        with self._lock:
-            if not self.questions_left:
-                return self.refuse(guess, claim)
-            self._asked, self._refused = self._asked + 1, self._refused + 1
-            self._charged()
-            if not self._confirmed(estimator, guess, claim):
-                return self._verdict(True, guess, claim)
-            self._refused -= 1
-            return self._verdict(False, guess, claim)
+    def admit(self, question: Question) -> None:
+        check_guess(question, self.part.sides)
+
+    def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Result:
+        return self._verdict(question, drawn, paid)
 
 
-class ExactCorrect(_Guesses[ExactCorrections]):
+class ExactCorrect(_ExactGuess[ExactCorrections]):
     """Guesses that are confirmed, or corrected by the value of the planned rank on a grid.
 
     A grid may be larger than planned if those of earlier corrections were smaller; that of the last
     correction may have any size.
 
     >>> from holdfast.grids import grid
-    >>> from holdfast.planning.exact import exact_corrections
-    >>> from holdfast.protocols.source import BlockArray
+    >>> from holdfast.protocols import BlockArray, MemoryHoldout
     >>> plan = exact_corrections(50, refusals=2)
     >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)
-    >>> correct = ExactCorrect(plan, BlockArray(rows, plan.blocks))
-    >>> [correct.ask(np.mean, guess, grid(0, 1, step=0.04)).value for guess in (0.4, 0.7)]
+    >>> holdout = MemoryHoldout(plan, BlockArray(rows, plan.blocks))
+    >>> points = grid(0, 1, step=0.04)
+    >>> [holdout.correct(np.mean, guess, points).value for guess in (0.4, 0.7)]
     [0.4, 0.4]
     """
 
-    protocol = "correct"
-    counts = ("asked", "refused", "told")
+    verb = "correct"
+    of = ("exact-correct",)
+    part_type = ExactCorrections
+    says = "estimate"
+    mixes: ClassVar = {
+        "exact-correct": Wanted(
+            lambda mix, k, sure, _: exact_corrections(
+                k, min(mix.refusals, k), mix.grid, confidence=sure
+            )
+        )
+    }
 
-    def __init__(self, plan: ExactCorrections, source: Source) -> None:
-        super().__init__(plan, source)
-        self._told = 1  # the product of the sizes of all grids on which a correction was given
+    def worst(self, question: Question) -> tuple[Charge, ...]:
+        return (Charge(self.part.name, Fraction(1), 1, 1, question.points.size),)
 
-    @property
-    def confidence(self) -> float:
-        """For all values at once."""
-        return self.plan.confidence
+    def looked(self, question: Question, values: object, entropy: Entropy) -> Drawn:
+        drawn = super().looked(question, values, entropy)
+        if drawn["refused"]:
+            drawn["index"] = self._index(question, values, self.part.rank)
+        return drawn
 
-    @property
-    def largest_grid(self) -> int | None:
-        """The points that the next correction's grid may have; None if any number."""
-        if self._refused >= self.plan.refusals - 1:
-            return None  # after the last correction nothing can be asked
-        return int(self.plan.grid ** (self._refused + 1)) // self._told
-
-    def ask(
-        self, estimator: object, guess: float, grid: Grid, *, shape: Shape | None = None
-    ) -> Corrected:
-        """Confirm the guess or correct it."""
-        checked_shape(shape)
-        guess, size = real_number("guess", guess), checked_grid(grid).size
-        with self._lock:
-            if not self.questions_left:
-                return Corrected(self.refuse(guess), None)
-            most = self.largest_grid
-            if most is not None and size > most:
-                hint = "Use a coarser grid, or plan for a larger one."
-                raise InvalidInput("grid", size, f"a grid of at most {most:,} points", hint)
-            self._asked, self._refused = self._asked + 1, self._refused + 1
-            self._told *= size
-            self._charged()
-            if not self._confirmed(estimator, guess, "equals"):
-                plan, tails = self.plan, (self.plan.tail_low, self.plan.tail_low)
-                # It is not charged again: the refusal has paid for both.
-                correction = self._answer(estimator, grid, plan.rank, tails, shape, price=0.0)
-                return Corrected(self._verdict(True, guess), correction)
-            self._refused, self._told = self._refused - 1, self._told // size
-            return Corrected(self._verdict(False, guess), None)
+    def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Corrected:
+        verdict = self._verdict(question, drawn, paid)
+        if drawn is None or not drawn["refused"]:
+            if drawn is not None and "index" in drawn:
+                raise ValueError("a guess that stands is not corrected")
+            return Corrected(verdict, None)
+        tails = self.part.tail_low, self.part.tail_low
+        # It is not charged again: the refusal has paid for both.
+        free = Paid((), paid.left, paid.refusals)
+        return Corrected(verdict, self._on_grid(question, drawn, tails, free, question.shape))
 
 
 class ExactEstimate(_Exact[ExactEstimates]):
@@ -249,47 +581,52 @@ class ExactEstimate(_Exact[ExactEstimates]):
     leaves room for more questions.
 
     >>> from holdfast.grids import grid
-    >>> from holdfast.planning.exact import exact_estimates
-    >>> from holdfast.protocols.source import BlockArray
+    >>> from holdfast.protocols import BlockArray, MemoryHoldout
     >>> plan = exact_estimates(20, grid=51, tail_low=0.05, tail_high=0.05)
     >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)
-    >>> estimates = ExactEstimate(plan, BlockArray(rows, plan.blocks))
-    >>> answer = estimates.ask(np.mean, grid(0, 1, step=0.02))
-    >>> answer.value, answer.certified, estimates.questions_left
-    (0.4, True, 19)
+    >>> holdout = MemoryHoldout(plan, BlockArray(rows, plan.blocks))
+    >>> answer = holdout.ask(np.mean, grid(0, 1, step=0.02))
+    >>> answer.value, answer.certified, answer.budget_left
+    (0.4, True, 19.0)
     """
 
-    protocol = "estimate"
-    counts = ("room",)
+    verb = "ask"
+    of = ("exact",)
+    part_type = ExactEstimates
+    says = "estimate"
+    mixes: ClassVar = {
+        "exact": Wanted(
+            lambda mix, k, sure, _: exact_estimates(
+                k, mix.grid, mix.tail_or(0.25), mix.tail_or(0.25), sure
+            )
+        )
+    }
 
-    def __init__(self, plan: ExactEstimates, source: Source) -> None:
-        super().__init__(plan, source)
-        self._room = plan.grid ** (plan.queries - 1)  # exact; with none left nothing is said
+    def worst(self, question: Question) -> tuple[Charge, ...]:
+        size = question.points.size
+        price = Fraction(math.log(size) / math.log(self.part.grid))
+        return (Charge(self.part.name, price, 0, 0, size),)
 
-    @property
-    def left(self) -> float:
-        if not self._room:
-            return 0.0
-        return round(1 + math.log(self._room) / math.log(self.plan.grid), 9)
+    def ask(self, question: Question, _entropy: Entropy, _lessons: Sequence[Lesson]) -> Steps:
+        (worst,) = self.worst(question)
+        yield Reserve(worst)
+        return {"index": self._index(question, (yield Values()), self.part.rank)}
 
-    @property
-    def questions_left(self) -> int:
-        """How many more questions on grids of the planned size there can be."""
-        most = round(self.left)
-        return most if not most or self.plan.grid ** (most - 1) <= self._room else most - 1
+    def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Answer:
+        tails = self.part.tail_low, self.part.tail_high
+        return self._on_grid(question, drawn, tails, paid, question.shape)
 
-    def ask(self, estimator: object, grid: Grid, *, shape: Shape | None = None) -> Answer:
-        """The estimator's value. With a shape that is known to hold, its mean's error bar too.
 
-        A bar needs an estimator that cannot fail on a block, and a fixed number of terms.
-        """
-        checked_shape(shape)
-        plan, size = self.plan, checked_grid(grid).size
-        with self._lock:
-            if not self._room:
-                remedy = "Nothing more can be asked of these blocks: they answer exactly."
-                raise Exhausted("The budget for estimate", "another question", "none", remedy)
-            self._room //= size
-            self._charged()
-            tails, price = (plan.tail_low, plan.tail_high), math.log(size) / math.log(plan.grid)
-            return self._answer(estimator, grid, plan.rank, tails, shape, price)
+_GATE_TAIL = 1e-6
+
+
+def _gates(mix: ProtocolMix, queries: int, confidence: float) -> ExactVerdicts:
+    """Exact guesses on one side with tails for means: few blocks, so that they are large ones.
+
+    Exact, so that a pass is free: by looks it would be cheap, and the blocks smaller.
+    """
+    tail = mix.tail_or(_GATE_TAIL)
+    if 1 - tail == 1:
+        raise InvalidInput("tail", tail, "at least 1e-15 for gates")
+    refusals = min(mix.refusals, queries)
+    return exact_verdicts(queries, refusals, tail, 1 - tail, confidence, sides=1)

@@ -5,196 +5,246 @@ values. The verification set, asked exactly or by two looks, confirms it. If it 
 has been overused (or was unlucky): it is thrown away, and the next one, which no answer depended
 on, answers at once. Only refusals are scarce, so that the number of rounds, not of questions, is
 what counts. With the last set gone the rounds are over.
+
+The plan: the verification set carries k guesses and ℓ refusals, and each of the ℓ estimation sets
+answers exactly until one of its answers is refused. β is divided in three:
+
+    verification   false Yes, false No                      (joint plan of one part)
+    fresh answers  the answer that a new set gives at once   (ℓ − 1)·P[median outside qi(tail_low)]
+    rounds         a set fails on its own, without being     ℓ·k·P[median outside qi(tail_high)]
+                   overused
+
+so that, with the planned confidence, every answer lies in qi(tail_low, 1 − tail_low), and a round
+ends only because its questions depended on its own answers (docs/explanation/theory/budget.md).
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from holdfast.errors import Exhausted, InvalidInput, whole_number
-from holdfast.planning.exact import ExactVerdicts
-from holdfast.planning.rounds import RoundsPlan
-from holdfast.planning.shapes import Shape
-from holdfast.protocols.answers import Answer, Claim, Verdict, middle_promise
-from holdfast.protocols.base import BAR_MAX, Keeper, block_floats, checked_shape, shown
-from holdfast.protocols.budget import Budget
-from holdfast.protocols.exact import ExactVerify
-from holdfast.protocols.guesses import Verify
-from holdfast.protocols.source import Source
+from holdfast.errors import Exhausted
+from holdfast.protocols.answers import Answer, lies_between
+from holdfast.protocols.base import (
+    Drawn,
+    Lesson,
+    Paid,
+    Question,
+    Reserve,
+    Steps,
+    Values,
+    block_floats,
+)
+from holdfast.protocols.budget import Account, Charge, Use
+from holdfast.protocols.exact import ExactVerdicts, ExactVerify, exact_verdicts
+from holdfast.protocols.guesses import VerdictPart, Verify
+from holdfast.protocols.plans import JointPlan, Left, OwnPlan, Wanted, plan_from_dict, typed
+from holdfast.protocols.split import ValueProtocol, drawn_value
 from holdfast.randomness import Entropy
+from holdfast.theory.sizing import median_failure, median_samples
+from holdfast.theory.transfer import total_failure
 
-__all__ = ["EffectiveRounds"]
-
-
-class _Confirming(ExactVerify):
-    """Verdicts; also on a guess that is found only when its refusal has been charged."""
-
-    def __init__(
-        self, plan: ExactVerdicts, source: Source, find: Callable[[object], float]
-    ) -> None:
-        super().__init__(plan, source)
-        self._find = find
-        self._wanted, self._value = False, 0.0
-
-    def confirm(self, estimator: object) -> tuple[float, Verdict]:
-        """The guess that was found, and the verdict on it."""
-        with self._lock:
-            self._wanted = True
-            try:
-                verdict = self.ask(estimator, 0.0)
-                return self._value, verdict
-            finally:
-                self._wanted = False
-
-    def _confirmed(self, estimator: object, guess: float, claim: Claim) -> bool:
-        if not self._wanted:
-            return super()._confirmed(estimator, guess, claim)
-        self._wanted = False  # an estimator that asks in turn brings its own guess
-        guess = self._find(estimator)
-        confirmed = super()._confirmed(estimator, guess, claim)
-        self._value = guess
-        return confirmed
+__all__ = ["EffectiveRounds", "RoundsPlan", "confirmed_share", "rounds_on"]
 
 
-class EffectiveRounds:
-    """Questions answered from one estimation set after another.
+@dataclass(frozen=True)
+class RoundsPlan(OwnPlan):
+    """The verification set's plan, and how many estimation sets of how many blocks."""
 
-    >>> from holdfast.planning.rounds import rounds_plan
-    >>> from holdfast.protocols.source import BlockArray
-    >>> from holdfast.randomness import SeededEntropy
-    >>> plan = rounds_plan(queries=50, rounds=2)
-    >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)
-    >>> whole = BlockArray(rows, plan.blocks)
-    >>> rounds = EffectiveRounds.of(plan, whole, SeededEntropy(1))
-    >>> round(rounds.ask(np.mean).value, 3), rounds.rounds_left
-    (0.401, 2)
-    """
-
+    kind = "rounds"
     protocol = "rounds"
 
-    def __init__(
-        self,
-        plan: RoundsPlan,
-        verification: Source,
-        sets: Sequence[Source],
-        entropy: Entropy | None = None,
-    ) -> None:
-        if not plan.verify():
-            raise InvalidInput("plan", plan.blocks, "a plan that certifies itself")
-        sizes = [source.blocks for source in sets]
-        if sizes != [plan.set_blocks] * plan.sets:
-            allowed = f"{plan.sets} sets of {plan.set_blocks} blocks"
-            raise InvalidInput("sets", sizes, allowed, "No block may be in two sets.")
-        units = {source.units for source in (verification, *sets)}
-        if len(units) != 1:  # an answer would be confirmed for blocks of another size
-            raise InvalidInput("units", sorted(units), "the same in all sets")
-        self.plan, self._sets = plan, tuple(sets)
-        self._thrown = 0
-        self._lock = threading.RLock()  # an estimator that asks again must not wait for itself
-        self.verify: Verify | ExactVerify
-        if isinstance(plan.verification, ExactVerdicts):
-            self.verify = _Confirming(plan.verification, verification, self._median)
-        else:
-            self.verify = Verify(Budget(plan.verification), verification, entropy)
+    verification: JointPlan | ExactVerdicts
+    sets: int
+    set_blocks: int
+    confidence: float
+
+    @property
+    def guesses(self) -> VerdictPart | ExactVerdicts:
+        """What the verification set is planned for."""
+        if isinstance(self.verification, ExactVerdicts):
+            return self.verification
+        part = self.verification.part("verify")
+        assert isinstance(part, VerdictPart)
+        return part
+
+    @property
+    def queries(self) -> int:  # type: ignore[override]
+        """Questions in all rounds together."""
+        return self.guesses.queries
+
+    @property
+    def order(self) -> float:  # type: ignore[override]
+        return self.verification.order
+
+    @property
+    def looks(self) -> int:  # type: ignore[override]
+        """Of the verification set."""
+        return self.guesses.looks
+
+    @property
+    def most_refusals(self) -> int:
+        return self.sets
+
+    def words(self) -> tuple[str, str]:
+        tail = self.guesses.tail_low
+        return f"{self.queries:,} questions in {self.sets:,} rounds; exact", lies_between(
+            tail, tail
+        )
+
+    @property
+    def least_tail(self) -> float:
+        return self.guesses.tail_low
+
+    @property
+    def limit(self) -> Fraction:
+        return self.verification.limit
+
+    def use(self, account: Account) -> tuple[float, float, str]:
+        return account.uses[self.name].refusals, self.sets, "rounds"
+
+    def price(self, charge: Charge) -> Fraction:
+        """In sets that are thrown away: what looks cost is the verification set's own concern."""
+        return Fraction(charge.noes)
+
+    def rest(self, account: Account) -> float:
+        """Sets that are not thrown away, the current one included."""
+        return float(self.sets - account.uses[self.name].refusals)
+
+    def left(self, order: float, rest: Fraction, use: Use) -> Left:
+        found = self.guesses.left(order, rest, use)
+        return Left(found.questions if use.refusals < self.sets else 0, found.looks)
+
+    def kept(self) -> dict[str, object]:
+        own = {"sets": self.sets, "set_blocks": self.set_blocks, "confidence": self.confidence}
+        return {"kind": self.kind, "verification": self.verification.kept(), **own}
 
     @classmethod
-    def of(
-        cls, plan: RoundsPlan, source: Source, entropy: Entropy | None = None
-    ) -> EffectiveRounds:
-        """The blocks of one source dealt out: the verification set first, then the others."""
-        if source.blocks != plan.blocks:
-            raise InvalidInput("blocks", source.blocks, f"the plan's {plan.blocks:,}")
-        first = plan.verification.blocks
-        ends = range(first, plan.blocks + 1, plan.set_blocks)
-        sets = [source.part(a, b) for a, b in pairwise(ends)]
-        return cls(plan, source.part(0, first), sets, entropy)
+    def read(cls, data: dict[str, Any]) -> Self:
+        verification = plan_from_dict(data.pop("verification"))
+        if not isinstance(verification, JointPlan | ExactVerdicts):
+            raise TypeError("verification must be a plan for guesses")
+        return cls(verification, **typed(cls, data))
 
     @property
-    def rounds_left(self) -> int:
-        """Sets that are not thrown away, the current one included."""
-        return len(self._sets) - self._thrown
+    def blocks(self) -> int:
+        """Blocks of all sets together."""
+        return self.verification.blocks + self.sets * self.set_blocks
 
-    @property
-    def tally(self) -> dict[str, int]:
-        """All that a later object needs to go on from here, where verification is exact."""
-        return {"thrown": self._thrown, **self._exact().tally}
+    def verify(self) -> bool:
+        """Prove the verification set's plan again, and add up the three parts of β."""
+        part = self.guesses
+        if part.sides != 2 or self._short() or not self.verification.verify():
+            return False
+        fresh = (self.sets - 1) * median_failure(self.set_blocks, part.tail_low)
+        alone = self.sets * part.queries * median_failure(self.set_blocks, part.tail_high)
+        shares = [self.verification.failure, fresh, alone]
+        return total_failure(shares) <= 1 - Fraction(repr(float(self.confidence)))
 
-    def restore(self, tally: Mapping[str, int]) -> None:
-        """Go on from an earlier object's tally."""
-        counts = dict(tally)
-        self._thrown = whole_number("thrown", counts.pop("thrown", None), 0, len(self._sets))
-        self._exact().restore(counts)
+    def _short(self) -> bool:
+        """Whether the sets are more than the refusals that the verification set can bear."""
+        return not 1 <= self.sets <= self.guesses.refusals
 
-    @property
-    def keeper(self) -> Keeper | None:
-        """Who hears of the worst case before it happens: that the set is thrown away."""
-        return self._exact().keeper
 
-    @keeper.setter
-    def keeper(self, keeper: Keeper) -> None:
-        self._exact().keeper = lambda tally: keeper({"thrown": self._thrown + 1, **tally})
+class EffectiveRounds(ValueProtocol[RoundsPlan]):
+    """Questions answered from one estimation set after another.
 
-    def _exact(self) -> ExactVerify:
-        if not isinstance(self.verify, ExactVerify):
-            hint = "With looks the budget keeps the account."
-            raise InvalidInput("plan", "verification by looks", "exact verification", hint)
-        return self.verify
+    >>> from holdfast.planning.joint import rounds_plan
+    >>> from holdfast.protocols import BlockArray, MemoryHoldout
+    >>> plan = rounds_plan(queries=50, rounds=2)
+    >>> rows = np.random.default_rng(1).normal(0.4, 0.2, size=plan.blocks * 100)
+    >>> holdout = MemoryHoldout(plan, BlockArray(rows, plan.blocks))
+    >>> answer = holdout.ask(np.mean)
+    >>> round(answer.value, 3), answer.budget_left
+    (0.401, 2.0)
+    """
 
-    def ask(self, estimator: object, *, shape: Shape | None = None) -> Answer:
-        """The current set's median, confirmed; or the next set's; or `Exhausted`."""
-        checked_shape(shape)
-        with self._lock:
-            return self._ask(estimator, shape)
-
-    def _ask(self, estimator: object, shape: Shape | None) -> Answer:
-        if self.rounds_left:
-            value, verdict = self._confirm(estimator)
-            if verdict.refused is False:
-                return self._answer(value, verdict.price, shape)
-            if verdict.refused:
-                self._thrown += 1
-                if self.rounds_left:
-                    return self._answer(self._median(estimator), verdict.price, shape)
-        remedy = "All estimation sets are used up, or all planned questions have been asked."
-        raise Exhausted("The budget for rounds", "another round", "none", remedy)
-
-    def _confirm(self, estimator: object) -> tuple[float, Verdict]:
-        """The current set's median, and what the verification set says of it."""
-        if isinstance(self.verify, _Confirming):
-            return self.verify.confirm(estimator)
-        value = self._median(estimator)
-        return value, self.verify.ask(estimator, value)
-
-    def _median(self, estimator: object) -> float:
-        values = block_floats(self._sets[self._thrown], estimator)
-        middle = (values.size - 1) // 2
-        return float(np.partition(values, middle)[middle])
-
-    def _answer(self, value: float, price: float, shape: Shape | None) -> Answer:
-        tail, value = self.plan.guesses.tail_low, shown(value)
-        units = self._sets[0].units
-        low, high = None, None
-        if shape is not None and abs(value) < BAR_MAX:
-            low, high = shape.bar((value, value), units, tail, tail)
-        return Answer(
-            protocol=self.protocol,
-            value=value,
-            low=low,
-            high=high,
-            tail_low=tail,
-            tail_high=tail,
-            confidence=self.plan.confidence,
-            promise=middle_promise(
-                tail, tail, units, value, has_bar=low is not None or high is not None
-            ),
-            price=price,
-            budget_left=float(self.rounds_left),
-            at_grid_end=False,
-            certified=isinstance(self.verify, ExactVerify) or self.verify.certified,
-            block_units=units,
-            method="rounds",
+    of = ("rounds",)
+    part_type = RoundsPlan
+    says = "rounds"
+    mixes: ClassVar = {
+        "rounds": Wanted(
+            lambda mix, k, sure, _: rounds_on(
+                exact_verdicts(k, mix.rounds, confidence=confirmed_share(sure)), sure
+            )
         )
+    }
+    method = "rounds"
+    random = True  # where verification is by looks
+
+    @property
+    def _verify(self) -> Verify | ExactVerify:
+        plan, sure = self.part.verification, self.confidence
+        kind: Any = ExactVerify if isinstance(plan, ExactVerdicts) else Verify
+        made: Verify | ExactVerify = kind(
+            plan, self.part.guesses, self.units, sure, certified=self.certified
+        )
+        return made
+
+    def _own(self, charges: tuple[Charge, ...]) -> tuple[Charge, ...]:
+        return tuple(replace(each, part=self.part.name) for each in charges)
+
+    def worst(self, question: Question) -> tuple[Charge, ...]:
+        """The worst case is that the set is thrown away."""
+        return self._own(self._verify.worst(question))
+
+    def ask(self, question: Question, entropy: Entropy, _lessons: Sequence[Lesson]) -> Steps:
+        """The current set's median, confirmed; or the next set's; or `Exhausted`."""
+        (worst,) = self.worst(question)
+        account: Account = yield Reserve(worst)
+        thrown = account.uses[self.part.name].refusals - worst.noes
+        guess = self._median((yield self._set(thrown)))
+        values = yield Values(0, self.part.verification.blocks)
+        drawn = self._verify.looked(replace(question, guess=guess), values, entropy)
+        if self._refused(question, drawn):
+            if thrown + 1 >= self.part.sets:
+                remedy = "All estimation sets are used up: the last one was thrown away."
+                raise Exhausted("The budget for rounds", "another round", "none", remedy)
+            guess = self._median((yield self._set(thrown + 1)))
+        return {**drawn, "value": drawn_value(guess)}
+
+    def _set(self, number: int) -> Values:
+        plan = self.part
+        first = plan.verification.blocks + number * plan.set_blocks
+        return Values(first, first + plan.set_blocks)
+
+    def _median(self, values: object) -> float:
+        floats = block_floats(values, self.part.set_blocks)
+        middle = (floats.size - 1) // 2
+        return float(np.partition(floats, middle)[middle])
+
+    def _refused(self, question: Question, drawn: Drawn) -> bool:
+        return any(each.noes for each in self._verify.charges(question, drawn))
+
+    def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
+        return self._own(self._verify.charges(question, drawn))
+
+    def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Answer:
+        assert drawn is not None
+        tail = self.part.guesses.tail_low
+        charges = tuple(replace(each, price=self.part.price(each)) for each in paid.charges)
+        return self._value(question, drawn, (tail, tail), replace(paid, charges=charges))
+
+
+_FRESH, _ROUNDS = 0.05, 0.05  # shares of β: sizes depend on them only through logarithms
+
+
+def confirmed_share(confidence: float) -> float:
+    """The confidence that the verification set needs."""
+    beta = float(1 - Fraction(repr(confidence)))
+    return math.nextafter(1 - (1 - _FRESH - _ROUNDS) * beta, 1.0)
+
+
+def rounds_on(verification: JointPlan | ExactVerdicts, confidence: float) -> RoundsPlan:
+    """As many rounds as the verification set has refusals, with the fewest blocks in each."""
+    beta = float(1 - Fraction(repr(confidence)))
+    guesses = RoundsPlan(verification, 1, 1, confidence).guesses
+    rounds = guesses.refusals
+    fresh = median_samples(_FRESH * beta / max(1, rounds - 1), guesses.tail_low)
+    alone = median_samples(_ROUNDS * beta / (rounds * guesses.queries), guesses.tail_high)
+    return RoundsPlan(verification, rounds, max(fresh, alone), confidence)

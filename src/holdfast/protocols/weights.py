@@ -1,324 +1,469 @@
 """Very many questions: private multiplicative weights (`adaptive-general-mwu`, `intro-iqr-mwu`).
 
-A public hypothesis about the law of a block guesses the median of every question; two looks check
-the guess on the sample. Confirmed, it is the answer, and costs two cheap looks. Refused, it is a
-surprise: the hypothesis learns from it and guesses again. Surprises are few, whatever is asked
-(`holdfast.theory.transcripts`), so that their number, and not that of the questions, decides the
-size.
+A public hypothesis about the law of a block guesses the median of every question; the sample checks
+the guess. Confirmed, it is the answer. Refused, it is a surprise: the hypothesis learns from it and
+guesses again. Surprises are few, whatever is asked (`holdfast.theory.transcripts`), so that their
+number, and not that of the questions, decides the size.
+
+Weights         two looks check a guess, and cost little where both say Yes
+ExactWeighing   a guess is confirmed if both its sides have the planned count of blocks, otherwise
+                one side is told to have fewer, exactly: the plan's bound on the updates holds for
+                all data and never ends an interaction (docs/explanation/theory/transcripts.md).
+                As for `holdfast.protocols.exact`: nothing else about these blocks may be seen
 """
 
 from __future__ import annotations
 
-import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any
+import base64
+import math
+import zlib
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import Exhausted, InvalidInput
+from holdfast.errors import Exhausted, Infeasible, InvalidInput, real_number, whole_number
 from holdfast.grids import Grid
-from holdfast.mechanisms.hypothesis import Histogram, Hypothesis, Progress, Side, Universe
+from holdfast.mechanisms.hypothesis import Histogram, Hypothesis, Side
 from holdfast.mechanisms.looks import look
-from holdfast.planning.exact import ExactWeights
-from holdfast.planning.parts import WeightsPart
-from holdfast.protocols.answers import Answer, search_promise
-from holdfast.protocols.base import Asking, Tallied, checked_grid
-from holdfast.protocols.budget import Budget
-from holdfast.protocols.source import Source
+from holdfast.protocols.answers import Answer, lies_between
+from holdfast.protocols.base import (
+    Drawn,
+    Lesson,
+    P,
+    Paid,
+    Places,
+    Protocol,
+    Question,
+    Reserve,
+    Steps,
+)
+from holdfast.protocols.budget import Charge, Use
+from holdfast.protocols.exact import ExactWeights, exact_weights
+from holdfast.protocols.guesses import stored_coin, stored_prices, verdict_left
+from holdfast.protocols.plans import (
+    FLOOR,
+    JointPlan,
+    Left,
+    LookPart,
+    ProtocolMix,
+    Request,
+    Setting,
+    VerdictPrices,
+    Wanted,
+    share_from,
+)
+from holdfast.protocols.searches import LookProtocol
 from holdfast.randomness import Entropy
-from holdfast.theory.transcripts import learning_rate
+from holdfast.theory.coins import VerdictCoin, coin_profile, distance_of, reach_of
+from holdfast.theory.divergence import RenyiCurve
+from holdfast.theory.privacy import verdict_divergences
+from holdfast.theory.sizing import QUERIES_MAX
+from holdfast.theory.transcripts import (
+    HIGHEST_MASS,
+    LOWEST_MASS,
+    largest_mass,
+    learning_rate,
+    most_updates,
+)
+from holdfast.theory.transfer import FailureClass, place_target
 
 __all__ = [
     "ExactWeighing",
-    "Step",
-    "Weighing",
+    "WeightedEstimates",
     "Weights",
+    "WeightsPart",
+    "read_indices",
+    "written_indices",
 ]
 
 
-# What multiplicative weights have in common, asked by looks or exactly.
+_UNIVERSE_MAX = 10**30
 
 
-Step = tuple[int, Side, float]  # a refused guess, the side that had too little, the rate
+@dataclass(frozen=True)
+class WeightedEstimates(Request):
+    """Very many questions about blocks out of a universe of so many elements.
+
+    v ∈ qi(tail, 1 − tail) for all of them at once; only updates of the hypothesis cost much.
+    """
+
+    protocol: ClassVar[str] = "weights"
+
+    queries: int
+    universe: int
+    tail: float = 0.25
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        whole_number("queries", self.queries, 1, QUERIES_MAX // 4)
+        whole_number("universe", self.universe, 2, _UNIVERSE_MAX)
+        hint = "The hypothesis' median must lie well inside of the tails."
+        real_number("tail", self.tail, 0, 0.45, open_low=True, hint=hint)
+
+    @property
+    def width(self) -> float:
+        return 0.5 - self.tail
+
+    def starts(self) -> tuple[tuple[float, ...], ...]:
+        gap = (0.5 - self.tail) / 2
+        updates = math.log(self.universe) / (2 * gap**2)
+        ratio = max(2.0, 2 * self.queries / updates)
+        return ((math.log(ratio), 0.0, math.log(updates)),)
+
+    def _own(self, setting: Setting, own: Sequence[float]) -> tuple[float, float, float, float]:
+        """Prices of No and Yes, and the two shares of β."""
+        ratio, updates = 1 + math.exp(min(own[0], 30.0)), math.exp(min(own[2], 25.0))
+        spend = (setting.order - 1) * setting.own
+        yes = spend / (2 * self.queries + updates * (ratio + 1))
+        low = setting.failure * share_from(own[1])
+        return ratio * yes, yes, low, (setting.failure - low) * (1 - 1e-15)
+
+    def rough_blocks(self, setting: Setting, own: Sequence[float]) -> float:
+        no, yes, low, high = self._own(setting, own)
+        updates = math.ceil(math.exp(min(own[2], 25.0)))
+        try:
+            mass = largest_mass(self.universe, updates)
+        except Infeasible:
+            return math.inf
+        looks = 2 * (self.queries + updates)
+        counts = reach_of(setting.order, yes, no, looks / low)
+        counts += distance_of(setting.order, no, yes, high / looks)
+        room = mass - setting.drift(self.tail, low)
+        return counts / room if room > 0 else math.inf
+
+    def part(
+        self, setting: Setting, own: Sequence[float], blocks: int, limit: float | None = None
+    ) -> WeightsPart | None:
+        no, yes, low, high = self._own(setting, own)
+        updates = math.ceil(math.exp(min(own[2], 25.0)))
+        looks = 2 * (self.queries + updates)
+        part = WeightsPart(
+            name=self.key,
+            protocol=self.protocol,
+            queries=self.queries,
+            updates=updates,
+            universe=self.universe,
+            tail=self.tail,
+            twice_target=blocks,
+            twice_slack=0,
+            failure_low=low,
+            failure_updates=high,
+            no_price=no,
+            yes_price=yes,
+            false_yes=FLOOR * low / looks,
+            false_no=FLOOR * high / looks,
+            looks=looks,
+        )
+        if limit is None:
+            return part
+        errors = part.coin(setting.order).above.halfsteps
+        slack = int(np.argmax(errors * looks <= high))
+        (outside,) = part.classes(setting.order, blocks)
+        count = place_target(RenyiCurve(setting.order, limit), blocks, outside)
+        return None if count is None else replace(part, twice_target=2 * count, twice_slack=slack)
 
 
-class Weighing(ABC):
+@dataclass(frozen=True)
+class WeightsPart(LookPart):
+    """k answers with at most `updates` refused guesses (thm `adaptive-general-mwu`).
+
+    A guess is the hypothesis' median. Confirmed, it is the answer: the class of a false Yes. A No
+    that errs by `twice_slack`/2 counts or more has probability at most `failure_updates` over all
+    looks; without one, every refused guess has a sample mass of at most `mass`, and then the
+    number of updates is bounded (docs/explanation/theory/weights.md).
+    """
+
+    kind: ClassVar[str] = "weights"
+
+    name: str
+    protocol: str
+    queries: int
+    updates: int
+    universe: int
+    tail: float
+    twice_target: int
+    twice_slack: int
+    failure_low: float
+    failure_updates: float
+    no_price: float
+    yes_price: float
+    false_yes: float
+    false_no: float
+    looks: int
+
+    @property
+    def most_refusals(self) -> int | None:
+        return self.updates
+
+    def words(self) -> tuple[str, str]:
+        limits = f"{self.queries:,} questions, at most {self.updates:,} surprises"
+        return limits, lies_between(self.tail, self.tail)
+
+    def divergences(
+        self, plan: JointPlan, order: float, noes: int, yeses: int
+    ) -> tuple[float, float]:
+        return verdict_divergences(self.coin(plan.order), order, noes, yeses)
+
+    @property
+    def least_tail(self) -> float:
+        return self.tail
+
+    def mass(self, blocks: int) -> float:
+        """The most of the sample that a refused guess has on its side."""
+        return (self.twice_target + self.twice_slack) / (2 * blocks)
+
+    def coin(self, order: float) -> VerdictCoin:
+        """The coin of every look."""
+        return stored_coin(order, self.no_price, self.yes_price, self.false_yes, self.false_no)
+
+    def prices(self, order: float) -> VerdictPrices:
+        key = (order, self.no_price, self.yes_price, self.false_yes, self.false_no)
+        return stored_prices(*key)
+
+    def planned(self, order: float) -> float:
+        prices = self.prices(order)
+        return 2 * self.queries * prices.yes + self.updates * (prices.no + prices.yes)
+
+    def left(self, order: float, rest: Fraction, use: Use) -> Left:
+        prices, unused = self.prices(order), self.looks - use.looks
+        return verdict_left(prices, 2, rest, unused, self.updates - use.refusals)
+
+    def shares(self, _: int, /) -> tuple[float, ...]:
+        return (self.failure_low, self.failure_updates)
+
+    def classes(self, order: float, blocks: int) -> tuple[FailureClass, ...]:
+        del blocks  # the reach is the target itself
+        profile = coin_profile(self.coin(order).below, self.looks)
+        name = f"{self.name}, outside"
+        return (FailureClass(name, self.tail, self.twice_target, self.failure_low, profile),)
+
+    def sound(self, order: float, _budget: float, blocks: int) -> bool:
+        counted = self.looks >= 2 * (self.queries + self.updates)
+        if not counted or self.twice_slack < 0 or min(self.queries, self.updates) < 1:
+            return False
+        wrong_no = float(self.coin(order).above.error(np.array([self.twice_slack]))[0])
+        mass = self.mass(blocks)
+        if wrong_no * self.looks > self.failure_updates or not LOWEST_MASS <= mass <= HIGHEST_MASS:
+            return False
+        return most_updates(self.universe, mass) <= self.updates
+
+
+def written_indices(indices: NDArray[np.int64]) -> str:
+    """A question's grid index on every block there can be, as text."""
+    return base64.b85encode(zlib.compress(indices.astype("<i8").tobytes(), 9)).decode()
+
+
+def read_indices(text: str, count: int) -> NDArray[np.int64]:
+    """The indices that `written_indices` wrote of so many blocks; a ValueError for other text."""
+    try:
+        whole = zlib.decompressobj().decompress(base64.b85decode(text), 8 * count + 1)
+    except zlib.error as wrong:
+        raise ValueError(f"not the grid indices of a question: {wrong}") from wrong
+    if len(whole) != 8 * count:
+        raise ValueError(f"not the grid indices of a question on {count:,} blocks")
+    return np.frombuffer(whole, "<i8").astype(np.int64)
+
+
+class _Weighing(Protocol[P]):
     """Questions about blocks out of a universe, one at a time."""
 
-    def _place(self, source: Source, universe: Universe, planned: int) -> None:
-        """Find every block's place in the universe that was planned for."""
-        if universe.size != planned:
-            allowed = f"the plan's universe of {planned:,} elements"
-            raise InvalidInput("universe", universe.size, allowed)
-        if universe.block_size != source.units:
-            raise InvalidInput("block_size", universe.block_size, f"the source's {source.units:,}")
-        self.universe = universe
-        self.hypothesis = Hypothesis(universe.size)
-        self.steps: list[Step] = []  # what the last question taught the hypothesis
-        self._places = universe.locate(source.values(_itself))
-        self._lock = threading.RLock()
+    verb = "ask"
+    says = "weights"
+    one_at_a_time = True
+    part: Any
+    hypothesis: Hypothesis | None = None
+    """As the last answer left it."""
+    _last: Lesson | None = None
+    """The last lesson that is in it."""
 
-    def ask(
-        self,
-        estimator: Callable[[NDArray[Any]], object],
-        grid: Grid,
-        *,
-        progress: Progress | None = None,
-    ) -> Answer:
-        """The answer for a symmetric estimator, which gets many blocks at once, one in each row."""
-        return self.ask_values(self.universe.evaluate(estimator, progress=progress), grid)
-
-    def ask_all(
-        self,
-        estimators: Iterable[Callable[[NDArray[Any]], object]],
-        grid: Grid,
-        *,
-        progress: Progress | bool | None = None,
-    ) -> list[Answer]:
-        """Answers for a list of estimators; `progress(done, total)` after each of them.
-
-        With True a bar on standard error says how far it is.
-        """
-        questions = list(estimators)
-        answers = []
-        with _display(progress, len(questions)) as report:
-            for done, estimator in enumerate(questions, start=1):
-                answers.append(self.ask(estimator, grid))
-                report(done, len(questions))
-        return answers
-
-    def ask_values(self, values: object, grid: Grid) -> Answer:
-        """The answer for an estimator given by its value on every element of the universe."""
-        return self.ask_indices(checked_grid(grid).ceiling(values), grid)
-
-    def ask_indices(self, indices: NDArray[np.integer], grid: Grid) -> Answer:
-        """The answer for an estimator given by its grid index on every element."""
-        if indices.shape != (self.universe.size,):
-            allowed = f"one for each of {self.universe.size:,} elements"
-            raise InvalidInput("values", indices.shape, allowed)
-        with self._lock:
-            self.steps = []
-            return self._weigh(indices, grid)
-
-    def repeat(self, indices: NDArray[np.integer], size: int, steps: Iterable[Step]) -> None:
-        """Learn again what an earlier object learnt from a question."""
-        histogram = self.hypothesis.histogram(indices, size)
-        for guess, side, rate in steps:
-            histogram.shrink(guess, side, rate)
-
-    def _learn(self, histogram: Histogram, guess: int, side: Side, rate: float) -> None:
-        histogram.shrink(guess, side, rate)
-        self.steps.append((guess, side, rate))
-
+    @property
     @abstractmethod
-    def _weigh(self, indices: NDArray[np.integer], grid: Grid) -> Answer:
-        """Guess, be refused and learn, until a guess is confirmed."""
+    def mass(self) -> float:
+        """The most of the sample that a refused guess has on its side."""
+
+    def _hypothesis(self, lessons: Sequence[Lesson]) -> Hypothesis:
+        """What has been learnt, from what each question taught. Who gets it may change it."""
+        known, self.hypothesis = self.hypothesis, None
+        if known is not None and (lessons[-1] if lessons else None) is self._last:
+            return known
+        hypothesis, self._last = Hypothesis(self.part.universe), lessons[-1] if lessons else None
+        for each in lessons:
+            indices = read_indices(each["indices"], self.part.universe)
+            histogram = hypothesis.histogram(indices, each["size"])
+            for guess, side, rate in each["steps"]:
+                histogram.shrink(guess, side, rate)
+        return hypothesis
+
+    def _drawn(
+        self, guess: int, steps: list[list[Any]], indices: NDArray[np.int64], grid: Grid
+    ) -> Drawn:
+        drawn: Drawn = {"index": guess}
+        if steps:
+            drawn |= {"steps": steps, "indices": written_indices(indices), "size": grid.size}
+            self._last = drawn
+        return drawn
+
+    def check(self, question: Question, drawn: Drawn, lessons: Sequence[Lesson]) -> None:
+        """Each refused guess was the median of what was learnt before, and so is the answer.
+
+        A median is the same on every machine. A rate may differ in its last digits, and the
+        recorded one counts. Without a lesson the answer follows from nothing that is kept.
+        """
+        if "steps" not in drawn:
+            return
+        if drawn["size"] != question.points.size:
+            raise ValueError("it was taught on another grid than its question's")
+        indices = read_indices(drawn["indices"], self.part.universe)
+        histogram = self._hypothesis(lessons).histogram(indices, drawn["size"])
+        for guess, side, rate in drawn["steps"]:
+            median = histogram.median()
+            held = median.at_most if side == "at most" else median.at_least
+            due = learning_rate(self.mass, held)
+            if guess != median.guess or not math.isclose(rate, due, rel_tol=1e-9):
+                raise ValueError("it was refused a guess that weights did not make")
+            histogram.shrink(guess, side, rate)
+        if drawn["index"] != histogram.median().guess:
+            raise ValueError("it answers what weights did not guess")
+
+    def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Answer:
+        return self._on_grid(question, drawn, (self.part.tail, self.part.tail), paid, None)
 
 
-def _itself(block: NDArray[Any]) -> object:
-    return block
+def _sides(sample: NDArray[np.integer], histogram: Histogram) -> tuple[int, Any]:
+    """The hypothesis' guess; for each of its sides the blocks there, and what it thought."""
+    median = histogram.median()
+    sides: tuple[tuple[Side, int, float], ...] = (
+        ("at most", int(np.count_nonzero(sample <= median.guess)), median.at_most),
+        ("at least", int(np.count_nonzero(sample >= median.guess)), median.at_least),
+    )
+    return median.guess, sides
 
 
-@contextmanager
-def _display(progress: Progress | bool | None, total: int) -> Iterator[Progress]:
-    """Whoever wants to hear of progress: a function, a bar, or nobody."""
-    if callable(progress):
-        yield progress
-    elif not progress:
-        yield lambda _done, _total: None
-    else:
-        from rich.console import Console
-        from rich.progress import Progress as Bar
-
-        with Bar(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("asking", total=total)
-            yield lambda done, _total: bar.update(task, completed=done)
-
-
-class Weights(Asking[WeightsPart], Weighing):
+class Weights(_Weighing[WeightsPart], LookProtocol[WeightsPart]):
     """Questions answered by a hypothesis that the sample corrects.
 
     >>> from holdfast.grids import grid
-    >>> from holdfast.planning.requests import WeightedEstimates
+    >>> from holdfast.mechanisms.hypothesis import Universe
     >>> from holdfast.planning.joint import joint_plan
-    >>> from holdfast.protocols.source import BlockArray
-    >>> from holdfast.protocols.budget import Budget
+    >>> from holdfast.protocols import BlockArray, MemoryHoldout
     >>> from holdfast.randomness import SeededEntropy
     >>> plan = joint_plan(WeightedEstimates(queries=200, universe=101, tail=0.05), blocks=1000)
     >>> rows = np.random.default_rng(1).binomial(100, 0.3, size=plan.blocks) / 100
     >>> universe = Universe.points(np.arange(101) / 100)
-    >>> weights = Weights(Budget(plan), BlockArray(rows, plan.blocks), universe, SeededEntropy(1))
-    >>> answer = weights.ask(lambda blocks: blocks.mean(axis=1), grid(0, 1, step=0.01))
-    >>> answer.value, weights.updates > 0
+    >>> source = BlockArray(rows, plan.blocks)
+    >>> holdout = MemoryHoldout(plan, source, SeededEntropy(1), universe=universe)
+    >>> answer = holdout.ask(lambda blocks: blocks.mean(axis=1), grid(0, 1, step=0.01))
+    >>> answer.value, len(holdout.lessons) > 0
     (0.27, True)
     """
 
+    of = ("weights",)
     part_type = WeightsPart
-    protocol = "weights"
-
-    def __init__(
-        self,
-        budget: Budget,
-        source: Source,
-        universe: Universe,
-        entropy: Entropy | None = None,
-        *,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(budget, source, entropy, name=name)
-        self._place(source, universe, self.part.universe)
+    method = "weights"
 
     @property
-    def updates(self) -> int:
-        """How often the hypothesis was corrected."""
-        return self.hypothesis.updates
+    def mass(self) -> float:
+        return float(self.part.mass(self.plan.blocks))
 
-    def _weigh(self, indices: NDArray[np.integer], grid: Grid) -> Answer:
-        histogram = self.hypothesis.histogram(indices, grid.size)
-        sample = indices[self._places]
-        price, guess = 0.0, None
-        while guess is None:
-            paid, guess = self._guess(histogram, sample)
-            price += paid
-        tail, units, cell = self.part.tail, self.source.units, grid.cell(guess)
-        return Answer(
-            protocol=self.protocol,
-            value=grid.point(guess),
-            low=None,
-            high=None,
-            tail_low=tail,
-            tail_high=tail,
-            confidence=self.budget.plan.confidence,
-            promise=search_promise(tail, tail, units, cell, has_bar=False),
-            price=price,
-            budget_left=self.budget.left,
-            at_grid_end=guess in (0, grid.size - 1),
-            certified=self.certified,
-            block_units=units,
-            method="weights",
-        )
+    def worst(self, _question: Question) -> tuple[Charge, ...]:
+        return (Charge(self.part.name, self.yes + max(self.no, self.yes), 2, 1),)
 
-    def _guess(self, histogram: Histogram, sample: NDArray[np.integer]) -> tuple[float, int | None]:
-        """Check the hypothesis' guess; learn from a refusal. What was paid, and what confirmed."""
-        part, blocks = self.part, self.budget.plan.blocks
-        median = histogram.median()
-        held = self.budget.reserve(part, self._yes + max(self._no, self._yes), 2, noes=1)
-        sides: tuple[tuple[Side, int, float], ...] = (
-            ("at most", int(np.count_nonzero(sample <= median.guess)), median.at_most),
-            ("at least", int(np.count_nonzero(sample >= median.guess)), median.at_least),
-        )
-        coin = part.coin(self.budget.plan.order)
-        for done, (side, count, mass) in enumerate(sides):
-            offset = 2 * count - part.twice_target
-            if not look(offset, coin.side(offset), self.entropy):
-                price = done * self._yes + self._no
-                held.settle(price, done + 1, noes=1)
-                self._learn(histogram, median.guess, side, learning_rate(part.mass(blocks), mass))
-                return float(price), None
-        price = 2 * self._yes
-        held.settle(price, 2)
-        return float(price), median.guess
+    def ask(self, question: Question, entropy: Entropy, lessons: Sequence[Lesson]) -> Steps:
+        """Check the hypothesis' guess, and learn from refusals, until one is confirmed."""
+        (worst,) = self.worst(question)
+        yield Reserve(worst)
+        indices, places = yield Places(question.points)
+        hypothesis = self._hypothesis(lessons)
+        histogram = hypothesis.histogram(indices, question.points.size)
+        sample, steps = indices[places], []
+        coin = self.part.coin(self.plan.order)
+        while True:
+            guess, sides = _sides(sample, histogram)
+            for side, count, mass in sides:
+                offset = 2 * count - self.part.twice_target
+                if not look(offset, coin.side(offset), entropy):
+                    rate = learning_rate(self.mass, mass)
+                    histogram.shrink(guess, side, rate)
+                    steps.append([guess, side, rate])
+                    break
+            else:
+                self.hypothesis = hypothesis
+                return self._drawn(guess, steps, indices, question.points)
+            yield Reserve(worst)
+
+    def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
+        """Of every guess: the second side is looked at only if the first says Yes."""
+        (worst,) = self.worst(question)
+        yeses = [0 if side == "at most" else 1 for _, side, _ in drawn.get("steps", ())]
+        refused = [Charge(worst.part, yes * self.yes + self.no, yes + 1, 1) for yes in yeses]
+        return (*refused, Charge(worst.part, 2 * self.yes, 2))
 
 
-# Very many questions without noise: the hypothesis of `weights`, corrected by exact verdicts.
-#
-# A guess, the hypothesis' median, is confirmed if both its sides have the planned count of blocks.
-# Otherwise one side is told to have fewer, the hypothesis learns, and the question is guessed
-# again.
-# A refused guess has less than that count on its side, exactly, so the plan's bound on the updates
-# holds for all data and never ends an interaction (docs/explanation/theory/transcripts.md).
-#
-# As for `holdfast.protocols.exact`: nothing else about these blocks may be seen by anybody.
-
-
-class ExactWeighing(Tallied, Weighing):
+class ExactWeighing(_Weighing[ExactWeights]):
     """Questions answered by a hypothesis that exact verdicts correct. Charged in questions.
 
     >>> from holdfast.grids import grid
-    >>> from holdfast.planning.exact import exact_weights
-    >>> from holdfast.protocols.source import BlockArray
+    >>> from holdfast.mechanisms.hypothesis import Universe
+    >>> from holdfast.protocols import BlockArray, MemoryHoldout
+    >>> from holdfast.protocols.exact import exact_weights
     >>> plan = exact_weights(queries=200, universe=101, tail=0.05)
     >>> rows = np.random.default_rng(1).binomial(100, 0.3, size=plan.blocks) / 100
     >>> universe = Universe.points(np.arange(101) / 100)
-    >>> weighing = ExactWeighing(plan, BlockArray(rows, plan.blocks), universe)
-    >>> answer = weighing.ask(lambda blocks: blocks.mean(axis=1), grid(0, 1, step=0.01))
-    >>> answer.value, answer.certified, 0 < weighing.updates <= plan.updates
+    >>> holdout = MemoryHoldout(plan, BlockArray(rows, plan.blocks), universe=universe)
+    >>> answer = holdout.ask(lambda blocks: blocks.mean(axis=1), grid(0, 1, step=0.01))
+    >>> answer.value, answer.certified, 0 < len(holdout.lessons[0]["steps"]) <= plan.updates
     (0.32, True, True)
     """
 
-    protocol = "weights"
-    counts = ("asked", "refused")
-    certified = True  # no randomness is drawn: there is nothing to foresee
-
-    def __init__(self, plan: ExactWeights, source: Source, universe: Universe) -> None:
-        if not plan.verify():
-            raise InvalidInput("plan", plan.blocks, "a plan that certifies itself")
-        if source.blocks != plan.blocks:
-            hint = "The plan was made for another split of the data."
-            raise InvalidInput("blocks", source.blocks, f"the plan's {plan.blocks:,}", hint)
-        self._place(source, universe, plan.universe)
-        self.plan, self.source = plan, source
-        self._refused = 0
-        self._asked = 0
+    of = ("exact-weights",)
+    part_type = ExactWeights
+    mixes: ClassVar = {"weights": Wanted(lambda mix, k, sure, _: _exact_weights(mix, k, sure))}
+    method = "exact"
+    random = False
 
     @property
-    def updates(self) -> int:
-        """How often the hypothesis was corrected."""
-        return self._refused
+    def mass(self) -> float:
+        return float(self.part.mass)
 
-    @property
-    def questions_left(self) -> int:
-        """How many more questions there can be."""
-        return self.plan.queries - self._asked
+    def worst(self, _question: Question) -> tuple[Charge, ...]:
+        return (Charge(self.part.name, Fraction(1), 1),)
 
-    def _weigh(self, indices: NDArray[np.integer], grid: Grid) -> Answer:
-        if not self.questions_left:
-            remedy = "All planned questions have been asked."
-            raise Exhausted("The budget for weights", "another question", "none", remedy)
-        self._asked += 1
-        self._charged()
-        histogram = self.hypothesis.histogram(indices, grid.size)
-        sample = indices[self._places]
-        guess = None
-        while guess is None:
-            if self._refused > self.plan.updates:  # impossible, and so the proof's concern
+    def ask(self, question: Question, _entropy: Entropy, lessons: Sequence[Lesson]) -> Steps:
+        (worst,) = self.worst(question)
+        yield Reserve(worst)
+        indices, places = yield Places(question.points)
+        hypothesis = self._hypothesis(lessons)
+        histogram = hypothesis.histogram(indices, question.points.size)
+        sample, steps = indices[places], []
+        while True:
+            guess, sides = _sides(sample, histogram)
+            for side, count, mass in sides:
+                if count < self.part.least:
+                    rate = learning_rate(self.mass, mass)
+                    histogram.shrink(guess, side, rate)
+                    steps.append([guess, side, rate])
+                    break
+            else:
+                self.hypothesis = hypothesis
+                return self._drawn(guess, steps, indices, question.points)
+            if len(steps) > self.part.updates:  # impossible, and so the proof's concern
                 remedy = "The hypothesis was refused more often than can be."
                 raise Exhausted("The budget for weights", "an update", "none", remedy)
-            guess = self._confirmed(histogram, sample)
-        return self._answer(grid, guess)
 
-    def _confirmed(self, histogram: Histogram, sample: NDArray[np.integer]) -> int | None:
-        """The hypothesis' guess if it is confirmed; otherwise learn from the refusal."""
-        guess, at_most, at_least = histogram.median()
-        sides: tuple[tuple[Side, int, float], ...] = (
-            ("at most", int(np.count_nonzero(sample <= guess)), at_most),
-            ("at least", int(np.count_nonzero(sample >= guess)), at_least),
-        )
-        for side, count, mass in sides:
-            if count < self.plan.least:
-                self._refused += 1
-                self._learn(histogram, guess, side, learning_rate(self.plan.mass, mass))
-                return None
-        return guess
+    def check(self, question: Question, drawn: Drawn, lessons: Sequence[Lesson]) -> None:
+        super().check(question, drawn, lessons)
+        steps = sum(len(each["steps"]) for each in lessons) + len(drawn.get("steps", ()))
+        if steps > self.part.updates:
+            raise ValueError("it was refused more often than can be")
 
-    def _answer(self, grid: Grid, guess: int) -> Answer:
-        tail, units, cell = self.plan.tail, self.source.units, grid.cell(guess)
-        return Answer(
-            protocol=self.protocol,
-            value=grid.point(guess),
-            low=None,
-            high=None,
-            tail_low=tail,
-            tail_high=tail,
-            confidence=self.plan.confidence,
-            promise=search_promise(tail, tail, units, cell, has_bar=False),
-            price=1.0,
-            budget_left=float(self.questions_left),
-            at_grid_end=guess in (0, grid.size - 1),
-            certified=self.certified,
-            block_units=units,
-            method="exact",
-        )
+
+def _exact_weights(mix: ProtocolMix, queries: int, confidence: float) -> ExactWeights:
+    if mix.universe is None:
+        hint = "Weights need to know how many different blocks there can be."
+        raise InvalidInput("universe", None, "given for weights", hint)
+    return exact_weights(queries, mix.universe, mix.tail_or(0.25), confidence)

@@ -1,4 +1,4 @@
-"""What every page has: one file, one style, a policy that refuses the rest; tables and facts."""
+"""Numbers and text as a page shows them, and its frame: one file, one style, no script."""
 
 from __future__ import annotations
 
@@ -7,76 +7,68 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from html import escape
 from importlib.resources import files
+
+from markupsafe import Markup, escape
+
+from holdfast.protocols.answers import bare, number
 
 __all__ = [
     "clock",
     "count",
     "day",
-    "fact_list",
     "head_html",
     "html_file",
     "listed",
     "number",
     "outwards",
     "percent",
-    "quantile",
     "rows_html",
     "safe",
-    "short",
     "table_html",
+    "tag",
     "typeset",
+    "visible",
 ]
 
 
-# Numbers and text as the page shows them: short, aligned, and inert.
-
-
 _SPACES = "\u00a0\u202f"
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def safe(text: object) -> str:
-    r"""Text that is only text, whatever is in it.
-
-    Characters that cannot be seen, or that turn the direction of others, are written out.
-
-    >>> safe("<b>avg(x)</b>\u202e")
-    '&lt;b&gt;avg(x)&lt;/b&gt;\\u202e'
-    """
-    return escape(
-        "".join(c if c.isprintable() or c in _SPACES else _written(c) for c in str(text)),
-        quote=True,
-    )
+def visible(text: object) -> str:
+    """Text whose characters can be seen: others, and those that turn its direction, written out."""
+    return "".join(c if c.isprintable() or c in _SPACES else _written(c) for c in str(text))
 
 
 def _written(character: str) -> str:
     return " " if character in "\n\t" else f"\\u{ord(character):04x}"
 
 
-def number(value: float | None, digits: int = 4) -> str:
-    """A number in at most so many digits, without trailing zeros.
+def safe(text: object) -> str:
+    r"""Text that is only text, whatever is in it.
 
-    >>> number(0.1 + 0.2), number(-12345.678), number(4.69e-10), number(None), number(math.inf)
-    ('0.3', '−12,346', '4.69×10⁻¹⁰', '–', '∞')
+    >>> safe("<b>avg(x)</b>\u202e")
+    '&lt;b&gt;avg(x)&lt;/b&gt;\\u202e'
     """
-    if value is None or math.isnan(value):
-        return "–"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    size = abs(value)
-    if size and not 1e-4 <= size < 1e9:
-        mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
-        raised = str(int(power)).translate(_SUPERSCRIPTS)
-        return f"{_bare(mantissa)}×10{raised}"
-    decimals = max(0, digits - 1 - math.floor(math.log10(size))) if size else 0
-    return _bare(f"{value:,.{min(decimals, digits + 3)}f}")
+    return str(escape(visible(text)))
 
 
-def _bare(text: str) -> str:
-    bare = text.rstrip("0").rstrip(".") if "." in text else text
-    return "0" if bare in ("-0", "") else bare.replace("-", "−")
+def tag(name: str, *inside: object, **attributes: object) -> Markup:
+    """An element of a drawing, pixels to a tenth; what is in it is made safe unless it is Markup.
+
+    >>> tag("text", "a < b", class_="tick", x=1.25)
+    Markup('<text class="tick" x="1.2">a &lt; b</text>')
+    """
+    given = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{_pixels(value)}"'
+        for key, value in attributes.items()
+    )
+    text = "".join(each if isinstance(each, Markup) else safe(each) for each in inside)
+    return Markup(f"<{name}{given}>{text}</{name}>" if inside else f"<{name}{given}/>")
+
+
+def _pixels(value: object) -> str:
+    return f"{value:.1f}" if isinstance(value, float) else safe(value)
 
 
 def outwards(end: float | None, width: float | None, *, up: bool) -> str:
@@ -90,7 +82,7 @@ def outwards(end: float | None, width: float | None, *, up: bool) -> str:
     if end is None or math.isinf(end):
         return "∞" if up else "−∞"
     if width is None or not 1e-12 < width < 1e12:
-        return _bare(f"{Decimal(repr(end)).normalize():,f}") if abs(end) < 1e15 else repr(end)
+        return bare(f"{Decimal(repr(end)).normalize():,f}") if abs(end) < 1e15 else repr(end)
     step = Decimal(1).scaleb(math.floor(math.log10(width)) - 2)
     rounded = (Decimal(repr(end)) / step).to_integral_value(ROUND_CEILING if up else ROUND_FLOOR)
     return number(float(rounded * step), 12)
@@ -113,16 +105,7 @@ def percent(share: float) -> str:
         return ">\u00a099.9\u00a0%"
     size = 100 * share
     digits = 3 if size < 0.1 else 2 if size < 1 else 1
-    return f"{_bare(f'{size:.{digits}f}')}\u00a0%"
-
-
-def quantile(level: float) -> str:
-    r"""A quantile's level: in percent, unless it is tiny.
-
-    >>> quantile(0.25), quantile(0.001), quantile(4.69e-10)
-    ('25\xa0%', '0.1\xa0%', '4.69×10⁻¹⁰')
-    """
-    return f"{number(100 * level)}\u00a0%" if level >= 1e-4 else number(level, 3)
+    return f"{bare(f'{size:.{digits}f}')}\u00a0%"
 
 
 def clock(at: str) -> str:
@@ -143,11 +126,6 @@ def day(at: str) -> str:
     '2026-01-31 12:00'
     """
     return f"{datetime.fromisoformat(at):%Y-%m-%d %H:%M}"
-
-
-def short(digest: str) -> str:
-    """The first digits of a digest: enough to find it again."""
-    return digest[:8]
 
 
 def listed(items: Sequence[str], word: str = "and") -> str:
@@ -173,7 +151,7 @@ _PICTURES = "; img-src data:"  # parts of figures that are pixels, written into 
 def html_file(
     title: str, main: str, *, style: str = "", head: str = "", pixels: bool = False
 ) -> str:
-    """One HTML file: no script, nothing fetched from anywhere. What it is given is safe already."""
+    """One HTML file: nothing fetched from anywhere. All but its title is safe already."""
     common = files("holdfast.report").joinpath("page.css").read_text("utf-8")
     policy = _POLICY + (_PICTURES if pixels else "")
     return (
@@ -181,20 +159,9 @@ def html_file(
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">{head}'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{title}</title>\n<style>\n{common}{style}</style></head>\n"
+        f"<title>{safe(title)}</title>\n<style>\n{common}{style}</style></head>\n"
         f"<body><main>{main}</main></body></html>\n"
     )
-
-
-def fact_list(facts: Iterable[tuple[str, str]]) -> str:
-    """Names and what is to be said of each."""
-    items = (f"<dt>{name}</dt><dd>{_fact(text)}</dd>" for name, text in facts)
-    return f"<dl>{''.join(items)}</dl>"
-
-
-def _fact(text: str) -> str:
-    """A long word is a digest."""
-    return f"<code>{safe(text)}</code>" if len(text) > 30 and " " not in text else safe(text)
 
 
 def table_html(heads: Iterable[str], rows: Iterable[Iterable[str]], style: str) -> str:

@@ -1,4 +1,4 @@
-"""The app: routes, errors and reception put together."""
+"""The app: routes, errors and middleware put together."""
 
 from __future__ import annotations
 
@@ -6,21 +6,17 @@ import gc
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from fastapi import FastAPI
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.engines.sql.parser import parse
 from holdfast.server import routes
 from holdfast.server.errors import add_handlers, document_errors
-from holdfast.server.middleware import Lane, Reception
-from holdfast.server.monitoring import log_request
+from holdfast.server.middleware import Requests
 from holdfast.server.service import Service
 from holdfast.server.settings import Settings, use
 
@@ -28,17 +24,6 @@ __all__ = ["SETTINGS_VARIABLE", "create_app", "from_environment"]
 
 SETTINGS_VARIABLE = "HOLDFAST_SERVER_SETTINGS"
 _PAGE = Path(__file__).parent / "page"
-
-
-class _App(FastAPI):
-    """An app whose requests are received before anything of the framework sees them."""
-
-    received: ASGIApp | None = None
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        assert self.received is not None
-        scope["app"] = self
-        await self.received(scope, receive, send)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -50,7 +35,7 @@ def create_app(settings: Settings) -> FastAPI:
         yield
         service.close()
 
-    app = _App(
+    app = FastAPI(
         title="Holdfast",
         version=version("holdfast"),
         description="Ask one holdout adaptively chosen questions, and know what each answer is "
@@ -63,13 +48,8 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.service = service
     add_handlers(app)
-    for each in (
-        routes.operations_router,
-        routes.asking_router,
-        routes.looking_router,
-        routes.leaderboard_router,
-        routes.custodian_router,
-    ):
+    app.add_middleware(Requests, service=service)
+    for each in routes.ROUTERS:
         app.include_router(each)
     app.mount("/page", StaticFiles(directory=_PAGE), name="page")
 
@@ -78,12 +58,6 @@ def create_app(settings: Settings) -> FastAPI:
         return FileResponse(_PAGE / "index.html")
 
     document_errors(app)
-
-    def done(facts: dict[str, Any]) -> None:
-        service.counts.request(facts)
-        log_request(facts)
-
-    app.received = Reception(Lane(partial(FastAPI.__call__, app)), settings, done)
     return app
 
 

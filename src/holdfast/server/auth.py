@@ -1,45 +1,33 @@
-"""Identity: who is asking, and what they may do."""
+"""Who asks, and what they may do: the holdouts that are served, tokens, and callers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.concurrency import Closing
+from holdfast.engines.source import Limits
 from holdfast.errors import InvalidInput
-from holdfast.holdout.grants import Asker, Grant, Role
 from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.sessions import Pace
-from holdfast.ledger.sqlite import SqliteLedger
-from holdfast.planning.joint import JointPlan
-from holdfast.server.errors import Fault
+from holdfast.holdout.tokens import Asker, Role, Token
+from holdfast.server.errors import HttpError
+from holdfast.server.schedule import Pacing, Schedule
 
-__all__ = [
-    "Doorman",
-    "Hosted",
-    "Hosts",
-    "Seat",
-    "address_name",
-]
+__all__ = ["Authenticator", "Caller", "Holdouts", "Served", "address_name"]
 
-
-# Hosting: the holdouts that a server has opened, by the names that its addresses use.
-
-
-_FEW_BLOCKS = 20_000  # whose values are counted in a moment
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_ANYONE = "anyone"  # who asks without a token
 
 
 @dataclass(frozen=True)
-class Hosted:
-    """One holdout under its name."""
+class Served:
+    """One holdout under the name that addresses use."""
 
     name: str
     holdout: Holdout
-    is_light: bool
-    """Whether a short question in SQL is little work, and waits only as `waiting` knows it."""
+    schedule: Schedule = field(default_factory=Schedule)
 
     @property
     def open_to_all(self) -> bool:
@@ -47,47 +35,36 @@ class Hosted:
         return not self.holdout.access.grants()
 
 
-class Hosts(Closing):
+class Holdouts(Closing):
     """All holdouts of one server."""
 
-    def __init__(self, folders: Iterable[Path], engine: str | None = None) -> None:
-        self._hosted: dict[str, Hosted] = {}
+    def __init__(
+        self, folders: Iterable[Path], engine: str | None = None, limits: Limits | None = None
+    ) -> None:
+        self._served: dict[str, Served] = {}
         try:
             for folder in folders:
                 name = address_name(folder)
-                if name in self._hosted:
+                if name in self._served:
                     hint = "Rename one of the folders: addresses are made of their names."
                     raise InvalidInput("DIR", str(folder), "folders with different names", hint)
-                holdout = Holdout.open(folder, engine=engine)
-                self._hosted[name] = Hosted(name, holdout, engine is None and _is_light(holdout))
+                holdout = Holdout.open(folder, engine=engine, limits=limits)
+                self._served[name] = Served(name, holdout)
         except BaseException:
             self.close()
             raise
 
-    def __iter__(self) -> Iterator[Hosted]:
-        return iter(self._hosted.values())
+    def __iter__(self) -> Iterator[Served]:
+        return iter(self._served.values())
 
-    def get(self, name: str) -> Hosted | None:
+    def get(self, name: str) -> Served | None:
         """The holdout of this name, if there is one."""
-        return self._hosted.get(name)
+        return self._served.get(name)
 
     def close(self) -> None:
         """Close them all."""
-        for each in self._hosted.values():
+        for each in self._served.values():
             each.holdout.close()
-
-
-def _is_light(holdout: Holdout) -> bool:
-    """Not so where blocks must be fetched, with a ledger in a database, and beyond joint plans."""
-    charter = holdout.charter
-    return (
-        charter.manifest.location is None
-        and isinstance(holdout.door.ledger, SqliteLedger)
-        and charter.seed is None
-        and charter.cells is None
-        and all(isinstance(each.plan, JointPlan) for each in charter.sets)
-        and charter.manifest.blocks <= _FEW_BLOCKS
-    )
 
 
 def address_name(folder: Path) -> str:
@@ -96,8 +73,7 @@ def address_name(folder: Path) -> str:
     >>> address_name(Path("data/flights.holdfast"))
     'flights'
     """
-    name = folder.resolve().name
-    name = name.removesuffix(".holdfast")
+    name = folder.resolve().name.removesuffix(".holdfast")
     if not _NAME.fullmatch(name):
         hint = "Rename the folder: its name becomes part of an address."
         allowed = "a folder whose name has only letters, digits, dots, hyphens and underscores"
@@ -105,17 +81,19 @@ def address_name(folder: Path) -> str:
     return name
 
 
-_ANYONE = "anyone"  # who asks without a token
+NewPacing = Callable[[Served, Callable[[], None]], Pacing]
+Sick = Callable[[Served, Exception], None]
 
 
 @dataclass(frozen=True)
-class Seat:
-    """One asker at one holdout."""
+class Caller:
+    """Who asks one holdout."""
 
-    hosted: Hosted
-    grant: Grant | None
+    served: Served
+    grant: Token | None
     """None where no token is needed."""
-    pace: Pace
+    pacing: Pacing
+    """Of the one question that they ask."""
 
     @property
     def role(self) -> Role:
@@ -130,89 +108,115 @@ class Seat:
     @property
     def holdout(self) -> Holdout:
         """The holdout, asked on their behalf."""
-        return self.hosted.holdout.on_behalf(self.asker, self.pace)
-
-    def cancellable(self, wanted: Callable[[], None]) -> Seat:
-        """A seat whose answers are recorded only if `wanted` does not raise at the end of a slot.
-
-        Whether an evaluation had ended when it was cancelled is then not seen.
-        """
-
-        def pace(start: float) -> None:
-            self.pace(start)
-            wanted()
-
-        return replace(self, pace=pace)
+        return self.served.holdout.on_behalf(self.asker, self.pacing)
 
     def request(self, key: str | None) -> str | None:
         """Their idempotency key, which nobody else can use."""
         return None if key is None else f"{self.asker.id}/{key}"
 
 
-class Doorman:
-    """Lets in whoever has a token that holds."""
+class Authenticator:
+    """Lets in whoever has a token that holds. A holdout that cannot be read keeps out nobody else.
 
-    def __init__(self, hosts: Hosts, *, open_to_all: bool, pace: Pace) -> None:
-        self._hosts, self._open, self._pace = hosts, open_to_all, pace
+    `sick` is told of it.
+    """
 
-    def seat(self, name: str, token: str | None, role: Role) -> Seat:
-        """A seat at this holdout for at least this role, or a `Fault`.
+    def __init__(
+        self, holdouts: Holdouts, *, open_to_all: bool, pacing: NewPacing, sick: Sick
+    ) -> None:
+        self._holdouts, self._open, self._pacing, self._sick = holdouts, open_to_all, pacing, sick
+        # Which tokens held when that could last be read, by the ids that they begin with.
+        self._held = {
+            (each.name, name) for each in holdouts for name in each.holdout.access.holding()
+        }
+        self._opened = {each.name for each in holdouts if open_to_all and each.open_to_all}
+
+    def caller(self, name: str, token: str | None, role: Role) -> Caller:
+        """Whoever asks this holdout with at least this role, or an `HttpError`.
 
         A token for another holdout does not even learn that this one exists.
         """
-        hosted = self._hosts.get(name)
+        served = self._holdouts.get(name)
         if token is None:
-            if hosted is not None and self._open and hosted.open_to_all:
-                return _allowed(Seat(hosted, None, self._pace), role)
+            if served is None or not self._is_open(served):
+                raise _unknown()
+            return self._allowed(served, None, role)
+        grant = None if served is None else self._grant(served, token)
+        if served is None or grant is None:
+            if self.callers(token)[0]:
+                raise HttpError("not_found", "There is no such holdout for this token.")
             raise _unknown()
-        grant = None if hosted is None else hosted.holdout.access.identify(token)
-        if grant is None:
-            if self.known(token):
-                raise Fault("not_found", "There is no such holdout for this token.")
-            raise _unknown()
-        assert hosted is not None
-        return _allowed(Seat(hosted, grant, self._pace), role)
+        return self._allowed(served, grant, role)
 
-    def seats(self, token: str | None) -> list[Seat]:
-        """All seats that a token, or none, has here."""
-        found = []
-        for hosted in self._hosts:
-            if token is not None:
-                grant = hosted.holdout.access.identify(token)
-                if grant is not None:
-                    found.append(Seat(hosted, grant, self._pace))
-            elif self._open and hosted.open_to_all:
-                found.append(Seat(hosted, None, self._pace))
-        if not found:
+    def callers(self, token: str | None) -> tuple[list[Caller], dict[str, Exception]]:
+        """The token, or none, at all holdouts where it holds.
+
+        And those that it held at before and that cannot be read now, with the reason.
+        """
+        found, away = [], {}
+        for served in self._holdouts:
+            try:
+                grant = None if token is None else self._grant(served, token)
+                holds = grant is not None or (token is None and self._is_open(served))
+            except Exception as error:
+                away[served.name] = error
+                continue
+            if holds:
+                found.append(Caller(served, grant, self._pacing(served, _go_on)))
+        return found, away
+
+    def again(self, caller: Caller, wanted: Callable[[], None]) -> Caller:
+        """The caller as of now, for a job: a token may have ended since, or have another quota.
+
+        Its answer is recorded only if `wanted` does not raise at the end of a slot: whether an
+        evaluation had ended when it was cancelled is then not seen.
+        """
+        served, grant = caller.served, caller.grant
+        if grant is not None:
+            grant = served.holdout.access.holding().get(grant.id)
+        if grant is None and (caller.grant is not None or not served.open_to_all):
             raise _unknown()
+        return Caller(served, grant, self._pacing(served, wanted))
+
+    def _allowed(self, served: Served, grant: Token | None, role: Role) -> Caller:
+        caller = Caller(served, grant, self._pacing(served, _go_on))
+        if not (role != "custodian" if grant is None else grant.allows(role)):
+            raise HttpError("forbidden", f"This needs the role {role}; yours is {caller.role}.")
+        return caller
+
+    def _is_open(self, served: Served) -> bool:
+        """Whether it needs no token; where nobody can read that, whether it needed none before."""
+        try:
+            found = self._open and served.open_to_all
+        except Exception as error:
+            self._sick(served, error)
+            if served.name in self._opened:
+                raise
+            return False
+        (self._opened.add if found else self._opened.discard)(served.name)
         return found
 
-    def again(self, seat: Seat) -> Seat:
-        """The seat as it is now: a token may have ended since, or have another quota."""
-        if seat.grant is None:
-            if not seat.hosted.open_to_all:
-                raise _unknown()
-            return seat
-        grant = seat.hosted.holdout.access.holding().get(seat.grant.id)
-        if grant is None:
-            raise _unknown()
-        return replace(seat, grant=grant)
-
-    def known(self, token: str) -> bool:
-        """Whether the token holds at any holdout here."""
-        return any(each.holdout.access.identify(token) is not None for each in self._hosts)
+    def _grant(self, served: Served, token: str) -> Token | None:
+        """What a token may do; None where nobody can read that, unless it held there before."""
+        try:
+            grant = served.holdout.access.identify(token)
+        except Exception as error:
+            self._sick(served, error)
+            if (served.name, token[3:11]) in self._held:
+                raise
+            return None
+        if grant is not None:
+            self._held.add((served.name, grant.id))
+        return grant
 
 
-def _allowed(seat: Seat, role: Role) -> Seat:
-    allowed = seat.grant.allows(role) if seat.grant is not None else role != "custodian"
-    if not allowed:
-        raise Fault("forbidden", f"This needs the role {role}; yours is {seat.role}.")
-    return seat
+def _go_on() -> None:
+    """Nobody has cancelled it."""
 
 
-def _unknown() -> Fault:
+def _unknown() -> HttpError:
     message = (
         "A token is needed that holds: send `Authorization: Bearer TOKEN`. It may have expired or "
         "been revoked; the custodian makes one with `holdfast token create`."
     )
-    return Fault("unauthorized", message)
+    return HttpError("unauthorized", message)

@@ -1,10 +1,11 @@
-"""Faults: the one JSON body that every error has, and the status of each kind.
+"""Errors: the one JSON body that every error has, and the status of each kind.
 
 {"error": {"kind": …, "message": …, "parameter"?, "allowed"?, "hint"?, "request": …}}
 """
 
 from __future__ import annotations
 
+import errno
 import math
 from typing import Any
 
@@ -14,17 +15,19 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from holdfast.errors import Damaged, Doubtful, Exhausted, HoldfastError, InvalidInput, Unavailable
-from holdfast.holdout.phrasing import VERBS
+from holdfast.protocols.base import VERBS
 
 __all__ = [
     "STATUS",
-    "Fault",
+    "HttpError",
     "add_handlers",
     "document_errors",
-    "fault_of",
-    "fault_response",
+    "error_response",
+    "facts_of",
+    "full",
     "is_news",
-    "where_raised",
+    "told_of",
+    "too_large",
 ]
 
 STATUS = {
@@ -51,7 +54,7 @@ _PLACES = ("body", "query", "path", "header", *VERBS)  # a job's body is told by
 _MOST_SHOWN = 500  # characters of a message that repeats what was sent
 
 
-class Fault(Exception):
+class HttpError(Exception):
     """An error that is the server's own to tell: of access, limits and addresses."""
 
     def __init__(self, kind: str, message: str, *, wait: float | None = None) -> None:
@@ -60,27 +63,49 @@ class Fault(Exception):
 
 
 _AWAY = (BlockingIOError, ConnectionError, InterruptedError)  # of a database, or a cluster
+_FULL = (errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.ENOMEM)
+
+
+def too_large(limit: int) -> HttpError:
+    """What a body that is too large is told."""
+    return HttpError("too_large", f"A body here may have at most {limit:,} bytes.")
+
+
+def full(error: BaseException) -> bool:
+    """Whether the machine has no room for it now: descriptors, disk or memory."""
+    return isinstance(error, MemoryError) or getattr(error, "errno", None) in _FULL
 
 
 def is_news(error: BaseException) -> bool:
     """Whether the log must tell of it: it is no answer to what somebody asked."""
-    told = isinstance(error, Fault | HoldfastError)
+    if isinstance(error, HttpError):
+        return error.__cause__ is not None
+    told = isinstance(error, HoldfastError)
     return not told or isinstance(error, Damaged | Unavailable)
 
 
-def where_raised(error: BaseException) -> str:
-    """The type of an error and the line that raised it; its message may tell of the data."""
+def facts_of(error: BaseException) -> dict[str, Any]:
+    """What the log may say of an error: its type and the line that raised it, and the reason.
+
+    The message is told where it is Holdfast's own, which holds no row; of the system's errors
+    their name, for their message may tell of the data.
+    """
+    error = (error.__cause__ or error) if isinstance(error, HttpError) else error
     trace, place = error.__traceback__, ""
     while trace is not None:
         code = trace.tb_frame.f_code
         place = f"{trace.tb_frame.f_globals.get('__name__', '?')}.{code.co_name}:{trace.tb_lineno}"
         trace = trace.tb_next
-    return f"{type(error).__name__} at {place}"
+    facts = {"error": f"{type(error).__name__} at {place}"}
+    reason = str(error) if isinstance(error, HoldfastError) else ""
+    if isinstance(error, OSError) and error.errno is not None:
+        reason = errno.errorcode.get(error.errno, str(error.errno))
+    return {**facts, "reason": reason} if reason else facts
 
 
-def fault_of(error: BaseException) -> tuple[str, dict[str, Any]]:
+def told_of(error: BaseException) -> tuple[str, dict[str, Any]]:
     """The kind of an error, and what may be told of it. Of one that nobody foresaw: nothing."""
-    if isinstance(error, Fault):
+    if isinstance(error, HttpError):
         return error.kind, {"message": error.message}
     if isinstance(error, InvalidInput):
         told = {"parameter": error.parameter, "allowed": error.allowed, "hint": error.hint}
@@ -88,9 +113,9 @@ def fault_of(error: BaseException) -> tuple[str, dict[str, Any]]:
         kind = "doubtful" if isinstance(error, Doubtful) else kind
         return kind, {"message": str(error), **{k: v for k, v in told.items() if v}}
     if isinstance(error, Unavailable):
-        return "unavailable", {"message": str(error)}
+        return "unavailable", {"message": str(error), **error.facts()}
     if isinstance(error, Exhausted):
-        return "exhausted", {"message": str(error)}
+        return "exhausted", {"message": str(error), **error.facts()}
     if isinstance(error, Damaged):  # paths and hashes are for the custodian, who has the log
         message = "The holdout is damaged. Its custodian can run `holdfast check` on it."
         return "damaged", {"message": message}
@@ -99,11 +124,11 @@ def fault_of(error: BaseException) -> tuple[str, dict[str, Any]]:
     if isinstance(error, _AWAY):
         return "busy", {"message": "The holdout is away. Ask again, with the same key."}
     if isinstance(error, HoldfastError):
-        return "bad_question", {"message": str(error)}
+        return "bad_question", {"message": str(error), **error.facts()}
     return "internal", {"message": "Something went wrong here. The log has it, under this request."}
 
 
-def fault_response(
+def error_response(
     kind: str, told: dict[str, Any], request: str, wait: float | None = None
 ) -> JSONResponse:
     """The response that tells of it."""
@@ -122,13 +147,13 @@ def add_handlers(app: FastAPI) -> None:
 
     async def told(request: Request, error: Exception) -> JSONResponse:
         if is_news(error):
-            request.scope["holdfast_error"] = error
-        kind, facts = fault_of(error)
-        return fault_response(kind, facts, _request_id(request), getattr(error, "wait", None))
+            request.scope["holdfast_error"] = facts_of(error)  # its traceback does not last
+        kind, facts = told_of(error)
+        return error_response(kind, facts, _request_id(request), getattr(error, "wait", None))
 
     async def malformed(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
-        return fault_response("bad_question", _first_problem(error), _request_id(request))
+        return error_response("bad_question", _first_problem(error), _request_id(request))
 
     async def plain(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
@@ -138,9 +163,9 @@ def add_handlers(app: FastAPI) -> None:
             "not_allowed": "This address does not take that method; /api/openapi.json says which.",
         }
         message = messages.get(kind, "The request could not be read.")
-        return fault_response(kind, {"message": message}, _request_id(request))
+        return error_response(kind, {"message": message}, _request_id(request))
 
-    for kind in (Fault, HoldfastError, Exception):
+    for kind in (HttpError, HoldfastError):  # all others are the middleware's
         app.add_exception_handler(kind, told)
     app.add_exception_handler(RequestValidationError, malformed)
     app.add_exception_handler(HTTPException, plain)

@@ -2,12 +2,14 @@
 
 A job is a small file in a folder that all worker processes of a server share, so that any of them
 can tell how it goes. It lives as long as the server does; its answer is in the ledger, and asked
-again with the same key it comes from there. What a job tells changes only at the ends of slots.
+again with the same key it comes from there. Its progress is that of the time which is planned for
+it: how many blocks are done by then could depend on the data.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 import threading
@@ -21,10 +23,8 @@ from typing import Any
 from uuid import uuid4
 
 from holdfast.concurrency import Closing
-from holdfast.engines.source import Progress
-from holdfast.server.errors import Fault, fault_of, is_news, where_raised
+from holdfast.server.errors import HttpError, facts_of, is_news, told_of
 from holdfast.server.monitoring import log_event
-from holdfast.server.scheduler import Ending, slot_end
 from holdfast.server.settings import Settings
 
 __all__ = ["Job", "Jobs"]
@@ -34,6 +34,7 @@ _MOST = 2_000  # jobs that are remembered
 _MOST_OF_ONE = 20  # that one asker may have unfinished
 _UNFINISHED = ("queued", "running")
 _STEPS = 10  # progress is told in tenths
+Tick = Callable[[tuple[float, float] | None], None]
 _TOLD = ("id", "verb", "state", "progress", "result", "error")
 
 
@@ -53,15 +54,16 @@ class Job:
     question: str = ""
     worker: int = 0
     """The process that answers it."""
-    coming: float | None = None
-    """Progress that is told from `due` on, a moment of the machine's monotonic clock."""
-    due: float = 0.0
+    planned: tuple[float, float] | None = None
+    """From when to when it is answered, by the machine's monotonic clock."""
 
     def to_dict(self) -> dict[str, Any]:
         """What may be told of it."""
         told = {name: getattr(self, name) for name in _TOLD}
-        if self.coming is not None and time.monotonic() >= self.due:
-            told["progress"] = self.coming
+        if self.state == "running" and self.planned is not None:
+            start, end = self.planned
+            share = math.floor(_STEPS * (time.monotonic() - start) / (end - start))
+            told["progress"] = min(share, _STEPS - 1) / _STEPS
         return told
 
 
@@ -72,12 +74,11 @@ class _Cancelled(Exception):
 class Jobs(Closing):
     """The jobs of one server."""
 
-    def __init__(self, settings: Settings, closing: Ending) -> None:
+    def __init__(self, settings: Settings, closing: threading.Event) -> None:
         self._own = None if settings.state else tempfile.TemporaryDirectory(prefix="holdfast-")
         root = settings.state or Path(self._own.name if self._own else "")
         self._folder = root / "jobs"
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._slot = settings.slot
         self._pool = ThreadPoolExecutor(_AT_ONCE, "holdfast-job")
         self._lock = threading.Lock()
         self._closing = closing
@@ -90,7 +91,7 @@ class Jobs(Closing):
         verb: str,
         question: str,
         request: str | None,
-        work: Callable[[Progress], dict[str, Any]],
+        work: Callable[[Tick], dict[str, Any]],
     ) -> Job:
         """Begin a job; the same key of the same asker is the same job, of the same question."""
         name = (
@@ -104,7 +105,7 @@ class Jobs(Closing):
             known = self._read(job.id)
             if known is not None and known.question != job.question:
                 message = "This key has named another question. Use a new key for a new question."
-                raise Fault("conflict", message)
+                raise HttpError("conflict", message)
             if known is not None and known.state != "failed":
                 return known
             self._make_room(holdout, asker)
@@ -118,7 +119,7 @@ class Jobs(Closing):
         """A job of this asker; with None, of anyone."""
         job = self._read(identity) if identity.isalnum() else None
         if job is None or job.holdout != holdout or asker not in (None, job.asker):
-            raise Fault("not_found", "There is no such job of yours here.")
+            raise HttpError("not_found", "There is no such job of yours here.")
         return job
 
     def all(self, holdout: str, asker: str | None) -> list[Job]:
@@ -144,31 +145,28 @@ class Jobs(Closing):
         if self._own is not None:
             self._own.cleanup()
 
-    def _run(self, job: Job, work: Callable[[Progress], dict[str, Any]]) -> None:
-        start = time.monotonic()
-        told = replace(job, state="running", progress=0.0, coming=0.0, due=start + self._slot)
+    def _run(self, job: Job, work: Callable[[Tick], dict[str, Any]]) -> None:
+        told = replace(job, state="running", progress=0.0)
 
-        def progress(done: int, total: int) -> None:
+        def tick(planned: tuple[float, float] | None) -> None:
+            """While it is answered: what is planned, and whether it is wanted still."""
             nonlocal told
             if self._closing.is_set() or self._cancelled(job.id):
                 raise _Cancelled
-            share = done * _STEPS // total / _STEPS if total else 0.0
-            if share != told.coming:  # in tenths, and from the end of this slot on
-                due = start + slot_end(time.monotonic() - start, self._slot)
-                shown = told.coming if due > told.due else told.progress
-                told = replace(told, progress=shown, coming=share, due=due)
+            if planned is not None and planned != told.planned:
+                told = replace(told, planned=planned)
                 self._tell(told)
 
         try:
-            progress(0, 1)
+            tick(None)
             self._tell(told)
-            ended = replace(job, state="done", progress=1.0, result=work(progress))
+            ended = replace(job, state="done", progress=1.0, result=work(tick))
         except _Cancelled:
             ended = replace(job, state="cancelled")
         except Exception as error:  # told as anywhere else
             if is_news(error):
-                log_event("job failed", job=job.id, holdout=job.holdout, error=where_raised(error))
-            kind, facts = fault_of(error)
+                log_event("job failed", job=job.id, holdout=job.holdout, **facts_of(error))
+            kind, facts = told_of(error)
             ended = replace(job, state="failed", error={"kind": kind, **facts})
         self._tell(ended)
 
@@ -205,7 +203,7 @@ class Jobs(Closing):
         jobs = [job for job in map(self._read, self._names()) if job is not None]
         busy = [job for job in jobs if job.state in _UNFINISHED]
         if sum((job.holdout, job.asker) == (holdout, asker) for job in busy) >= _MOST_OF_ONE:
-            raise Fault("too_many", f"You have {_MOST_OF_ONE} unfinished jobs.", wait=10.0)
+            raise HttpError("too_many", f"You have {_MOST_OF_ONE} unfinished jobs.", wait=10.0)
         ended = sorted((job for job in jobs if job not in busy), key=lambda job: job.started)
         for job in ended[: max(0, len(jobs) + 1 - _MOST)]:
             for ending in ("json", "cancel"):

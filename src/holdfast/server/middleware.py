@@ -1,39 +1,35 @@
-"""Reception: what happens to every request before and after the app sees it.
+"""What happens to every request before and after the app sees it.
 
-It gets a number; a body that is too large is refused while it comes in; every response carries the
-headers that keep a browser strict; what went wrong and nobody foresaw becomes an error without a
-word about it; and one line of the log, and a count, say what was done.
+It gets a number; a body that is too large or too slow is refused while it comes in; every response
+carries the headers that keep a browser strict; what nobody foresaw becomes an error without a word
+about it; and one line of the log, and a count, say what was done.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import re
+import resource
 import time
-from collections.abc import Callable, MutableMapping
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
-from fastapi import Request
-from pydantic import TypeAdapter
-from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from holdfast.holdout.questions import Verb
-from holdfast.server import routes
-from holdfast.server.errors import Fault, fault_of, fault_response, is_news, where_raised
-from holdfast.server.routes import KEY_PATTERN, NAME_PATTERN
-from holdfast.server.schemas import WORDS, Words
+from holdfast.server.errors import (
+    HttpError,
+    error_response,
+    facts_of,
+    is_news,
+    told_of,
+    too_large,
+)
+from holdfast.server.monitoring import log_request
+from holdfast.server.service import Service
 from holdfast.server.settings import Settings, is_loopback
 
-__all__ = [
-    "PAGE_POLICY",
-    "BoundedHeads",
-    "Lane",
-    "Reception",
-]
+__all__ = ["PAGE_POLICY", "HeaderLimits", "Requests"]
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -49,79 +45,87 @@ _HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 )
+_TLS = (b"strict-transport-security", b"max-age=31536000")
 _NO_STORE = (b"cache-control", b"no-store")
 _ASK_AGAIN = (b"cache-control", b"no-cache")  # the parts of a page are of one version
 _METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")  # others are not counted
-_LARGE = re.compile(r"/api/holdouts/[^/]+/(submissions|gate)")
-_SLOWEST = 2**13  # bytes a second of a body, after the first seconds
+_HOLDOUT = re.compile(r"/api/holdouts/([^/]+)(/(submissions|gate)$)?")
+_SLOWEST = 2**16  # bytes a second of a body, after the first seconds
 _FIRST_SECONDS = 30.0
 
-Done = Callable[[dict[str, Any]], None]
 
+class Requests:
+    """An ASGI app around another."""
 
-class Reception:
-    """An ASGI app around another. `done` gets the facts of every request, without any data."""
-
-    def __init__(self, app: ASGIApp, settings: Settings, done: Done) -> None:
-        self._app, self._settings, self._done = app, settings, done
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app, self._service = app, service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        visit = _Visit(scope, receive, send, self._limit(scope))
-        await visit.handle(self._app, self._settings)
-        self._done(visit.facts())
+        settings, counts = self._service.settings, self._service.counts
+        found = _HOLDOUT.match(scope["path"])
+        served = None if found is None else self._service.holdouts.get(found[1])
+        holdout = "" if served is None else served.name
+        large = found is not None and found[3] and scope["method"] == "POST"
+        limit = settings.submission_limit if large else settings.body_limit
+        scope["holdfast_limit"] = limit
+        request = _Request(scope, receive, send, limit)
+        number = counts.begin(holdout)
+        try:
+            await request.handle(self._app, settings)
+        finally:
+            facts = request.facts()
+            if holdout:
+                facts["holdout"] = holdout
+            counts.end(number, holdout, facts)
+            log_request(facts)
 
-    def _limit(self, scope: Scope) -> int:
-        large = scope["method"] == "POST" and _LARGE.fullmatch(scope["path"])
-        return self._settings.submission_limit if large else self._settings.body_limit
 
-
-class _Visit:
+class _Request:
     """One request on its way."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, limit: int) -> None:
         self._scope, self._receive, self._send, self._limit = scope, receive, send, limit
-        self.request = scope["holdfast_request"] = uuid4().hex[:16]
+        self.id = scope["holdfast_request"] = uuid4().hex[:16]
         self._start = time.monotonic()
         self._got = 0
-        self._refused: Fault | None = None
+        self._refused: HttpError | None = None
         self._whole = False
         self._status = 0
-        scope["holdfast_start"] = self._start
+        self._more: tuple[tuple[bytes, bytes], ...] = _HEADERS
 
     async def handle(self, app: ASGIApp, settings: Settings) -> None:
         """Let the app answer, or answer for it."""
-        headers = dict(self._scope["headers"])
+        if settings.tls_cert is not None:
+            self._more = (*_HEADERS, _TLS)
         try:
-            self._check(headers, settings)
+            self._check(settings)
             await app(self._scope, self.receive, self.send)
             if self._refused is not None:
                 raise self._refused
         except Exception as error:
-            if self._refused is None and is_news(error):  # nothing of it may be shown
-                self._scope["holdfast_error"] = error
-            await self._tell(self._refused or error)
+            told = self._refused or error
+            if is_news(told):  # nothing of it may be shown
+                self._scope["holdfast_error"] = facts_of(told)
+            if not self._status:  # else it is too late, and the connection is cut instead
+                kind, facts = told_of(told)
+                response = error_response(kind, facts, self.id, getattr(told, "wait", None))
+                await response(self._scope, self._receive, self._send_on)
 
-    def _check(self, headers: MutableMapping[bytes, bytes], settings: Settings) -> None:
-        length = headers.get(b"content-length", b"0")
+    def _check(self, settings: Settings) -> None:
+        headers = self._scope["headers"]
+        length = dict(headers).get(b"content-length", b"0")
         if not length.isdigit() or len(length) > 18 or int(length) > self._limit:
             raise too_large(self._limit)
         # A page of another site can have its name lead to this machine, and then ask as if it
         # were at home. What is bound to loopback answers to its names only.
-        hosts = [value for name, value in self._scope["headers"] if name == b"host"]
+        hosts = [value for name, value in headers if name == b"host"]
         host = hosts[0].decode("latin-1") if len(hosts) == 1 else ""
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if settings.loopback and not is_loopback(name):
-            raise Fault("bad_question", "This server answers to localhost and 127.0.0.1 only.")
-
-    async def _tell(self, error: BaseException) -> None:
-        if self._status:  # too late: the connection is cut instead
-            return
-        kind, told = fault_of(error)
-        response = fault_response(kind, told, self.request, getattr(error, "wait", None))
-        await response(self._scope, self._receive, self._send_on)
+            raise HttpError("bad_question", "This server answers to localhost and 127.0.0.1 only.")
 
     async def receive(self) -> Message:
         """The next piece of the body, counted."""
@@ -132,7 +136,7 @@ class _Visit:
             async with asyncio.timeout(late - time.monotonic()):
                 message = await self._receive()
         except TimeoutError:
-            self._refused = Fault("bad_question", "The body came too slowly. Send it again.")
+            self._refused = HttpError("bad_question", "The body came too slowly. Send it again.")
             raise
         if message["type"] == "http.request":
             self._got += len(message.get("body", b""))
@@ -152,7 +156,7 @@ class _Visit:
         if message["type"] == "http.response.start":
             self._status = message["status"]
             page = self._scope["path"].startswith("/page/")
-            more = [*_HEADERS, (b"x-request-id", self.request.encode("ascii"))]
+            more = [*self._more, (b"x-request-id", self.id.encode("ascii"))]
             more.append(_ASK_AGAIN if page else _NO_STORE)
             known = {name for name, _ in message["headers"]}
             message["headers"] = [
@@ -163,109 +167,21 @@ class _Visit:
 
     def facts(self) -> dict[str, Any]:
         """What the log may say of it."""
-        route, method = self._scope.get("route"), self._scope["method"]
+        route, method, peer = (self._scope.get(name) for name in ("route", "method", "client"))
         facts: dict[str, Any] = {
-            "request": self.request,
+            "request": self.id,
             "method": method if method in _METHODS else "other",
             "route": getattr(route, "path", "none"),
             "status": self._status or 500,
             "seconds": round(time.monotonic() - self._start, 4),
             **self._scope.get("holdfast_facts", {}),
         }
-        if "holdfast_error" in self._scope:
-            facts["error"] = where_raised(self._scope["holdfast_error"])
-        return facts
+        if self._status in (401, 429) and peer:
+            facts["client"] = peer[0]
+        return {**facts, **self._scope.get("holdfast_error", {})}
 
 
-def too_large(limit: int) -> Fault:
-    """What a body that is too large is told."""
-    return Fault("too_large", f"A body here may have at most {limit:,} bytes.")
-
-
-# The lane: the shortest way for questions that are well formed, which are nearly all requests.
-#
-# FastAPI goes through what a route declares anew for every request: a third of the work that a
-# question makes in Python. So a question in its plain form is read here, and goes to the service
-# at
-# once. Whatever is not plain (another address, a header twice, words that are refused) the app
-# gets
-# as if it had not been looked at: what is allowed, what is documented and what an error says is
-# declared in one place.
-
-
-_ADDRESS = re.compile(rf"/api/holdouts/({NAME_PATTERN})/({'|'.join(WORDS)})")
-_KEY = re.compile(KEY_PATTERN)
-_ROUTES = {route.name: route for route in cast(list[Route], routes.asking_router.routes)}
-_NAMES = (b"content-type", b"idempotency-key")
-_dumped = TypeAdapter(dict[str, Any]).dump_json  # as FastAPI does, to the byte
-
-
-class Lane:
-    """An ASGI app around another."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        post = scope["type"] == "http" and scope["method"] == "POST"
-        found = _ADDRESS.fullmatch(scope["path"]) if post else None
-        headers = None if found is None else _plain_headers(scope)
-        if found is None or headers is None:
-            await self._app(scope, receive, send)
-            return
-        messages = [await receive()]
-        while messages[-1].get("more_body", False):
-            messages.append(await receive())
-        name, verb = found[1], cast(Verb, found[2])
-        words = _words(verb, messages)
-        if words is None:
-            await self._app(scope, _again(messages, receive), send)
-            return
-        scope["path_params"], scope["route"] = {"holdout": name}, _ROUTES[verb]
-        told = await routes.answer(Request(scope), verb, words, headers.get("idempotency-key"))
-        await _send(send, _dumped(told))
-
-
-def _plain_headers(scope: Scope) -> dict[str, str] | None:
-    """The headers that matter here, if each of them is there once, and as it should be."""
-    given = [(n.decode(), v.decode("latin-1")) for n, v in scope["headers"] if n in _NAMES]
-    headers = dict(given)
-    key = headers.get("idempotency-key")
-    plain = headers.get("content-type") == "application/json" and len(headers) == len(given)
-    return headers if plain and (key is None or _KEY.fullmatch(key)) else None
-
-
-def _words(verb: Verb, messages: list[Message]) -> Words | None:
-    """The words of a question; None if the app must say what is wrong with them."""
-    if messages[-1]["type"] != "http.request":  # whoever sent it has left before its end
-        return None
-    try:
-        return WORDS[verb].model_validate(
-            json.loads(b"".join(each.get("body", b"") for each in messages))
-        )
-    except (ValueError, RecursionError):
-        return None
-
-
-def _again(messages: list[Message], receive: Receive) -> Receive:
-    """What was received, from its start."""
-    seen = iter(messages)
-
-    async def receive_again() -> Message:
-        message = next(seen, None)
-        return await receive() if message is None else message
-
-    return receive_again
-
-
-async def _send(send: Send, body: bytes) -> None:
-    length = str(len(body)).encode("ascii")
-    headers = [(b"content-length", length), (b"content-type", b"application/json")]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
-# Heads: the first lines of a request, bounded in size and time before anything is known of it.
+# The first lines of a request, bounded in size and time before anything is known of it.
 #
 # uvicorn bounds neither with its fast parser: one client could fill the memory with a header that
 # never ends, or hold connections open by the thousand with one that never comes.
@@ -273,10 +189,14 @@ async def _send(send: Send, body: bytes) -> None:
 
 _MOST = 64 * 2**10  # bytes of address and headers
 _SECONDS = 30.0  # until they are complete
+_SPARE = 200  # descriptors that are not for connections
 
 
-class BoundedHeads(HttpToolsProtocol):
-    """A connection that is closed if a request's head is too large or too slow."""
+class HeaderLimits(HttpToolsProtocol):
+    """A connection that is closed if a request's head is too large or too slow.
+
+    Or at once, if there are so many that nothing else could be opened.
+    """
 
     _head: int | None = 0  # bytes of the head so far; None while there is a body or a response
     _due = 0.0  # when the head must be complete, by the clock of the loop
@@ -284,6 +204,10 @@ class BoundedHeads(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if len(self.connections) > max(descriptors - _SPARE, descriptors // 2):
+            transport.abort()
+            return
         self._begin()
         self._watch()
 

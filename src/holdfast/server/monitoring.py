@@ -1,4 +1,4 @@
-"""Counts: what a monitor may know, in Prometheus' text format. Nothing in it comes from the data.
+"""What a monitor may know, in Prometheus' text format, and the log. Nothing comes from the data.
 
 Times are those that clients see, so of questions only their slots.
 """
@@ -7,43 +7,47 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from holdfast.server.auth import Seat
+from holdfast.server.auth import Caller
 
-__all__ = [
-    "Counts",
-    "log_event",
-    "log_request",
-    "set_up_logs",
-]
+__all__ = ["Counts", "log_event", "log_request", "set_up_logs"]
 
 _BUCKETS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 25.6, 102.4, 409.6)
 _MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
+_OLDEST = "holdfast_oldest_request_seconds"
+_LATE = "holdfast_late_answers"  # _total is added to it
 
 
 class Counts:
-    """Requests and answers of this process; with several, of all that share a folder."""
+    """Requests and answers of this process; with several, of all that share a folder.
+
+    What belongs to no holdout has the label "".
+    """
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "holdfast_requests_total",
             "Requests by route and status.",
-            ["method", "route", "status"],
+            ["method", "route", "status", "holdout"],
             registry=self._registry,
         )
         self._seconds = Histogram(
             "holdfast_request_seconds",
             "Seconds until a response left; of questions, until the end of their slot.",
-            ["route"],
+            ["route", "holdout"],
             buckets=_BUCKETS,
             registry=self._registry,
         )
@@ -53,57 +57,106 @@ class Counts:
             ["holdout", "verb", "cached"],
             registry=self._registry,
         )
-        # By method, route and status: to look them up takes longer than to count.
-        self._known: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
+        self._late = Counter(
+            _LATE,
+            "Answers that missed the slot that follows from their question.",
+            ["holdout"],
+            registry=self._registry,
+        )
+        self._under_way = Gauge(
+            "holdfast_requests_under_way",
+            "Requests that have come and are not answered.",
+            ["holdout"],
+            multiprocess_mode="livesum",
+            registry=self._registry,
+        )
+        # As the moment when it came, which is true until it is gone; told as its age.
+        self._oldest = Gauge(
+            _OLDEST,
+            "Seconds since the oldest of them came; 0 without any.",
+            ["holdout"],
+            multiprocess_mode="livemin",
+            registry=self._registry,
+        )
+        self._starts: dict[str, dict[int, float]] = {}
+        self._numbers = count()
+        self._lock = threading.Lock()
 
-    def request(self, facts: dict[str, Any]) -> None:
-        """Count a request."""
-        of = (facts["method"], str(facts["route"]), str(facts["status"]))
-        known = self._known.get(of)
-        if known is None:
-            known = self._known[of] = self._requests.labels(*of), self._seconds.labels(of[1])
-        known[0].inc()
-        known[1].observe(float(facts["seconds"]))
+    def begin(self, holdout: str) -> int:
+        """A request has come; its number."""
+        with self._lock:
+            number = next(self._numbers)
+            self._starts.setdefault(holdout, {})[number] = time.time()
+            self._tell(holdout)
+        return number
+
+    def end(self, number: int, holdout: str, facts: dict[str, Any]) -> None:
+        """It was answered."""
+        with self._lock:
+            del self._starts[holdout][number]
+            self._tell(holdout)
+        route = str(facts["route"])
+        self._requests.labels(facts["method"], route, str(facts["status"]), holdout).inc()
+        self._seconds.labels(route, holdout).observe(float(facts["seconds"]))
+
+    def _tell(self, holdout: str) -> None:
+        starts = self._starts[holdout]
+        self._under_way.labels(holdout).set(len(starts))
+        self._oldest.labels(holdout).set(next(iter(starts.values()), math.inf))
 
     def answer(self, holdout: str, verb: str, *, cached: bool) -> None:
         """Count an answer."""
         self._answers.labels(holdout, verb, str(cached).lower()).inc()
 
-    def text(self, seats: Sequence[Seat]) -> bytes:
+    def late(self, holdout: str, over: float) -> None:
+        """Count an answer that came so many seconds after the end of its slot."""
+        self._late.labels(holdout).inc()
+        log_event("late", level=logging.WARNING, holdout=holdout, seconds=round(over, 4))
+
+    def text(self, callers: Sequence[Caller], away: Sequence[str]) -> bytes:
         """All counts, and what is spent of the holdouts that the reader may see."""
         registry = self._registry
         if _MULTIPROCESS in os.environ:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        names = {caller.served.name for caller in callers} | {*away, ""}
+        kept = {caller.served.name for caller in callers if caller.role == "custodian"}
         shown = CollectorRegistry()
-        shown.register(_Seen(registry, {seat.hosted.name for seat in seats}))
-        shown.register(_Budgets(seats))
+        shown.register(_Visible(registry, names, kept))
+        shown.register(_States(callers, away))
         return generate_latest(shown)
 
 
-class _Seen:
-    """The counts of a registry, but for those of holdouts that the reader may not know of."""
+class _Visible:
+    """The counts of a registry, but for those of holdouts that the reader may not know of.
 
-    def __init__(self, registry: CollectorRegistry, names: set[str]) -> None:
-        self._registry, self._names = registry, names
+    Late answers are for custodians: that one was late may tell of the data.
+    """
+
+    def __init__(self, registry: CollectorRegistry, names: set[str], kept: set[str]) -> None:
+        self._registry, self._names, self._kept = registry, names, kept
 
     def collect(self) -> Iterator[Metric]:
+        now = time.time()
         for metric in self._registry.collect():
-            metric.samples = [
-                sample
-                for sample in metric.samples
-                if "holdout" not in sample.labels or sample.labels["holdout"] in self._names
-            ]
+            names = self._kept if metric.name.startswith(_LATE) else self._names
+            seen = [each for each in metric.samples if each.labels["holdout"] in names]
+            if metric.name == _OLDEST:
+                seen = [each._replace(value=max(0.0, now - each.value)) for each in seen]
+            metric.samples = seen
             yield metric
 
 
-class _Budgets:
-    """What is spent, read when it is asked for."""
+class _States:
+    """Whether holdouts can be read, and what is spent of them, read when it is asked for."""
 
-    def __init__(self, seats: Sequence[Seat]) -> None:
-        self._seats = seats
+    def __init__(self, callers: Sequence[Caller], away: Sequence[str]) -> None:
+        self._callers, self._away = callers, away
 
     def collect(self) -> Iterator[Metric]:
+        up = GaugeMetricFamily(
+            "holdfast_holdout_up", "Whether its ledger can be read.", None, ["holdout"]
+        )
         used = GaugeMetricFamily(
             "holdfast_budget_used_ratio",
             "Share of a budget that is spent.",
@@ -113,13 +166,20 @@ class _Budgets:
         answers = GaugeMetricFamily(
             "holdfast_recorded_answers", "Answers in the ledger.", None, ["holdout"]
         )
-        for seat in self._seats:
-            status = seat.hosted.holdout.status()
-            answers.add_metric([seat.hosted.name], status.answers)
+        for name in self._away:
+            up.add_metric([name], 0)
+        for caller in self._callers:
+            name = caller.served.name
+            try:
+                status = caller.served.holdout.status()
+            except Exception:
+                up.add_metric([name], 0)
+                continue
+            up.add_metric([name], 1)
+            answers.add_metric([name], status.answers)
             for each in status.sets:
-                used.add_metric([seat.hosted.name, each.name], each.used)
-        yield used
-        yield answers
+                used.add_metric([name, each.name], each.used)
+        yield from (up, used, answers)
 
 
 # Logs: one line of JSON an event, on standard error. No question, no answer, no row is in them.
@@ -161,11 +221,9 @@ def set_up_logs(level: str = "info") -> dict[str, Any]:
 
 def log_request(facts: dict[str, Any]) -> None:
     """A request that was answered."""
-    level = logging.ERROR if facts["status"] >= 500 else logging.INFO
-    if _log.isEnabledFor(level):
-        _log.log(level, "request", extra={"facts": facts})
+    log_event("request", level=logging.ERROR if facts["status"] >= 500 else logging.INFO, **facts)
 
 
-def log_event(event: str, **facts: Any) -> None:
-    """Something else that happened."""
-    _log.info(event, extra={"facts": facts})
+def log_event(event: str, *, level: int = logging.INFO, **facts: Any) -> None:
+    """Something that happened."""
+    _log.log(level, event, extra={"facts": facts})

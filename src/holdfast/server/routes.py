@@ -1,15 +1,24 @@
-"""What the routes have in common: keys, tokens and errors as OpenAPI describes them."""
+"""The addresses. Each is a plain function of who calls and what was sent.
+
+A router's class of routes says who may call, and which threads do the work: the token is looked at
+before anything else of a request is, so that whoever has none learns nothing, not even that their
+body is malformed.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 import json
 import threading
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from typing import Annotated, Any
+from contextvars import ContextVar
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response, Security
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ConfigDict, Field
@@ -18,74 +27,58 @@ from holdfast.engines.process import Worker, WorkerDied, WorkerTimeout
 from holdfast.engines.source import Progress
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.doubts import refuse
-from holdfast.holdout.left import can_be_asked, left_of
-from holdfast.holdout.questions import Verb
+from holdfast.holdout.records import audit_of
 from holdfast.holdout.scoring import Submission
-from holdfast.holdout.transcripts import audit_of
-from holdfast.planning.widths import Study
-from holdfast.protocols.guesses import Corrected
-from holdfast.server.auth import Seat
-from holdfast.server.errors import STATUS, Fault
-from holdfast.server.jobs import Job
+from holdfast.holdout.state import can_be_asked
+from holdfast.holdout.tokens import Role
+from holdfast.planning.compare import Study
+from holdfast.protocols.base import Verb
+from holdfast.server.auth import Caller
+from holdfast.server.errors import STATUS, HttpError
+from holdfast.server.jobs import Job, Tick
 from holdfast.server.schemas import (
+    JOBS,
+    QUESTIONS,
     AnswerShape,
-    AskWords,
     CorrectedShape,
-    CorrectWords,
     GateShape,
     GrantShape,
     HoldoutShape,
-    IntervalWords,
     JobShape,
-    JobWords,
-    MeanWords,
     PriceShape,
     StandingsShape,
     StatusShape,
     SubmissionShape,
     TranscriptShape,
     VerdictShape,
-    VerifyWords,
     Words,
     as_told,
     asked,
     shaped,
 )
-from holdfast.server.service import Service, service_of
+from holdfast.server.service import Callers, Service, service_of, with_room
+from holdfast.verbs import VERBS, VerbSchema
 
-__all__ = [
-    "KEY_PATTERN",
-    "NAME_PATTERN",
-    "TOKEN",
-    "Key",
-    "answer",
-    "asking_router",
-    "comparison",
-    "custodian_router",
-    "holdout_router",
-    "leaderboard_router",
-    "looking_router",
-    "operations_router",
-    "responses",
-]
+__all__ = ["ROUTERS", "comparison"]
 
-_PREFIX = "/api/holdouts/{holdout}"
-NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
-KEY_PATTERN = r"[!-~]{1,128}"
-_Name = Annotated[str, Path(pattern=f"^{NAME_PATTERN}$", description="A holdout's name.")]
+_NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+_Name = Annotated[str, Path(pattern=f"^{_NAME_PATTERN}$", description="A holdout's name.")]
 Key = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
-        pattern=f"^{KEY_PATTERN}$",
+        pattern="^[!-~]{1,128}$",
         description="A key of yours: asked again with it, nothing is drawn or paid anew. It never "
         "expires.",
     ),
 ]
-_bearer = HTTPBearer(auto_error=False, description="A token that the custodian gave you.")
-
+_TOKEN = Security(HTTPBearer(auto_error=False, description="A token that the custodian gave you."))
+_here: ContextVar[Service] = ContextVar("_here")
+_caller: ContextVar[Caller] = ContextVar("_caller")
+_callers: ContextVar[Callers] = ContextVar("_callers")
 
 Reply = dict[str, Any]
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class ErrorBody(BaseModel):
@@ -105,9 +98,9 @@ class Error(BaseModel):
     error: ErrorBody
 
 
-def responses(*kinds: str) -> dict[int | str, dict[str, Any]]:
+def _errors(*kinds: str) -> dict[int | str, dict[str, Any]]:
     """The errors of a route, for OpenAPI."""
-    always = ("bad_question", "unauthorized", "not_found", "too_large", "too_many")
+    always = ("bad_question", "unauthorized", "not_found", "too_large", "too_many", "busy")
     found: dict[int | str, dict[str, Any]] = {}
     for kind in (*always, *kinds):
         known = found.setdefault(STATUS[kind], {"model": Error, "description": ""})
@@ -116,154 +109,203 @@ def responses(*kinds: str) -> dict[int | str, dict[str, Any]]:
     return found
 
 
-async def _named(holdout: _Name) -> None:
-    """Have the name in the address checked; `Service` finds the holdout by it."""
-    del holdout
+# Who may call, and where the work is done.
 
 
-TOKEN = Security(_bearer)
+async def _service_here() -> Service:
+    return _here.get()
 
 
-def holdout_router() -> APIRouter:
-    """A router for what belongs to one holdout; every route of it takes a token."""
+async def _calling() -> Caller:
+    return _caller.get()
+
+
+async def _calling_all() -> Callers:
+    return _callers.get()
+
+
+Here = Annotated[Service, Depends(_service_here)]
+Calling = Annotated[Caller, Depends(_calling)]
+CallingAll = Annotated[Callers, Depends(_calling_all)]
+
+
+class _SignedIn(APIRoute):
+    """A route for whoever has a token that holds; a plain function runs in a thread."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
+        if not inspect.iscoroutinefunction(endpoint):
+            endpoint = self._in_thread(endpoint)
+        super().__init__(path, endpoint, **more)
+
+    def _in_thread(self, endpoint: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(endpoint)
+        async def run(**words: Any) -> Any:
+            return await self.run(_here.get(), functools.partial(endpoint, **words))
+
+        return run
+
+    async def run(self, service: Service, work: Callable[[], Any]) -> Any:
+        """Have a thread do it."""
+        return await service.read(work)
+
+    def get_route_handler(self) -> Handler:
+        handle = super().get_route_handler()
+
+        async def authenticated(request: Request) -> Response:
+            service = service_of(request)
+            _here.set(service)
+            name = await self.authenticate(service, request)
+            sent = request.method in ("POST", "PATCH", "PUT")
+            limit = request.scope["holdfast_limit"] if sent else 0
+            with service.bodies.held(name, int(request.headers.get("content-length", limit))):
+                return await handle(request)
+
+        return authenticated
+
+    async def authenticate(self, service: Service, request: Request) -> str:
+        """Find out who calls; the name that their bodies are counted by."""
+        _callers.set(await service.callers(request))
+        return ""
+
+
+class _OfHoldout(_SignedIn):
+    """A route for whoever has this role at a holdout."""
+
+    role: Role
+    asks: bool
+
+    async def run(self, service: Service, work: Callable[[], Any]) -> Any:
+        return await (service.ask(work, _caller.get()) if self.asks else service.read(work))
+
+    async def authenticate(self, service: Service, request: Request) -> str:
+        caller = await service.caller(request, request.path_params["holdout"], self.role)
+        _caller.set(caller)
+        return f"{caller.served.name}/{caller.asker.id}"
+
+
+def _router(needs: Role, *, asks: bool = False) -> APIRouter:
+    """A router for what belongs to one holdout, and needs this role.
+
+    What `asks` may take long, and has threads of its own: all others read the ledger alone.
+    """
+
+    async def named(holdout: _Name) -> None:
+        """Have the name in the address checked and described."""
+
+    kind = type("Route", (_OfHoldout,), {"role": needs, "asks": asks})
     return APIRouter(
-        prefix=_PREFIX, dependencies=[Depends(_named), TOKEN], responses=responses("forbidden")
+        prefix="/api/holdouts/{holdout}",
+        dependencies=[Depends(named), _TOKEN],
+        responses=_errors("forbidden"),
+        route_class=kind,
     )
 
 
-# Asking: the five verbs, their price, and jobs.
+_asking = _router("analyst", asks=True)
+_analyst = _router("analyst")
+_viewer = _router("viewer")
+_custodian = _router("custodian")
+_checking = _router("custodian", asks=True)  # it may read all the files
 
 
-asking_router = holdout_router()
-_ASKING = responses("conflict", "exhausted", "busy")
+# The five verbs, their price, and jobs.
+
+
+_ASKING = _errors("conflict", "exhausted")
 JobId = Annotated[str, Path(pattern=r"^[0-9a-f]{24}$")]
 
 
-@asking_router.post("/ask", responses=shaped(AnswerShape, _ASKING))
-async def ask(request: Request, words: AskWords, key: Key = None) -> Reply:
-    """An estimator's value on fresh data."""
-    return await answer(request, "ask", words, key)
+_SHAPES = {"answer": AnswerShape, "verdict": VerdictShape, "corrected": CorrectedShape}
 
 
-@asking_router.post("/interval", responses=shaped(AnswerShape, _ASKING))
-async def interval(request: Request, words: IntervalWords, key: Key = None) -> Reply:
-    """An interval that encloses the median of what the estimator gives on fresh blocks."""
-    return await answer(request, "interval", words, key)
+def _asking_route(verb: VerbSchema) -> None:
+    """The route of a verb; its body are the verb's words."""
+
+    def route(caller: Calling, service: Here, words: Words, key: Key = None) -> Reply:
+        return _answer(service, caller, cast(Verb, verb.name), words, key)
+
+    route.__name__, route.__doc__ = verb.name, verb.help
+    route.__annotations__ = {**route.__annotations__, "words": QUESTIONS[verb.name]}
+    _asking.post(f"/{verb.name}", responses=shaped(_SHAPES[verb.answer], _ASKING))(route)
 
 
-@asking_router.post("/mean", responses=shaped(AnswerShape, _ASKING))
-async def mean(request: Request, words: MeanWords, key: Key = None) -> Reply:
-    """The mean of a term of one row, with its error bar."""
-    return await answer(request, "mean", words, key)
+for _verb in VERBS.values():
+    _asking_route(_verb)
 
 
-@asking_router.post("/verify", responses=shaped(VerdictShape, _ASKING))
-async def verify(request: Request, words: VerifyWords, key: Key = None) -> Reply:
-    """Whether a guess is compatible with fresh data, not compatible, or nobody can tell."""
-    return await answer(request, "verify", words, key)
-
-
-@asking_router.post("/correct", responses=shaped(CorrectedShape, _ASKING))
-async def correct(request: Request, words: CorrectWords, key: Key = None) -> Reply:
-    """Whether a guess is compatible with fresh data; if not, an answer in its place."""
-    return await answer(request, "correct", words, key)
-
-
-async def answer(request: Request, verb: Verb, words: Words, key: str | None) -> Reply:
-    """What the holdout says to a question."""
-    service = service_of(request)
-    return await service.ask(
-        request, lambda seat: _told(service, seat, verb, words, key), light=words.short
-    )
-
-
-def _told(
+def _answer(
     service: Service,
-    seat: Seat,
+    caller: Caller,
     verb: Verb,
     words: Words,
     key: str | None,
     progress: Progress | None = None,
 ) -> Reply:
-    result = asked(seat.holdout, verb, words, seat.request(key), progress)
-    cached = result.verdict.cached if isinstance(result, Corrected) else result.cached
-    service.counts.answer(seat.hosted.name, verb, cached=cached)
+    result = asked(caller.holdout, verb, words, caller.request(key), progress)
+    service.counts.answer(caller.served.name, verb, cached=result.cached)
     return as_told(result)
 
 
-@asking_router.post("/price", responses=shaped(PriceShape))
-async def price(request: Request, words: Annotated[JobWords, Body()]) -> Reply:
+@_asking.post("/price", responses=shaped(PriceShape))
+def price(caller: Calling, words: Annotated[JOBS, Body()]) -> Reply:
     """What a question would cost, asked now: nothing is drawn, and nothing charged."""
-
-    def work(seat: Seat) -> Reply:
-        first, spoken = words.spoken()
-        return seat.holdout.price(words.verb, first, **spoken).to_dict()
-
-    return await service_of(request).read(request, "analyst", work)
+    first, spoken = words.spoken()
+    return caller.holdout.price(words.verb, first, **spoken).to_dict()
 
 
-@asking_router.post("/jobs", status_code=202, responses=shaped(JobShape, _ASKING, status=202))
-async def start_job(request: Request, words: Annotated[JobWords, Body()], key: Key = None) -> Reply:
+@_asking.post("/jobs", status_code=202, responses=shaped(JobShape, _ASKING, status=202))
+def start_job(
+    caller: Calling, service: Here, words: Annotated[JOBS, Body()], key: Key = None
+) -> Reply:
     """Ask in the background: progress and answer, or what is wrong, come by its id."""
-    service = service_of(request)
+    first, spoken = words.spoken()
+    price = caller.holdout.price(words.verb, first, **spoken)  # says now what is wrong with it
+    refuse(() if words.anyway else price.doubts)
 
-    def work(seat: Seat) -> Reply:
-        first, spoken = words.spoken()
-        price = seat.holdout.price(words.verb, first, **spoken)  # says now what is wrong with it
-        refuse(() if words.anyway else price.doubts)
+    def run(tick: Tick) -> Reply:
+        now = service.authenticator.again(caller, lambda: tick(None))
 
-        def run(progress: Progress) -> Reply:
-            now = service.doorman.again(seat).cancellable(lambda: progress(1, 1))
-            return _told(service, now, words.verb, words, key, progress)
+        def answer() -> Reply:
+            planned = lambda _done, _total: tick(now.pacing.planned)  # noqa: E731
+            return _answer(service, now, words.verb, words, key, planned)
 
-        said = words.model_dump_json(exclude_none=True)
-        asker = seat.asker.id
-        return service.jobs.start(
-            seat.hosted.name, asker, words.verb, said, seat.request(key), run
-        ).to_dict()
+        return with_room(answer, now)
 
-    return await service.read(request, "analyst", work)
+    said, holdout = words.model_dump_json(exclude_none=True), caller.served.name
+    return service.jobs.start(
+        holdout, caller.asker.id, words.verb, said, caller.request(key), run
+    ).to_dict()
 
 
-@asking_router.get("/jobs", responses=shaped(list[JobShape]))
-async def list_jobs(request: Request) -> list[Reply]:
+@_analyst.get("/jobs", responses=shaped(list[JobShape]))
+def list_jobs(caller: Calling, service: Here) -> list[Reply]:
     """Your jobs, the newest first; a custodian sees all."""
-    service = service_of(request)
-
-    def work(seat: Seat) -> list[Reply]:
-        return [job.to_dict() for job in service.jobs.all(seat.hosted.name, _whose(seat))]
-
-    return await service.read(request, "analyst", work)
+    return [job.to_dict() for job in service.jobs.all(caller.served.name, _whose(caller))]
 
 
-@asking_router.get("/jobs/{job}", responses=shaped(JobShape))
-async def show_job(request: Request, job: JobId) -> Reply:
+@_analyst.get("/jobs/{job}", responses=shaped(JobShape))
+def show_job(caller: Calling, service: Here, job: JobId) -> Reply:
     """How a job goes, and its answer when it is done."""
-    service = service_of(request)
-    return await service.read(request, "analyst", lambda seat: _job(service, seat, job).to_dict())
+    return _job(service, caller, job).to_dict()
 
 
-@asking_router.delete("/jobs/{job}", responses=shaped(JobShape))
-async def cancel_job(request: Request, job: JobId) -> Reply:
+@_analyst.delete("/jobs/{job}", responses=shaped(JobShape))
+def cancel_job(caller: Calling, service: Here, job: JobId) -> Reply:
     """Stop a job. What it has reserved stays paid; an answer that is recorded stays recorded."""
-    service = service_of(request)
-    return await service.read(
-        request, "analyst", lambda seat: service.jobs.cancel(_job(service, seat, job)).to_dict()
-    )
+    return service.jobs.cancel(_job(service, caller, job)).to_dict()
 
 
-def _job(service: Service, seat: Seat, identity: str) -> Job:
-    return service.jobs.get(seat.hosted.name, identity, _whose(seat))
+def _job(service: Service, caller: Caller, identity: str) -> Job:
+    return service.jobs.get(caller.served.name, identity, _whose(caller))
 
 
-def _whose(seat: Seat) -> str | None:
-    return None if seat.role == "custodian" else seat.asker.id
+def _whose(caller: Caller) -> str | None:
+    return None if caller.role == "custodian" else caller.asker.id
 
 
 # For the custodian: tokens and quotas, who asked what, and whether the ledger is sound.
 
 
-custodian_router = holdout_router()
 TokenId = Annotated[str, Path(pattern=r"^[0-9a-z]{8}$", description="A token's id.")]
 
 
@@ -281,72 +323,55 @@ class CheckWords(BaseModel):
     receipt: Annotated[str, Field(max_length=300)] | None = None
 
 
-@custodian_router.get("/tokens", responses=shaped(list[GrantShape]))
-async def tokens(request: Request) -> list[Reply]:
+@_custodian.get("/tokens", responses=shaped(list[GrantShape]))
+def tokens(caller: Calling) -> list[Reply]:
     """All grants, with what each has used; tokens themselves are kept nowhere."""
-
-    def work(seat: Seat) -> list[Reply]:
-        access = seat.hosted.holdout.access
-        return [{**each.to_dict(), "used": access.used(each.id)} for each in access.grants()]
-
-    return await service_of(request).read(request, "custodian", work)
+    access = caller.holdout.access
+    return [{**each.to_dict(), "used": access.used(each.id)} for each in access.grants()]
 
 
-@custodian_router.delete("/tokens/{token}", responses=shaped(GrantShape))
-async def revoke(request: Request, token: TokenId) -> Reply:
+@_custodian.delete("/tokens/{token}", responses=shaped(GrantShape))
+def revoke(caller: Calling, token: TokenId) -> Reply:
     """End a grant, at once and for good."""
-    return await service_of(request).read(
-        request, "custodian", lambda seat: seat.hosted.holdout.access.revoke(token).to_dict()
-    )
+    return caller.holdout.access.revoke(token).to_dict()
 
 
-@custodian_router.patch("/tokens/{token}", responses=shaped(GrantShape))
-async def change(request: Request, token: TokenId, words: QuotaWords) -> Reply:
+@_custodian.patch("/tokens/{token}", responses=shaped(GrantShape))
+def change(caller: Calling, token: TokenId, words: QuotaWords) -> Reply:
     """Give a grant another share of the budget; null for no limit of its own."""
-
-    def work(seat: Seat) -> Reply:
-        return seat.hosted.holdout.access.set_quota(token, words.quota).to_dict()
-
-    return await service_of(request).read(request, "custodian", work)
+    return caller.holdout.access.set_quota(token, words.quota).to_dict()
 
 
-@custodian_router.get("/audit")
-async def audit(
-    request: Request,
+@_custodian.get("/audit")
+def audit(
+    caller: Calling,
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Reply:
     """Who did what, row by row of the ledger: grants, reservations, answers."""
-
-    def work(seat: Seat) -> Reply:
-        rows = audit_of(seat.hosted.holdout.door, after, limit)
-        return {"rows": rows, "next": rows[-1]["number"] if len(rows) == limit else None}
-
-    return await service_of(request).read(request, "custodian", work)
+    return _page(audit_of(caller.holdout.journal, after, limit), limit)
 
 
-@custodian_router.post("/check")
-async def check(request: Request, words: CheckWords | None = None) -> Reply:
+def _page(rows: list[Reply], limit: int) -> Reply:
+    return {"rows": rows, "next": rows[-1]["number"] if len(rows) == limit else None}
+
+
+@_checking.post("/check")
+def check(caller: Calling, words: CheckWords | None = None) -> Reply:
     """Verify chain, plan, prices, budget, answers and files again, from what is on disk."""
     receipt = None if words is None else words.receipt
-
-    def work(seat: Seat) -> Reply:
-        return check_holdout(seat.hosted.holdout.path, receipt).to_dict()
-
-    return await service_of(request).read(request, "custodian", work)
+    return check_holdout(caller.holdout.path, receipt).to_dict()
 
 
 # Leaderboard and gate: predictions keyed by row id, as the body of a request.
 
-
-leaderboard_router = holdout_router()
 
 _FORMS = {
     "text/csv": "csv",
     "application/json": "json",
     "application/vnd.apache.parquet": "parquet",
 }
-_SCORING = responses("conflict", "exhausted", "busy", "unsupported")
+_SCORING = _errors("conflict", "exhausted", "unsupported")
 _BODY = {
     "requestBody": {
         "required": True,
@@ -372,25 +397,32 @@ Metric = Annotated[
 Name = Annotated[str, Query(min_length=1, max_length=100, description="Name of the entry.")]
 
 
-@leaderboard_router.get("/leaderboard", responses=shaped(StandingsShape))
-async def leaderboard(request: Request, metric: Metric = "accuracy") -> Reply:
+async def _predictions(request: Request) -> tuple[bytes, str]:
+    """The body, and its form by its type."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
+    if kind not in _FORMS:
+        raise HttpError("unsupported", f"Content-Type must be one of {', '.join(_FORMS)}.")
+    return await request.body(), _FORMS[kind]
+
+
+Predictions = Annotated[tuple[bytes, str], Depends(_predictions)]
+
+
+@_viewer.get("/leaderboard", responses=shaped(StandingsShape))
+def leaderboard(caller: Calling, metric: Metric = "accuracy") -> Reply:
     """The best submission of every name, with the ranks that their error bars allow."""
-
-    def work(seat: Seat) -> Reply:
-        standings = seat.holdout.leaderboard(metric)
-        told = standings.to_dict()
-        for entry, each in zip(standings.entries, told["entries"], strict=True):
-            each["mine"] = entry.asker == seat.asker.id
-        return told
-
-    return await service_of(request).read(request, "viewer", work)
+    standings = caller.holdout.leaderboard(metric)
+    told = standings.to_dict()
+    for entry, each in zip(standings.entries, told["entries"], strict=True):
+        each["mine"] = entry.asker == caller.asker.id
+    return told
 
 
-@leaderboard_router.post(
-    "/submissions", responses=shaped(SubmissionShape, _SCORING), openapi_extra=_BODY
-)
-async def submit(
-    request: Request,
+@_asking.post("/submissions", responses=shaped(SubmissionShape, _SCORING), openapi_extra=_BODY)
+def submit(
+    caller: Calling,
+    service: Here,
+    predictions: Predictions,
     name: Name,
     metric: Metric = "accuracy",
     improve: Annotated[
@@ -401,128 +433,88 @@ async def submit(
     key: Key = None,
 ) -> Reply:
     """Score predictions, and enter them on the leaderboard."""
-    service = service_of(request)
-    form = await _form(request)
-    content = await request.body()
-
-    def work(seat: Seat) -> Reply:
-        made: Submission = seat.holdout.enter(
-            content,
-            name=name,
-            metric=metric,
-            improve=improve,
-            margin=margin,
-            form=form,
-            request=seat.request(key),
-        )
-        service.counts.answer(seat.hosted.name, "submit", cached=made.result.cached)
-        return made.to_dict()
-
-    return await service.ask(request, work)
+    content, form = predictions
+    made: Submission = caller.holdout.enter(
+        content,
+        name=name,
+        metric=metric,
+        improve=improve,
+        margin=margin,
+        form=form,
+        request=caller.request(key),
+    )
+    service.counts.answer(caller.served.name, "submit", cached=made.result.cached)
+    return made.to_dict()
 
 
-@leaderboard_router.post("/gate", responses=shaped(GateShape, _SCORING), openapi_extra=_BODY)
-async def gate(
-    request: Request,
+@_asking.post("/gate", responses=shaped(GateShape, _SCORING), openapi_extra=_BODY)
+def gate(
+    caller: Calling,
+    service: Here,
+    predictions: Predictions,
     metric: Metric = "accuracy",
     at_least: Annotated[float | None, Query(description="The score must reach this.")] = None,
     at_most: Annotated[float | None, Query(description="The score must not pass this.")] = None,
     key: Key = None,
 ) -> Reply:
     """Whether predictions reach a threshold: one verification on one side."""
-    service = service_of(request)
-    form = await _form(request)
-    content = await request.body()
-
-    def work(seat: Seat) -> Reply:
-        made = seat.holdout.gate(
-            content,
-            metric=metric,
-            at_least=at_least,
-            at_most=at_most,
-            form=form,
-            request=seat.request(key),
-        )
-        service.counts.answer(seat.hosted.name, "gate", cached=made.verdict.cached)
-        return made.to_dict()
-
-    return await service.ask(request, work)
+    content, form = predictions
+    made = caller.holdout.gate(
+        content,
+        metric=metric,
+        at_least=at_least,
+        at_most=at_most,
+        form=form,
+        request=caller.request(key),
+    )
+    service.counts.answer(caller.served.name, "gate", cached=made.verdict.cached)
+    return made.to_dict()
 
 
-async def _form(request: Request) -> str:
-    """The form of the body by its type, once it is known that whoever sends it may ask."""
-    await service_of(request).admit(request, "analyst")
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
-    if kind not in _FORMS:
-        raise Fault("unsupported", f"Content-Type must be one of {', '.join(_FORMS)}.")
-    return _FORMS[kind]
+# What is left, what was answered, what can be asked.
 
 
-# Looking: what is left, what was answered, what can be asked.
-
-
-looking_router = holdout_router()
 After = Annotated[int, Query(ge=0, le=2**53, description="Rows after this one.")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]
 
 
-@looking_router.get("/status", responses=shaped(StatusShape))
-async def status(request: Request) -> Reply:
+@_viewer.get("/status", responses=shaped(StatusShape))
+def status(caller: Calling) -> Reply:
     """What is spent, what is left, and what it still buys."""
-
-    def work(seat: Seat) -> Reply:
-        told = seat.holdout.status().to_dict()
-        del told["path"]  # where it lies on the server is nobody's business
-        return {**told, "role": seat.role, "quota": _quota(seat)}
-
-    return await service_of(request).read(request, "viewer", work)
-
-
-def _quota(seat: Seat) -> Reply | None:
-    if seat.grant is None or seat.grant.quota is None:
-        return None
-    return {"share": seat.grant.quota, "used": seat.holdout.access.used(seat.grant.id)}
+    told = caller.holdout.status().to_dict()
+    del told["path"]  # where it lies on the server is nobody's business
+    grant, quota = caller.grant, None
+    if grant is not None and grant.quota is not None:
+        quota = {"share": grant.quota, "used": caller.holdout.access.used(grant.id)}
+    return {**told, "role": caller.role, "quota": quota}
 
 
-@looking_router.get("/columns")
-async def columns(request: Request) -> Reply:
+@_viewer.get("/columns")
+def columns(caller: Calling, service: Here) -> Reply:
     """What can be asked: columns, verbs and parts of the plan."""
-    service = service_of(request)
-
-    def work(seat: Seat) -> Reply:
-        return {**can_be_asked(seat.holdout.charter), "metrics": service.metric_names}
-
-    return await service.read(request, "viewer", work)
+    return {**can_be_asked(caller.holdout.spec), "metrics": service.metric_names}
 
 
-@looking_router.get("/transcript", responses=shaped(TranscriptShape))
-async def transcript(request: Request, after: After = 0, limit: Limit = 100) -> Reply:
+@_viewer.get("/transcript", responses=shaped(TranscriptShape))
+def transcript(caller: Calling, after: After = 0, limit: Limit = 100) -> Reply:
     """Questions and answers, the oldest first."""
-
-    def work(seat: Seat) -> Reply:
-        rows = seat.holdout.transcript(after, limit)
-        for row in rows:
-            row["mine"] = row["asker"] == seat.asker.id
-            if seat.role != "custodian":
-                del row["asker"]
-        return {"rows": rows, "next": rows[-1]["number"] if len(rows) == limit else None}
-
-    return await service_of(request).read(request, "viewer", work)
+    rows = caller.holdout.transcript(after, limit)
+    for row in rows:
+        row["mine"] = row["asker"] == caller.asker.id
+        if caller.role != "custodian":
+            del row["asker"]
+    return _page(rows, limit)
 
 
-@looking_router.get("/left")
-async def left(
-    request: Request,
+@_viewer.get("/left")
+def left(
+    caller: Calling,
     by: Annotated[str | None, Query(max_length=100, description="A part of the plan.")] = None,
     queries: Annotated[int | None, Query(ge=1, le=10**9, description="Questions wanted.")] = None,
     grid: Annotated[int | None, Query(ge=2, le=10**6, description="Points of their grids.")] = None,
 ) -> Reply:
     """Plan what is left: how many more questions, on grids of which size, it pays for."""
-    return await service_of(request).read(
-        request,
-        "viewer",
-        lambda seat: left_of(seat.holdout.charter, seat.holdout.door, by, queries, grid),
-    )
+    return caller.holdout.questions_left(by, queries, grid)
 
 
 # The planner of the page: how narrow answers can be, by method. It never sees a holdout.
@@ -531,7 +523,7 @@ async def left(
 # after the other, and remembered.
 
 
-_MODULE = "holdfast.planning.widths"
+_MODULE = "holdfast.planning.compare"
 _SECONDS = 60.0  # for one comparison
 _WAITING = 4  # comparisons that may wait for their turn
 _MOST_KNOWN = 2_000
@@ -551,9 +543,10 @@ async def comparison(
     if key in _known:
         return _known[key]
     if not _waiting.acquire(blocking=False):
-        raise Fault("busy", "The planner is busy. Ask again soon.", wait=2.0)
+        raise HttpError("busy", "The planner is busy. Ask again soon.", wait=2.0)
     try:
-        found = await asyncio.get_running_loop().run_in_executor(_thread(), _compare, *key)
+        planned = asyncio.get_running_loop().run_in_executor(_thread(), _compare, *key)
+        found = await asyncio.wait_for(planned, 2 * _SECONDS)
     finally:
         _waiting.release()
     if len(_known) < _MOST_KNOWN:
@@ -561,7 +554,7 @@ async def comparison(
     return found
 
 
-@cache
+@functools.cache
 def _thread() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, "holdfast-plan")
 
@@ -572,9 +565,11 @@ def _compare(study: Study, curve: bool) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(_worker().call(message, _SECONDS))
     except WorkerTimeout:
         hint = "Plan it with `holdfast plan`, or ask for fewer questions."
-        raise Fault("bad_question", f"This takes too long to plan here. {hint}") from None
+        raise HttpError("bad_question", f"This takes too long to plan here. {hint}") from None
     except WorkerDied:
-        raise Fault("busy", "The planner has to start again. Ask again soon.", wait=2.0) from None
+        raise HttpError(
+            "busy", "The planner has to start again. Ask again soon.", wait=2.0
+        ) from None
     return found
 
 
@@ -585,55 +580,54 @@ def _worker() -> Worker:
     return _workers[-1]
 
 
-# Operations: whether the server is up, what it counts, which holdouts it has, and the planner.
+# Whether the server is up, what it counts, which holdouts it has, and the planner.
 
 
-operations_router = APIRouter()
+_open = APIRouter()
+_operations = APIRouter(route_class=_SignedIn, dependencies=[_TOKEN])
 _TEXT = {"content": {"text/plain": {"schema": {"type": "string"}}}}
+_BUSY: dict[int | str, dict[str, Any]] = {STATUS["busy"]: {"model": Error, "description": "busy"}}
 
 
-@operations_router.get("/health")
+@_open.get("/health")
 async def health() -> dict[str, str]:
     """Whether the server is up. It says nothing of the holdouts."""
     return {"status": "ok"}
 
 
-@operations_router.get(
-    "/metrics",
-    dependencies=[TOKEN],
-    responses={200: _TEXT, **responses()},
-    response_class=Response,
-)
-async def metrics(request: Request) -> Response:
+@_open.get("/ready", responses=_BUSY)
+async def ready(request: Request) -> dict[str, str]:
+    """Whether every holdout can be asked: its ledger is read, by a thread that requests need."""
+    await service_of(request).ready()
+    return {"status": "ok"}
+
+
+@_operations.get("/metrics", responses={200: _TEXT, **_errors()}, response_class=Response)
+def metrics(calling: CallingAll, service: Here) -> Response:
     """Counts for Prometheus, of the holdouts that the token may see."""
-    service = service_of(request)
-    text = await service.read_all(request, service.counts.text)
-    return Response(text, media_type=CONTENT_TYPE_LATEST)
+    callers, away = calling
+    return Response(service.counts.text(callers, [*away]), media_type=CONTENT_TYPE_LATEST)
 
 
-@operations_router.get(
-    "/api/holdouts",
-    dependencies=[TOKEN],
-    responses=shaped(list[HoldoutShape], responses()),
-)
-async def holdouts(request: Request) -> list[Reply]:
+@_operations.get("/api/holdouts", responses=shaped(list[HoldoutShape], _errors()))
+def holdouts(calling: CallingAll) -> list[Reply]:
     """The holdouts that the token may see, and what it may do there."""
-    return await service_of(request).read_all(request, lambda seats: [*map(_listed, seats)])
+    callers, away = calling
+    if away and not callers:
+        raise next(iter(away.values()))
+    return [*map(_listed, callers)]
 
 
-def _listed(seat: Seat) -> Reply:
-    grant = seat.grant
-    token = None
+def _listed(caller: Caller) -> Reply:
+    grant, token = caller.grant, None
     if grant is not None:
-        facts = ("id", "name", "expires", "quota")
-        token = {name: getattr(grant, name) for name in facts}
-    title = seat.holdout.charter.name
-    return {"name": seat.hosted.name, "title": title, "role": seat.role, "token": token}
+        token = {name: getattr(grant, name) for name in ("id", "name", "expires", "quota")}
+    title = caller.holdout.spec.name
+    return {"name": caller.served.name, "title": title, "role": caller.role, "token": token}
 
 
-@operations_router.get("/api/plan", dependencies=[TOKEN], responses=responses("busy"))
+@_operations.get("/api/plan", responses=_errors())
 async def plan(
-    request: Request,
     rows: Annotated[int, Query(ge=100, le=10**9)] = 100_000,
     queries: Annotated[int, Query(ge=1, le=10**6)] = 1000,
     tail: Annotated[float, Query(gt=0, lt=0.5)] = 0.25,
@@ -641,6 +635,7 @@ async def plan(
     curve: Annotated[bool, Query(description="Also for other numbers of questions.")] = True,
 ) -> Reply:
     """How narrow answers can be with so many rows and questions, by method."""
-    service = service_of(request)
-    await service.read_all(request, lambda seats: len(seats))
     return await comparison(rows, queries, tail, confidence, curve)
+
+
+ROUTERS = (_open, _operations, _asking, _analyst, _viewer, _custodian, _checking)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import sys
@@ -14,17 +15,19 @@ from typing import Any
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from holdfast.errors import Infeasible, InvalidInput
+from holdfast.engines.sql.costs import slowness
+from holdfast.errors import HoldfastError, Infeasible, InvalidInput
 from holdfast.holdout.scoring import read_scorers
 from holdfast.server.app import SETTINGS_VARIABLE
-from holdfast.server.auth import Hosts
-from holdfast.server.middleware import BoundedHeads
+from holdfast.server.auth import Holdouts
+from holdfast.server.middleware import HeaderLimits
 from holdfast.server.monitoring import set_up_logs
 from holdfast.server.settings import Settings, scratch_folder
 
 __all__ = ["serve"]
 
 _FACTORY = "holdfast.server.app:from_environment"
+_DESCRIPTORS = 2**16
 _LAST_SECONDS = 30  # for questions that are being answered when the server is told to end
 
 
@@ -32,11 +35,12 @@ def serve(settings: Settings, *, level: str, ready: Callable[[dict[str, Any]], N
     """Serve until a signal ends it. `ready` is told the address when connections are accepted."""
     names = _checked(settings)
     listening = _listen(settings)
+    _raise_descriptors()
     host, port = listening[0].getsockname()[:2]
     scheme = "http" if settings.tls_cert is None else "https"
     shown = f"[{host}]" if ":" in host else host
     with scratch_folder() as state:
-        told = replace(settings, port=port, state=state)
+        told = replace(settings, port=port, state=state, slowness=slowness())
         os.environ[SETTINGS_VARIABLE] = told.to_json()
         if settings.workers > 1:
             counts = state / "counts"
@@ -50,7 +54,7 @@ def _run(settings: Settings, listening: list[socket.socket], level: str) -> int:
     config = uvicorn.Config(
         _FACTORY,
         factory=True,
-        http=BoundedHeads,
+        http=HeaderLimits,
         workers=settings.workers,
         log_config=set_up_logs(level),
         access_log=False,  # it would write addresses with what was asked in them
@@ -100,23 +104,32 @@ class _Workers(Multiprocess):
 
 
 def _checked(settings: Settings) -> list[str]:
-    """The names of the holdouts, if they can be opened and are not open to the world.
+    """The names of the holdouts, if they can be opened, are whole, and not open to the world.
 
     The custodian's metrics are read, too: what is wrong with them is said before anybody connects.
     """
     if settings.metrics is not None:
         read_scorers(settings.metrics)
-    with Hosts(settings.folders) as hosts:
-        for hosted in hosts:
-            if not settings.loopback and hosted.open_to_all:
-                needed = f"a token for {hosted.name}"
+    with Holdouts(settings.folders) as holdouts:
+        for served in holdouts:
+            served.holdout.verify_blocks()
+            if not settings.loopback and served.open_to_all:
+                needed = f"a token for {served.name}"
                 remedy = (
-                    f"Make one: holdfast token create {hosted.holdout.path} --role analyst. "
+                    f"Make one: holdfast token create {served.holdout.path} --role analyst. "
                     "Or serve on loopback: --host 127.0.0.1."
                 )
                 given = f"it has none and {settings.host} can be reached from elsewhere"
                 raise Infeasible("A holdout without tokens", needed, given, remedy)
-        return [hosted.name for hosted in hosts]
+        return [served.name for served in holdouts]
+
+
+def _raise_descriptors() -> None:
+    """As many files and connections as the system lets this process have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _listen(settings: Settings) -> list[socket.socket]:
@@ -126,8 +139,10 @@ def _listen(settings: Settings) -> list[socket.socket]:
     try:
         first = _bound(settings.host, settings.port)
     except OSError as wrong:
-        hint = f"{wrong.strerror}. Choose another: --port 0 takes any that is free."
-        raise InvalidInput("--port", settings.port, f"free on {settings.host}", hint) from None
+        # No fault of the command: whoever has the port may soon be gone, and a unit tries again.
+        place = f"{settings.host}:{settings.port}"
+        hint = "Wait until it is free, or choose another: --port 0 takes any that is."
+        raise HoldfastError(f"Cannot listen at {place}: {wrong.strerror}. {hint}") from None
     listening, port = [first], first.getsockname()[1]
     if settings.workers > 1 and sys.platform == "linux":  # elsewhere they are not dealt out
         with suppress(OSError):  # then all share the first

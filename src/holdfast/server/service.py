@@ -1,39 +1,38 @@
-"""The service: one request's way from its token to the holdout and back."""
+"""The service: what requests share: holdouts, tokens, rates, bodies in flight, threads, jobs."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import os
 import shutil
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
 from fastapi import Request
 
 from holdfast.concurrency import Closing
-from holdfast.holdout.grants import Role
+from holdfast.engines.source import Limits
 from holdfast.holdout.scoring import Scorers, read_scorers
-from holdfast.server.auth import Doorman, Hosts, Seat
-from holdfast.server.errors import Fault
+from holdfast.holdout.tokens import Role
+from holdfast.server.auth import Authenticator, Caller, Holdouts, Served
+from holdfast.server.errors import HttpError, facts_of, full
 from holdfast.server.jobs import Jobs
 from holdfast.server.monitoring import Counts, log_event
-from holdfast.server.scheduler import Crowd, Ending, pace_of
+from holdfast.server.schedule import Pacing
 from holdfast.server.settings import Settings
 
-__all__ = [
-    "Rates",
-    "Service",
-    "service_of",
-]
+__all__ = ["Bodies", "Callers", "Rates", "Service", "note", "service_of", "with_room"]
 
-
-# Rates: how many requests one token, or one address without a token, may make.
+T = TypeVar("T")
+Callers = tuple[list[Caller], dict[str, Exception]]
 
 
 class Rates:
@@ -77,11 +76,40 @@ class Rates:
         return min(self._burst, full + (self._clock() - then) * self._rate)
 
 
-T = TypeVar("T")
+class Bodies:
+    """How many bytes of bodies may be here at once: of one token, and of all together.
+
+    What is read into memory takes many times as much there.
+    """
+
+    def __init__(self, of_one: int, of_all: int) -> None:
+        self._of_one, self._of_all = of_one, of_all
+        self._held: Counter[str] = Counter()  # only the loop's thread touches it
+
+    @contextmanager
+    def held(self, name: str, size: int) -> Iterator[None]:
+        """Room for a body, before it is read."""
+        if self._held[name] and self._held[name] + size > self._of_one:
+            raise HttpError("too_many", "Your other bodies are still being read.", wait=1.0)
+        if self._held.total() + size > max(self._of_all, size):
+            raise HttpError("busy", "Too many bodies are being read. Send it again.", wait=1.0)
+        self._held[name] += size
+        try:
+            yield
+        finally:
+            self._held[name] -= size
+            if not self._held[name]:
+                del self._held[name]
+
+
 _READERS = 8  # threads for what asks nothing of the data, so that questions never block it
+_READ_SECONDS = 60.0  # until whoever waits for them is told to come again
 _PATIENCE = 5.0  # seconds for what is still being answered when connections are closed
 _FAILURES = 30  # attempts without a token that holds, from one address
 _FAILURE_RATE = 0.5  # … and how many more a second
+_OF_ALL = 4  # of the largest bodies may be here at once
+_SICK_SECONDS = 10.0  # between two lines of the log about one holdout
+_SEEN_READY = 1.0  # seconds for which that it is ready stays true
 
 
 class Service(Closing):
@@ -90,102 +118,128 @@ class Service(Closing):
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._scorers = Scorers() if settings.metrics is None else read_scorers(settings.metrics)
-        self.hosts = Hosts(settings.folders, settings.engine)
-        for each in self.hosts:
+        limits = Limits(open_seconds=settings.question_seconds)
+        self.holdouts = Holdouts(settings.folders, settings.engine, limits)
+        for each in self.holdouts:
             each.holdout.scorers = self._scorers
-        self._closing = Ending()
-        self.doorman = Doorman(
-            self.hosts,
-            open_to_all=settings.open_to_all and settings.loopback,
-            pace=pace_of(settings.slot, self._closing),
-        )
+        self._closing = threading.Event()
         self.counts = Counts()
+        self.authenticator = Authenticator(
+            self.holdouts,
+            open_to_all=settings.open_to_all and settings.loopback,
+            pacing=self._pacing,
+            sick=self._log_sick,
+        )
         self.jobs = Jobs(settings, self._closing)
+        largest = max(settings.body_limit, settings.submission_limit)
+        self.bodies = Bodies(largest, _OF_ALL * largest)
         self._rates = Rates(settings.rate, settings.burst)
         self._failures = Rates(_FAILURE_RATE, _FAILURES)
         self._asking = ThreadPoolExecutor(settings.threads, "holdfast-ask")
-        self._crowd = Crowd(settings.threads)
         self._reading = ThreadPoolExecutor(_READERS, "holdfast-read")
         self._asked: set[Future[Any]] = set()  # and not answered yet
-        self._most = settings.threads + settings.waiting
+        self._most_asked = settings.threads + settings.waiting
+        # Its round may be behind others, and its slot twice as long.
+        self._ask_seconds = _READ_SECONDS + 8 * settings.question_seconds
+        self._ready_until = -math.inf
+        self._sick_until: dict[str, float] = {}
 
     @property
     def metric_names(self) -> list[str]:
         """The metrics that a submission can be scored by."""
         return list(self._scorers.names)
 
-    async def read(self, request: Request, role: Role, work: Callable[[Seat], T]) -> T:
-        """Do what asks nothing of the data."""
-        return await self._run(self._reading, lambda: work(self._seat(request, role)))
+    def _pacing(self, served: Served, wanted: Callable[[], None]) -> Pacing:
+        settings = self.settings
+        return Pacing(
+            served.schedule,
+            self._closing,
+            served.holdout,
+            slot=settings.slot,
+            most=settings.question_seconds,
+            slowness=settings.slowness,
+            late=partial(self.counts.late, served.name),
+            wanted=wanted,
+        )
 
-    async def read_all(self, request: Request, work: Callable[[list[Seat]], T]) -> T:
-        """Likewise for all holdouts that the token may see."""
+    # Who is let in.
 
-        def run() -> T:
-            token = self._token(request)
-            seats = self._let_in(request, lambda: self.doorman.seats(token))
-            self._within_rate(seats[0])
-            return work(seats)
+    async def caller(self, request: Request, name: str, role: Role) -> Caller:
+        """Who asks this holdout; counted against their rate."""
+        find = partial(self.authenticator.caller, name, _token(request), role)
+        caller = await self._let_in(request, find)
+        note(request, holdout=caller.served.name, token=caller.asker.id)
+        self._within_rate(caller)
+        return caller
 
-        return await self._run(self._reading, run)
+    async def callers(self, request: Request) -> Callers:
+        """Whoever asks, at all holdouts that their token may see."""
+        found, away = await self._let_in(request, partial(self._callers, _token(request)))
+        if found:
+            self._within_rate(found[0])
+        return found, away
 
-    async def admit(self, request: Request, role: Role) -> None:
-        """Refuse whoever may not ask, before a large body of theirs is read."""
-        name, token = request.path_params["holdout"], self._token(request)
-        find = partial(self.doorman.seat, name, token, role)
-        await self._run(self._reading, lambda: self._let_in(request, find))
+    def _callers(self, token: str | None) -> Callers:
+        found, away = self.authenticator.callers(token)
+        if not found and not away:
+            self.authenticator.caller("", token, "viewer")  # says what is needed
+        return found, away
 
-    async def ask(self, request: Request, work: Callable[[Seat], T], *, light: bool = False) -> T:
-        """Ask the data a question, in a thread of its own; a light one with many in one thread."""
-        if len(self._asked) + self._crowd.size >= self._most:
-            raise Fault("busy", "Too many questions are waiting. Ask again soon.", wait=1.0)
-        if light:
-            hosted = self.hosts.get(request.path_params["holdout"])
-            if hosted is None or hosted.is_light:
-                return await self._crowd.submit(lambda: work(self._seat(request, "analyst")))
-        asked = self._asking.submit(lambda: work(self._seat(request, "analyst")))
-        self._asked.add(asked)
-        asked.add_done_callback(self._asked.discard)
-        return await asyncio.wrap_future(asked)
-
-    async def _run(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(pool, work)
-
-    def _seat(self, request: Request, role: Role) -> Seat:
-        name, token = request.path_params["holdout"], self._token(request)
-        seat = self._let_in(request, lambda: self.doorman.seat(name, token, role))
-        note(request, holdout=seat.hosted.name, token=seat.asker.id)
-        self._within_rate(seat)
-        return seat
-
-    def _let_in(self, request: Request, find: Callable[[], T]) -> T:
+    async def _let_in(self, request: Request, find: Callable[[], T]) -> T:
         """What is found; whoever guesses at tokens is slowed down.
 
         A token that holds is always let in: behind a proxy all clients have one address.
         """
         try:
-            return find()
-        except Fault as fault:
+            return await self.read(find)
+        except HttpError as error:
             address = request.client.host if request.client is not None else "?"
-            wait = self._failures.wait(address) if fault.kind == "unauthorized" else 0.0
+            wait = self._failures.wait(address) if error.kind == "unauthorized" else 0.0
             if wait:
                 raise _too_many(wait) from None
             raise
 
-    def _within_rate(self, seat: Seat) -> None:
-        wait = self._rates.wait(f"{seat.hosted.name}/{seat.asker.id}")
+    def _within_rate(self, caller: Caller) -> None:
+        wait = self._rates.wait(f"{caller.served.name}/{caller.asker.id}")
         if wait:
             raise _too_many(wait)
 
-    @staticmethod
-    def _token(request: Request) -> str | None:
-        """The token that was sent; None if there is none."""
-        given = request.headers.getlist("authorization")
-        if not given:
-            return None
-        kind, _, token = given[0].partition(" ")
-        alone = len(given) == 1  # of two, a proxy may have checked the other one
-        return token.strip() if alone and kind.casefold() == "bearer" else ""
+    # Threads.
+
+    async def read(self, work: Callable[[], T]) -> T:
+        """Do what asks nothing of the data."""
+        return await _within(_READ_SECONDS, self._reading.submit(with_room, work))
+
+    async def ask(self, work: Callable[[], T], caller: Caller) -> T:
+        """Ask the data a question."""
+        if len(self._asked) >= self._most_asked:
+            raise HttpError("busy", "Too many questions are waiting. Ask again soon.", wait=1.0)
+        asked = self._asking.submit(with_room, work, caller)
+        self._asked.add(asked)
+        asked.add_done_callback(self._asked.discard)
+        return await _within(self._ask_seconds, asked)
+
+    async def ready(self) -> None:
+        """Whether every ledger can be read, by the threads that requests need; else it raises."""
+        if time.monotonic() >= self._ready_until:
+            await self.read(self._read_heads)
+            self._ready_until = time.monotonic() + _SEEN_READY
+
+    def _log_sick(self, served: Served, error: Exception) -> None:
+        """Say which holdout cannot be read, and why: not for every request of anybody's."""
+        now = time.monotonic()
+        if now >= self._sick_until.get(served.name, now):
+            self._sick_until[served.name] = now + _SICK_SECONDS
+            log_event("holdout away", level=logging.ERROR, holdout=served.name, **facts_of(error))
+
+    def _read_heads(self) -> None:
+        for served in self.holdouts:
+            try:
+                served.holdout.journal.head()
+            except Exception as error:
+                self._log_sick(served, error)
+                message = "Some holdout cannot be asked now. The log says which, and why."
+                raise HttpError("busy", message, wait=5.0) from None
 
     def close(self) -> None:
         """Let the questions that are being answered end, and close the holdouts.
@@ -193,18 +247,36 @@ class Service(Closing):
         One that takes too long is abandoned: its price stays paid, as after a crash.
         """
         self._closing.set()
-        self._crowd.end()
         self._asking.shutdown(wait=False, cancel_futures=True)
-        _, asked = wait(tuple(self._asked), _PATIENCE)
-        late = len(asked) + self._crowd.close(_PATIENCE)
+        late = len(wait(tuple(self._asked), _PATIENCE).not_done)
+        end = partial(self._reading.shutdown, cancel_futures=True)
+        reading = threading.Thread(target=end, daemon=True)
+        reading.start()
+        reading.join(_PATIENCE)
+        late += reading.is_alive()
         if (late or not self.jobs.end(_PATIENCE)) and self.settings.state is not None:
             log_event("abandoned", questions=late)
             if self.settings.workers == 1:
                 shutil.rmtree(self.settings.state, ignore_errors=True)
             os._exit(0)  # a thread that waits for an evaluation cannot be stopped otherwise
         self.jobs.close()
-        self._reading.shutdown(wait=True, cancel_futures=True)
-        self.hosts.close()
+        self.holdouts.close()
+
+
+async def _within(seconds: float, future: Future[T]) -> T:
+    """What a thread returns. One that is too late goes on, and counts, but nobody waits for it."""
+    return await asyncio.wait_for(asyncio.wrap_future(future), seconds)
+
+
+def with_room(work: Callable[[], T], caller: Caller | None = None) -> T:
+    """What the work returns; busy, where the machine has no room and nothing was charged."""
+    try:
+        return work()
+    except Exception as error:
+        if full(error) and (caller is None or not caller.pacing.begun):
+            message = "The server has no room for it now. Ask again, with the same key."
+            raise HttpError("busy", message, wait=5.0) from error
+        raise
 
 
 def note(request: Request, **facts: Any) -> None:
@@ -218,5 +290,15 @@ def service_of(request: Request) -> Service:
     return service
 
 
-def _too_many(wait: float) -> Fault:
-    return Fault("too_many", f"Too many requests: wait {math.ceil(wait)} s.", wait=wait)
+def _token(request: Request) -> str | None:
+    """The token that was sent; None if there is none."""
+    given = request.headers.getlist("authorization")
+    if not given:
+        return None
+    kind, _, token = given[0].partition(" ")
+    alone = len(given) == 1  # of two, a proxy may have checked the other one
+    return token.strip() if alone and kind.casefold() == "bearer" else ""
+
+
+def _too_many(wait: float) -> HttpError:
+    return HttpError("too_many", f"Too many requests: wait {math.ceil(wait)} s.", wait=wait)

@@ -36,6 +36,8 @@ class Settings:
     threads           questions that are answered at the same time in one process
     waiting           questions that may wait for one of them before the server says that it is busy
     engine            where blocks are evaluated, dask://HOST:PORT; None: here
+    question_seconds  what a question may take at worst; one that could take longer is refused, free
+    slowness          how much slower this machine is than the one that costs were measured on
     metrics           a Python file with metrics of the custodian's own
     state             a folder that all worker processes share, for jobs; made by `serve`
     """
@@ -51,6 +53,8 @@ class Settings:
     submission_limit: int = 50 * 2**20
     threads: int = 64
     waiting: int = 256
+    question_seconds: float = 30.0
+    slowness: float = 1.0
     tls_cert: Path | None = None
     tls_key: Path | None = None
     engine: str | None = None
@@ -71,6 +75,8 @@ class Settings:
         whole_number("submission_limit", self.submission_limit, 2**10, 2**36)
         whole_number("threads", self.threads, 1, 1024)
         whole_number("waiting", self.waiting, 1, 10**6)
+        real_number("question_seconds", self.question_seconds, 0, 3600, open_low=True)
+        real_number("slowness", self.slowness, 0, open_low=True)
         if (self.tls_cert is None) != (self.tls_key is None):
             hint = "A certificate and its key belong together: --tls-cert FILE --tls-key FILE."
             raise InvalidInput("tls_key", self.tls_key, "given with tls_cert", hint)
@@ -121,8 +127,7 @@ def is_loopback(host: str) -> bool:
 #         in-use   locked by every process of the server
 #
 # A server that is killed leaves it behind, with answers in it. The next one of the same account
-# finds
-# that nobody holds the lock, and removes it.
+# finds that nobody holds the lock, and removes it.
 
 
 _PREFIX = "holdfast-server-"

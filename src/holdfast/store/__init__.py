@@ -1,9 +1,8 @@
 """The store: a table cut into random blocks, once, and kept in Parquet files.
 
 table        columns and their kinds, and how values are stored
-inputs       data as they are given: files, frames, dictionaries
+inputs       data as they are given: files, frames, dictionaries; how many rows, their fingerprint
 duckdb       the locked database that reads and sorts them
-scan         one pass over all rows: how many, their fingerprint
 sealing      shuffled, cut into blocks, written
 blocks       what was written: manifest, files, reading
 remote       blocks that are elsewhere
@@ -22,8 +21,7 @@ from holdfast.store.blocks import (
     read_contents,
     write_contents,
 )
-from holdfast.store.inputs import Input, open_input
-from holdfast.store.scan import Survey
+from holdfast.store.inputs import Input, Survey, open_input
 from holdfast.store.sealing import Split, split_units, write_store
 from holdfast.store.table import Column, Schema
 from holdfast.store.user_state import (

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path, PurePosixPath
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,16 +49,13 @@ __all__ = [
 #     contents.json            `Contents`: the same, with rows, files, their sizes and hashes
 #
 # The second is a function of the rows. It lies beside them, in a file that is as private as they
-# are,
-# and nothing of it is told: no message says what was found, or expected.
-
-
-_T = TypeVar("_T", "StoredFile", "Shard")
+# are, and nothing of it is told: no message says what was found, or expected.
 
 BLOCKS_FILE = "blocks.parquet"
 OPEN_FILE = "open.parquet"
 CONTENTS_FILE = "contents.json"
-_MANIFEST_RESTORE = "Restore the holdout from a copy."
+_COPY = "Restore the holdout from a copy."
+_RESTORE = f"{_COPY[:-1]}; answers from these files would not be certified."
 
 
 @dataclass(frozen=True)
@@ -138,13 +135,15 @@ class Manifest:
         names = {each.name for each in fields(cls)}
         if not isinstance(values, Mapping) or set(values) | (_SOMETIMES & names) != names:
             raise _damaged("its keys and no others")
-        for key in values:
-            _check_type(key, values[key])
-        return cls(**cls._read({**values, "schema": Schema.from_list(values["schema"])}))
-
-    @classmethod
-    def _read(cls, plain: dict[str, Any]) -> dict[str, Any]:
-        return plain
+        for key, value in values.items():
+            wanted = _TYPES.get(key, int)
+            if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+                raise _damaged(f"{key} of another type")
+        plain = {**values, "schema": Schema.from_list(values["schema"])}
+        for key, kind in (("files", StoredFile), ("shards", Shard)):
+            if key in plain:
+                plain[key] = tuple(_read_entry(kind, each) for each in plain[key])
+        return cls(**plain)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,12 +191,6 @@ class Contents(Manifest):
         """The one text of all this."""
         return json.dumps(self.to_dict(), sort_keys=True)
 
-    @classmethod
-    def _read(cls, plain: dict[str, Any]) -> dict[str, Any]:
-        plain["files"] = tuple(_manifest_read(StoredFile, each) for each in plain["files"])
-        plain["shards"] = tuple(_manifest_read(Shard, each) for each in plain.get("shards", ()))
-        return plain
-
 
 def write_contents(folder: Path, contents: Contents) -> None:
     """Write the file that only its owner may read; whoever makes the folder syncs it."""
@@ -214,15 +207,13 @@ def read_contents(folder: Path, manifest: Manifest) -> Contents:
     try:
         values = json.loads(path.read_bytes())
     except OSError as error:
-        raise Damaged(
-            str(path), "a readable file", str(error.strerror), _MANIFEST_RESTORE
-        ) from None
+        raise Damaged(str(path), "a readable file", str(error.strerror), _COPY) from None
     except (ValueError, RecursionError):
-        raise Damaged(str(path), "what was written", "something else", _MANIFEST_RESTORE) from None
+        raise Damaged(str(path), "what was written", "something else", _COPY) from None
     contents = Contents.from_dict(values)
     if contents.public != manifest:
         expected = "the contents of the holdout that the ledger was made for"
-        raise Damaged(str(path), expected, "those of another", _MANIFEST_RESTORE)
+        raise Damaged(str(path), expected, "those of another", _COPY)
     return contents
 
 
@@ -236,13 +227,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def _check_type(key: str, value: object) -> None:
-    wanted = _TYPES.get(key, int)
-    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
-        raise _damaged(f"{key} of another type")
-
-
-def _manifest_read(kind: type[_T], values: Any) -> _T:
+def _read_entry(kind: type[StoredFile | Shard], values: Any) -> StoredFile | Shard:
     """One of the files or shards; a name leads to nowhere else."""
     wanted = {each.name: str if each.type == "str" else int for each in fields(kind)}
     if not isinstance(values, Mapping) or set(values) != set(wanted):
@@ -257,12 +242,11 @@ def _manifest_read(kind: type[_T], values: Any) -> _T:
 
 
 def _damaged(expected: str) -> Damaged:
-    return Damaged("The manifest", expected, "something else", _MANIFEST_RESTORE)
+    return Damaged("The manifest", expected, "something else", _COPY)
 
 
 HIDDEN = (BLOCK, UNIT, ROW)
 Groups = tuple[NDArray[np.int64], NDArray[np.int64]]
-_RESTORE = "Restore the holdout from a copy; answers from these files would not be certified."
 
 
 class BlockStore:
@@ -274,6 +258,8 @@ class BlockStore:
     def __init__(self, folder: Path, manifest: Contents) -> None:
         self.folder = Path(folder)
         self.manifest = manifest
+        self.blocks, self.units = manifest.blocks, manifest.block_units  # of them; of each
+        self.schema = manifest.schema  # the columns that a question may name
         # What was declared of columns: the ends of their values, or all of them. Made-up rows, on
         # which functions are tried, keep to it.
         self.ranges: Mapping[str, tuple[float, float]] = {}
@@ -283,21 +269,6 @@ class BlockStore:
 
     def __reduce__(self) -> tuple[type[BlockStore], tuple[Path, Contents]]:
         return type(self), (self.folder, self.manifest)
-
-    @property
-    def blocks(self) -> int:
-        """How many blocks there are."""
-        return self.manifest.blocks
-
-    @property
-    def units(self) -> int:
-        """How many units each block has."""
-        return self.manifest.block_units
-
-    @property
-    def schema(self) -> Schema:
-        """The columns that a question may name."""
-        return self.manifest.schema
 
     @property
     def shards(self) -> tuple[Shard, ...]:
@@ -349,11 +320,9 @@ class BlockStore:
 
     def _groups(self, shard: Shard) -> Groups:
         """The first block of every row group of a shard, and the first row."""
-        if shard not in self._known_groups:
-            self._known_groups[shard] = self._read_groups(self.place(shard), shard.rows)
-        return self._known_groups[shard]
-
-    def _read_groups(self, path: Path, expected: int) -> Groups:
+        if shard in self._known_groups:
+            return self._known_groups[shard]
+        path = self.place(shard)
         with _opened(path) as file:
             meta, names = file.metadata, tuple(file.schema_arrow.names)
             if names != (*HIDDEN, *self.schema.names):
@@ -362,9 +331,10 @@ class BlockStore:
             groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
             first = [group.column(0).statistics.min for group in groups]
             rows = np.cumsum([0, *(group.num_rows for group in groups)], dtype=np.int64)
-        if rows[-1] != expected:
+        if rows[-1] != shard.rows:
             raise Damaged(str(path), "as many rows as were written", "others", _RESTORE)
-        return np.array(first, np.int64), rows
+        self._known_groups[shard] = np.array(first, np.int64), rows
+        return self._known_groups[shard]
 
     def table(
         self,
@@ -505,7 +475,6 @@ def _typed_by_itself(table: Any, numbers: Collection[str]) -> Any:
 
 
 # Files on the disk: private from the first byte, synced, known by their hash, and one's own.
-
 
 _UNLINKED = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # never through a link, never waiting
 

@@ -16,19 +16,7 @@ from typing import Any, TypeVar
 from holdfast.concurrency import Closing
 from holdfast.errors import Infeasible, InvalidInput, whole_number
 
-__all__ = [
-    "Limits",
-    "Progress",
-    "Session",
-    "explained",
-    "no_progress",
-]
-
-
-# What DuckDB complains of while it reads the data, said so that one knows what to do.
-#
-# This is the custodian's own data, at creation: here a message may speak of it.
-
+__all__ = ["Limits", "Progress", "Session", "explained", "no_progress"]
 
 _LINE = re.compile(r"CSV Error on Line: (\d+)\s*(?:Original Line: (.*))?")
 _FILE = re.compile(r"^\s*file = (.*)$", re.MULTILINE)
@@ -36,7 +24,10 @@ _COUNT = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
 
 
 def explained(error: BaseException) -> InvalidInput:
-    """DuckDB's complaint in our words: which file, which line, what to do."""
+    """What DuckDB complains of while it reads: which file, which line, what to do.
+
+    This is the custodian's own data, at creation: here a message may speak of it.
+    """
     text = str(error)
     line, file, count = _LINE.search(text), _FILE.search(text), _COUNT.search(text)
     where = f"{Path(file[1].strip()).name if file else 'the data'}"
@@ -50,14 +41,9 @@ def explained(error: BaseException) -> InvalidInput:
     elif "quote" in text:
         allowed, hint = "a CSV file with closed quotation marks", "Close the one of this line."
     else:
-        kind = "a readable CSV file" if line or "sniffing" in text else "readable"
-        allowed, hint = kind, _first_sentence(text)
+        allowed = "a readable CSV file" if line or "sniffing" in text else "readable"
+        hint = next((each for each in text.splitlines() if each.strip()), "")
     return InvalidInput("data", where, allowed, hint)
-
-
-def _first_sentence(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[0] if lines else ""
 
 
 Progress = Callable[[str, float], None]  # a stage and how much of it is done, from 0 to 1
@@ -142,10 +128,8 @@ class Session(Closing):
 
     def row(self, sql: str, stage: str, progress: Progress) -> tuple[Any, ...]:
         """The only row of a query."""
-        return self.watched(lambda: self._only_row(sql), stage, progress)
-
-    def _only_row(self, sql: str) -> tuple[Any, ...]:
-        (found,) = self.connection.sql(sql).fetchall()
+        job = lambda: self.connection.sql(sql).fetchall()  # noqa: E731
+        ((*found,),) = self.watched(job, stage, progress)
         return tuple(found)
 
     def watched(

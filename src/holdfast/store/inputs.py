@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import csv
 import datetime
+import hashlib
 import io
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.concurrency import Closing
 from holdfast.errors import InvalidInput
 from holdfast.store.duckdb import Limits, Progress, Session, no_progress
-from holdfast.store.scan import Survey, survey
 from holdfast.store.table import (
     Column,
     Field,
@@ -25,85 +29,215 @@ from holdfast.store.table import (
     check_names,
     check_twins,
     kind_of,
+    quoted,
     quoted_text,
     refuse_arrow,
     refused,
 )
 
 __all__ = [
-    "ArrowTable",
+    "MARK",
     "Chosen",
-    "CsvFiles",
-    "Frame",
     "Input",
-    "ParquetFiles",
+    "Sums",
+    "Survey",
+    "added_marks",
     "check_agreement",
     "check_columns",
     "check_types",
     "choose",
     "data_files",
+    "fingerprint",
     "is_paths",
-    "open_csv",
-    "open_frame",
     "open_input",
-    "open_parquet",
+    "row_mark",
+    "sums_of",
     "wanted_names",
 ]
 
 
-# CSV files as an origin of rows.
+# One pass over the whole input before anything is written: counts, limits, fingerprint.
 #
-# The first line names the columns and, by the sign that stands most often between the names, the
-# delimiter. The types are found by reading everything, so that they do not depend on which rows
-# happen to come first. Dates are read only in the form 2026-11-30: 01/02/2020 is two dates.
+# The fingerprint tells whether data were asked before, under another budget. It is a hash of the
+# multiset of rows. Each row becomes a text: its values, in the order of the sorted column names, in
+# a form that does not depend on how they are stored (`Field.canonical`), a text with its length
+# before it. The MD5 numbers of these texts are added, so that the order of the rows does not
+# matter; the two halves of 64 bits apart, in 128 bits, so that no sum overflows. Then
+#
+#     fingerprint = SHA-256 of (format, number of rows, both sums, sorted column names).
+#
+# Tables that differ in the order of rows or columns, in the width of integers and floats, or in the
+# file format agree. A changed value, a row or column more or less, or a new name makes another. It
+# is meant to find a mistake, not an adversary: whoever changes one value has another fingerprint.
 
+_FORMAT = 1
+
+
+def fingerprint(names: Sequence[str], rows: int, low: int, high: int) -> str:
+    """The fingerprint of a table with these sums of the lower and upper halves of row hashes.
+
+    >>> fingerprint(["x"], 1, 2, 3)[:16]
+    '67cbe800ed18f55d'
+    """
+    facts = [_FORMAT, rows, low, high, sorted(names)]
+    text = json.dumps(facts, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+MARK = "__mark"
+_LOW = 2**64 - 1
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What is known of an input once all of it was read.
+
+    `marks` is the sum of the rows' marks, modulo 2^64: whoever reads the input again knows by it
+    that these are the rows of the fingerprint.
+    """
+
+    rows: int
+    units: int
+    fingerprint: str
+    marks: int
+
+
+def row_mark(fields: Sequence[Field]) -> str:
+    """SQL of 52 bits, as a DOUBLE, that change with any value of a row.
+
+    DuckDB's own hash costs little beside the fingerprint's, and means nothing elsewhere. No
+    integer: before it sorts, DuckDB makes these narrower by statistics that do not know of NaN.
+    """
+    return f"CAST({_marked(fields)} AS DOUBLE)"
+
+
+def _marked(fields: Sequence[Field]) -> str:
+    return f"hash({', '.join(quoted(name) for name in sorted(each.name for each in fields))}) >> 12"
+
+
+def added_marks(marks: NDArray[np.float64]) -> int:
+    """Their sum, modulo 2^64, which is what NumPy does."""
+    return int(marks.astype(np.uint64).sum(dtype=np.uint64))
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What is added up over rows, hence over the pieces of an input too.
+
+    rows, no_id   how many rows there are, and how many of them have no id of a unit
+    low, high     sums of the halves of the rows' hashes
+    marks         as in a `Survey`
+    lost          for each column that must be kept exactly, how many values cannot be
+    """
+
+    rows: int
+    no_id: int
+    low: int
+    high: int
+    marks: int
+    lost: tuple[int, ...]
+
+    def __add__(self, other: Sums) -> Sums:
+        lost = tuple(a + b for a, b in zip(self.lost, other.lost, strict=True))
+        low, high = self.low + other.low, self.high + other.high
+        marks = (self.marks + other.marks) & _LOW
+        return Sums(self.rows + other.rows, self.no_id + other.no_id, low, high, marks, lost)
+
+    def fingerprint(self, fields: Sequence[Field], unit: Field | None) -> str:
+        """The fingerprint of these rows; what cannot be kept is refused, by its name."""
+        if not self.rows:
+            raise InvalidInput("data", "0 rows", "a table with at least one row")
+        for each, count in zip(_strict(fields), self.lost, strict=True):
+            if count:
+                raise each.lost(count)
+        if unit and self.no_id:
+            hint = "Leave these rows out, or give each an id of its own."
+            allowed = "present in every row"
+            raise InvalidInput(f"unit id {unit.name!r}", f"{self.no_id:,} missing", allowed, hint)
+        names = [each.name for each in (*fields, *([unit] if unit else []))]
+        return fingerprint(names, self.rows, self.low, self.high)
+
+
+def sums_of(
+    session: Session,
+    table: str,
+    fields: Sequence[Field],
+    unit: Field | None,
+    progress: Progress,
+) -> Sums:
+    """Read all rows once."""
+    everything = [*fields, *([unit] if unit else [])]
+    lost = [f"count({quoted(each.name)}) - count({each.stored})" for each in _strict(fields)]
+    missing = f"count(*) - count({unit.identity})" if unit else "0"
+    # The hash is a column of a subquery: written twice, it would be computed twice.
+    ordered = sorted(everything, key=attrgetter("name"))
+    text = f"concat_ws(';', {', '.join(each.canonical for each in ordered)})"
+    hashed = f"SELECT *, md5_number({text}) AS __hash FROM {table}"
+    sums = f"sum(CAST(__hash & {_LOW} AS UBIGINT)), sum(CAST(__hash >> 64 AS UBIGINT))"
+    marks = f"sum({_marked(everything)})"
+    select = ", ".join(["count(*)", missing, sums, marks, *lost])
+    row = session.row(f"SELECT {select} FROM ({hashed})", "reading", progress)
+    rows, no_id, low, high, marked = (int(each or 0) for each in row[:5])
+    return Sums(rows, no_id, low, high, marked & _LOW, tuple(row[5:]))
+
+
+def _strict(fields: Sequence[Field]) -> list[Field]:
+    return [each for each in fields if not each.may_lose]
+
+
+# Where rows come from: files or memory.
+
+Rows = tuple[str, Any]  # what they are called after FROM; the table of that name, if in memory
+_NAME = "__input"
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """All columns of an input, by their names, whatever these are."""
+
+    names: list[object]
+    sql: str
+    columns: list[Any] | None = None  # if they are in memory
+    arrow_schema: Any = None  # of Parquet files
+
+    def chosen(self, names: Sequence[str], unit: str | None) -> Rows:
+        """The rows with these columns; one that cannot be kept is refused by its name."""
+        import pyarrow as pa
+
+        if self.columns is None:
+            if self.arrow_schema is not None:  # CSV has no types of its own to refuse
+                check_types(names, unit, self.arrow_schema)
+            return self.sql, None
+        arrays = {}
+        for name in names:
+            array = _array(name, self.columns[self.names.index(name)])
+            refuse_arrow(name, array.type, unit=name == unit)
+            arrays[name] = _readable(name, array)
+        lengths = {name: len(array) for name, array in arrays.items()}
+        if len(set(lengths.values())) > 1:
+            raise InvalidInput("data", lengths, "columns of one length")
+        return self.sql, pa.table(arrays)
+
+
+def _attached(rows: Rows, session: Session) -> str:
+    """The rows as SQL names them after FROM, in a session."""
+    name, table = rows
+    if table is not None:
+        session.connection.register(name, table)
+    return name
+
+
+# CSV files. The first line names the columns and, by the sign that stands most
+# often between the names, the delimiter. The types are found by reading everything, so that they do
+# not depend on which rows come first. Dates are read only as 2026-11-30: 01/02/2020 is two dates.
 
 _DELIMITERS = ",;\t|"
 _NAMED = "a CSV file whose first line names the columns"
 
 
-@dataclass(frozen=True)
-class CsvFiles:
-    """Files with the same first line, read one after the other, as columns of known types."""
-
-    files: tuple[Path, ...]
-    delimiter: str
-    names: list[object]
-    types: tuple[str, ...]  # DuckDB's, of every column
-    missing: tuple[str, ...]
-
-    def chosen(self, names: Sequence[str], unit: str | None) -> CsvFiles:  # noqa: ARG002
-        """CSV has no types of its own to refuse."""
-        return self
-
-    def attach(self, session: Session) -> str:  # noqa: ARG002
-        """The files as SQL names them after FROM."""
-        types = zip(self._labels(), self.types, strict=True)
-        pairs = ", ".join(f"{label}: {quoted_text(each)}" for label, each in types)
-        return self._read(f"auto_detect = false, columns = {{{pairs}}}")
-
-    def sniffed(self) -> str:
-        """The same, with types that DuckDB finds by reading everything."""
-        labels = ", ".join(self._labels())
-        return self._read(f"names = [{labels}], sample_size = -1, files_to_sniff = -1")
-
-    def _labels(self) -> list[str]:
-        """The names, as texts of SQL; an empty one has its place instead."""
-        return [quoted_text(str(name) or f"__{i}") for i, name in enumerate(self.names)]
-
-    def _read(self, options: str) -> str:
-        files = ", ".join(quoted_text(str(file)) for file in self.files)
-        missing = ", ".join(quoted_text(text) for text in self.missing)
-        return (
-            f"read_csv([{files}], header = true, delim = {quoted_text(self.delimiter)}, "
-            "quote = '\"', escape = '\"', comment = '', skip = 0, strict_mode = true, "
-            f"dateformat = '%Y-%m-%d', nullstr = [{missing}], hive_partitioning = false, {options})"
-        )
-
-
-def open_csv(
+def _open_csv(
     files: Sequence[Path], session: Session, missing: Sequence[str], progress: Progress
-) -> CsvFiles:
+) -> _Origin:
     """Read the first lines, then everything to find the types."""
     delimiter, names = _first_line(files[0])
     check_twins(names)  # DuckDB would rename one
@@ -111,22 +245,33 @@ def open_csv(
         if _first_line(file) != (delimiter, names):
             hint = f"Compare {files[0].name} and {file.name}."
             raise InvalidInput("data", file.name, "files with the same first line", hint)
-    texts = ("VARCHAR",) * len(names)
-    plain = CsvFiles(tuple(files), delimiter, list(names), texts, tuple(missing))
-    return replace(plain, types=tuple(_types(plain, session, progress)))
+    # An empty name has its place instead.
+    labels = [quoted_text(str(name) or f"__{i}") for i, name in enumerate(names)]
+    listed = ", ".join(quoted_text(str(file)) for file in files)
+    nothing = ", ".join(quoted_text(text) for text in missing)
 
+    def read(options: str) -> str:
+        return (
+            f"read_csv([{listed}], header = true, delim = {quoted_text(delimiter)}, "
+            "quote = '\"', escape = '\"', comment = '', skip = 0, strict_mode = true, "
+            f"dateformat = '%Y-%m-%d', nullstr = [{nothing}], hive_partitioning = false, {options})"
+        )
 
-def _types(plain: CsvFiles, session: Session, progress: Progress) -> list[str]:
-    def sniff() -> list[str]:
-        return list(session.described(plain.sniffed()).values())
+    def typed(types: Iterable[str]) -> str:
+        pairs = zip(labels, types, strict=True)
+        columns = ", ".join(f"{label}: {quoted_text(each)}" for label, each in pairs)
+        return read(f"auto_detect = false, columns = {{{columns}}}")
 
+    sniffed = read(f"names = [{', '.join(labels)}], sample_size = -1, files_to_sniff = -1")
     try:
-        return session.watched(sniff, "finding types", progress)
+        job = partial(session.described, sniffed)
+        types = session.watched(job, "finding types", progress).values()
     except InvalidInput:
         # What makes it impossible is in some line: reading plain text finds which.
-        count = f"SELECT count(*) FROM {plain.attach(session)}"
+        count = f"SELECT count(*) FROM {typed(['VARCHAR'] * len(names))}"
         session.row(count, "finding the error", progress)
         raise
+    return _Origin(list(names), typed(types))
 
 
 def _first_line(file: Path) -> tuple[str, list[str]]:
@@ -134,7 +279,10 @@ def _first_line(file: Path) -> tuple[str, list[str]]:
 
     try:
         with pa.input_stream(str(file), compression="detect") as stream:
-            record = _record(io.TextIOWrapper(stream, "utf-8-sig", newline=""))
+            lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+            record = lines.readline()
+            while record.count('"') % 2 and (more := lines.readline()):  # a quotation is open
+                record += more
     except UnicodeDecodeError:
         hint = "Convert it, for example with iconv -t UTF-8."
         raise InvalidInput("data", str(file), "a CSV file in UTF-8", hint) from None
@@ -151,14 +299,6 @@ def _first_line(file: Path) -> tuple[str, list[str]]:
     return delimiter, names
 
 
-def _record(lines: io.TextIOWrapper) -> str:
-    """The first line, with those that follow while a quotation is open."""
-    record = lines.readline()
-    while record.count('"') % 2 and (more := lines.readline()):
-        record += more
-    return record
-
-
 def _is_number(text: str) -> bool:
     try:
         float(text)
@@ -167,37 +307,16 @@ def _is_number(text: str) -> bool:
     return True
 
 
-# Parquet files as an origin of rows.
+# Parquet files.
 
 
-@dataclass(frozen=True)
-class ParquetFiles:
-    """Files with the same columns, read one after the other."""
-
-    files: tuple[Path, ...]
-    arrow_schema: Any
-
-    def attach(self, session: Session) -> str:  # noqa: ARG002
-        """The files as SQL names them after FROM."""
-        names = ", ".join(quoted_text(str(file)) for file in self.files)
-        return f"read_parquet([{names}], hive_partitioning = false)"
-
-    def chosen(self, names: Sequence[str], unit: str | None) -> ParquetFiles:
-        """Refuse, by its name, a column of a type that cannot be kept."""
-        check_types(names, unit, self.arrow_schema)
-        return self
-
-    @property
-    def names(self) -> list[object]:
-        """The names of all columns."""
-        return list(self.arrow_schema.names)
-
-
-def open_parquet(files: Sequence[Path]) -> ParquetFiles:
+def _open_parquet(files: Sequence[Path]) -> _Origin:
     """Read what the files say of themselves; they must agree."""
     schemas = [_schema(file) for file in files]
     check_agreement([file.name for file in files], schemas)
-    return ParquetFiles(tuple(files), schemas[0])
+    names = ", ".join(quoted_text(str(file)) for file in files)
+    sql = f"read_parquet([{names}], hive_partitioning = false)"
+    return _Origin(list(schemas[0].names), sql, arrow_schema=schemas[0])
 
 
 def check_agreement(names: Sequence[str], schemas: Sequence[Any]) -> None:
@@ -249,10 +368,8 @@ def _plain(arrow_type: Any) -> Any:
     return pa.string() if plain in views else plain
 
 
-# Tables in memory as an origin of rows: pandas, Polars, Arrow, NumPy, a dictionary of arrays.
+# Tables in memory: pandas, Polars, Arrow, NumPy, a dictionary of arrays.
 
-
-_NAME = "__input"
 _ALLOWED = (
     "a pandas or Polars DataFrame, an Arrow table, NumPy arrays with names, "
     "or paths of CSV or Parquet files"
@@ -263,53 +380,21 @@ _PLAIN_OBJECTS = (  # what pandas calls the content of a column of Python object
 )
 
 
-@dataclass(frozen=True)
-class ArrowTable:
-    """Columns in memory that DuckDB can read."""
-
-    table: Any
-
-    def attach(self, session: Session) -> str:
-        """The table as SQL names it after FROM."""
-        session.connection.register(_NAME, self.table)
-        return _NAME
-
-
-@dataclass(frozen=True)
-class Frame:
-    """Columns of any kind in memory, and their names, whatever they are."""
-
-    names: list[object]
-    columns: list[Any]
-
-    def chosen(self, names: Sequence[str], unit: str | None) -> ArrowTable:
-        """These columns as an Arrow table; one that cannot be kept is refused by its name."""
-        import pyarrow as pa
-
-        arrays = {}
-        for name in names:
-            array = _array(name, self.columns[self.names.index(name)])
-            refuse_arrow(name, array.type, unit=name == unit)
-            arrays[name] = _readable(name, array)
-        lengths = {name: len(array) for name, array in arrays.items()}
-        if len(set(lengths.values())) > 1:
-            raise InvalidInput("data", lengths, "columns of one length")
-        return ArrowTable(pa.table(arrays))
-
-
-def open_frame(data: Any, columns: Sequence[str] | None) -> Frame:
+def _open_frame(data: Any, columns: Sequence[str] | None) -> _Origin:
     """The columns of a table in memory; `columns` names those of an array without names."""
     library = type(data).__module__.partition(".")[0]
     if library == "pandas" and hasattr(data, "iloc") and getattr(data, "ndim", 0) == 2:
-        return Frame(list(data.columns), [data.iloc[:, i] for i in range(data.shape[1])])
+        return _Origin(list(data.columns), _NAME, [data.iloc[:, i] for i in range(data.shape[1])])
     if library == "polars" and hasattr(data, "to_arrow") and hasattr(data, "columns"):
-        return open_frame(data.to_arrow(), columns)
+        return _open_frame(data.to_arrow(), columns)
     if library == "pyarrow" and hasattr(data, "column_names") and hasattr(data, "num_rows"):
-        return Frame(list(data.column_names), [data.column(i) for i in range(data.num_columns)])
+        return _Origin(
+            list(data.column_names), _NAME, [data.column(i) for i in range(data.num_columns)]
+        )
     if isinstance(data, np.ndarray):
         return _open_array(data, columns)
     if isinstance(data, Mapping):
-        return Frame(list(data), [data[name] for name in data])
+        return _Origin(list(data), _NAME, [data[name] for name in data])
     hints = {
         "polars": "Call collect() on a LazyFrame; to_frame() on a Series.",
         "pandas": "Call to_frame() on a Series.",
@@ -318,11 +403,11 @@ def open_frame(data: Any, columns: Sequence[str] | None) -> Frame:
     raise InvalidInput("data", f"a {type(data).__name__}", _ALLOWED, hints.get(library, ""))
 
 
-def _open_array(data: Any, columns: Sequence[str] | None) -> Frame:
+def _open_array(data: Any, columns: Sequence[str] | None) -> _Origin:
     if data.dtype.names is not None:
         if data.ndim != 1:
             raise InvalidInput("data", data.shape, "one row after the other: one axis")
-        return Frame(list(data.dtype.names), [data[name] for name in data.dtype.names])
+        return _Origin(list(data.dtype.names), _NAME, [data[name] for name in data.dtype.names])
     table = data[:, None] if data.ndim == 1 else data
     if table.ndim != 2:
         raise InvalidInput("data", data.shape, "an array of rows and columns")
@@ -330,7 +415,7 @@ def _open_array(data: Any, columns: Sequence[str] | None) -> Frame:
         given = "none" if columns is None else f"{len(columns)} names"
         allowed = f"{table.shape[1]} names, one for each column of the array"
         raise InvalidInput("columns", given, allowed, 'For example columns=["x", "y"].')
-    return Frame(list(columns), [table[:, i] for i in range(table.shape[1])])
+    return _Origin(list(columns), _NAME, [table[:, i] for i in range(table.shape[1])])
 
 
 def _array(name: str, values: Any) -> Any:
@@ -342,8 +427,13 @@ def _array(name: str, values: Any) -> Any:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     if not hasattr(values, "dtype"):
-        values = np.asarray(values, object if _needs_objects(values) else None)
-    _check_array(name, values)
+        # Else numpy would make texts of a list's missing values, or one type of several.
+        some = isinstance(values, Sequence) and not all(type(each) is float for each in values)
+        values = np.asarray(values, object if some else None)
+    if getattr(values, "ndim", 1) != 1:
+        raise InvalidInput(f"column {name!r}", values.shape, "one value for each row: one axis")
+    if getattr(values.dtype, "kind", "") == "c":
+        raise refused(name, f"complex numbers ({values.dtype})", "store two columns of floats")
     try:
         if values.dtype == object:
             return _objects(name, values)
@@ -364,18 +454,6 @@ def _native(values: Any) -> Any:
         return values.astype(np.float32)
     foreign = isinstance(values.dtype, np.dtype) and not values.dtype.isnative
     return values.astype(values.dtype.newbyteorder("=")) if foreign else values
-
-
-def _needs_objects(values: Any) -> bool:
-    """Whether numpy would make texts of a list's missing values, or one type of several."""
-    return isinstance(values, Sequence) and not all(type(each) is float for each in values)
-
-
-def _check_array(name: str, values: Any) -> None:
-    if getattr(values, "ndim", 1) != 1:
-        raise InvalidInput(f"column {name!r}", values.shape, "one value for each row: one axis")
-    if getattr(values.dtype, "kind", "") == "c":
-        raise refused(name, f"complex numbers ({values.dtype})", "store two columns of floats")
 
 
 def _objects(name: str, values: Any) -> Any:
@@ -415,7 +493,6 @@ def _readable(name: str, array: Any) -> Any:
 
 
 # Paths and patterns of files, as a list of files of one format.
-
 
 _FORMATS = {
     "csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zst", ".tsv.zst"),
@@ -475,23 +552,12 @@ def _format(file: Path) -> str:
     raise InvalidInput("data", str(file), _PATHS_ALLOWED, "The ending of the name says the format.")
 
 
-class _Table(Protocol):
-    def attach(self, session: Session) -> str: ...
-
-
-class _Origin(Protocol):
-    @property
-    def names(self) -> list[object]: ...
-
-    def chosen(self, names: Sequence[str], unit: str | None) -> _Table: ...
-
-
 class Input(Closing):
     """Rows that can be read again and again; made by `open_input`, closed by `with`."""
 
     def __init__(
         self,
-        table: _Table,
+        rows: Rows,
         fields: Sequence[Field],
         unit: Field | None,
         limits: Limits,
@@ -502,7 +568,7 @@ class Input(Closing):
         self.unit = unit
         self.ids = ids
         self.limits = limits
-        self._table: _Table | None = table
+        self._rows: Rows | None = rows
         self._session = session
         self._survey: Survey | None = None
 
@@ -513,17 +579,27 @@ class Input(Closing):
 
     def attach(self, session: Session) -> str:
         """The rows as SQL names them after FROM, in a session."""
-        if self._table is None:
+        if self._rows is None:
             raise InvalidInput("input", "a closed one", "open", "Open the data again.")
-        return self._table.attach(session)
+        return _attached(self._rows, session)
 
     def survey(self, progress: Progress | None = None) -> Survey:
-        """Counts and fingerprint, by reading everything; the second time they are known."""
+        """Counts and fingerprint, by reading all rows (twice the id of units) the first time.
+
+        What cannot be kept is refused, by its name.
+        """
         if self._survey is None:
-            session, tell = self._session, progress or no_progress
+            session, tell, unit = self._session, progress or no_progress, self.unit
             table = self.attach(session)
             fields = (*self.fields, *(() if self.ids is None else (self.ids,)))
-            self._survey = survey(session, table, fields, self.unit, tell)
+            sums = sums_of(session, table, fields, unit, tell)
+            found, units = sums.fingerprint(fields, unit), sums.rows
+            if unit is not None:
+                # A table of distinct ids spills to disk; `count(DISTINCT …)` need not.
+                ids = f"SELECT DISTINCT {unit.identity} FROM {table}"
+                count = session.row(f"SELECT count(*) FROM ({ids})", "counting units", tell)
+                units = int(count[0])
+            self._survey = Survey(sums.rows, units, found, sums.marks)
             session.close()  # what follows has a session of its own, in the holdout's folder
         return self._survey
 
@@ -538,7 +614,7 @@ class Input(Closing):
 
     def close(self) -> None:
         """Let go of the data."""
-        self._table = None
+        self._rows = None
         self._session.close()
 
 
@@ -576,14 +652,20 @@ def open_input(
     check_columns(columns)
     session = Session(limits, scratch)
     try:
-        origin = _origin(data, columns, missing, session, progress or no_progress)
+        form, files = data_files(data) if is_paths(data) else ("memory", ())
+        if form == "memory":
+            origin = _open_frame(data, columns)
+        elif form == "parquet":
+            origin = _open_parquet(files)
+        else:
+            origin = _open_csv(files, session, missing, progress or no_progress)
         names = wanted_names(origin.names, columns, unit, ids, data)
-        table = origin.chosen(names, unit)
-        chosen = choose(names, session.described(table.attach(session)), unit, ids)
+        rows = origin.chosen(names, unit)
+        chosen = choose(names, session.described(_attached(rows, session)), unit, ids)
     except BaseException:
         session.close()
         raise
-    return Input(table, chosen.stored, chosen.unit, limits, session, chosen.ids)
+    return Input(rows, chosen.stored, chosen.unit, limits, session, chosen.ids)
 
 
 def check_columns(columns: Sequence[str] | None) -> None:
@@ -611,21 +693,6 @@ def choose(
         raise InvalidInput("data", list(names), "at least one column besides the id", hint)
     units, rows = (next((each for each in fields if each.name == n), None) for n in (unit, ids))
     return Chosen(stored, units, rows)
-
-
-def _origin(
-    data: Any,
-    columns: Sequence[str] | None,
-    missing: Sequence[str],
-    session: Session,
-    progress: Progress,
-) -> _Origin:
-    if not is_paths(data):
-        return open_frame(data, columns)
-    form, files = data_files(data)
-    if form == "parquet":
-        return open_parquet(files)
-    return open_csv(files, session, missing, progress)
 
 
 def wanted_names(

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.store.blocks import BlockStore, Shard, StoredFile
+from holdfast.store.blocks import BlockStore, Shard, StoredFile, private
 from holdfast.store.user_state import verify_once
 
 __all__ = [
@@ -103,7 +103,7 @@ class RemoteStore(BlockStore):
         draft = place.with_suffix(f".{uuid.uuid4().hex}{_DRAFT}")
         _make_room(place.parent, file.bytes)
         try:
-            with os.fdopen(_private(draft), "wb") as stream:
+            with private(draft).open("wb") as stream:
                 self._copy(shard, file, stream)
             draft.replace(place)
         finally:
@@ -135,10 +135,6 @@ def _opened(lock: Path) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _private(file: Path) -> int:
-    return os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
 
 
 def _cache_folder() -> Path:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -25,8 +26,7 @@ from holdfast.store.blocks import (
     sync_folder,
 )
 from holdfast.store.duckdb import Progress, Session, no_progress
-from holdfast.store.inputs import Input
-from holdfast.store.scan import MARK, Survey, added_marks, row_mark
+from holdfast.store.inputs import MARK, Input, Survey, added_marks, row_mark
 from holdfast.store.table import BLOCK, ID, ROW, UNIT, Field, Schema, quoted
 
 __all__ = [
@@ -37,27 +37,22 @@ __all__ = [
     "contents_of",
     "drawn_secret",
     "group_rows",
-    "numbered",
     "place_key",
     "row_schema",
-    "shuffled",
     "split_units",
     "write_store",
 ]
 
 
-# The random order of the units, made by an external sort, and streamed.
-#
-# A unit's place is decided by a hash of its number, or id, under a secret of 128 bits that is
-# drawn
-# for this holdout and never stored: whoever does not know it sees a random order. Rows of one unit
-# come one after the other, in their order in the input. Ties of the hash are split by id and row.
-
+# The random order of the units, made by an external sort, and streamed. A unit's place is decided
+# by a hash of its number, or id, under a secret of 128 bits that is drawn for this holdout and
+# never stored: whoever does not know it sees a random order. Rows of one unit come one after the
+# other, in their order in the input. Ties of the hash are split by id and row.
 
 _SORTED = 0.5  # DuckDB counts the sort as half of the query, handing out the rows as the other
 
 
-def shuffled(
+def _shuffled(
     data: Input, session: Session, entropy: Entropy, batch_rows: int, progress: Progress
 ) -> Iterator[Any]:
     """Batches of Arrow: the stored columns, the number and the hash of the row, and its unit's id.
@@ -66,23 +61,14 @@ def shuffled(
     """
     relation = session.connection.sql(_query(data, data.attach(session), drawn_secret(entropy)))
 
-    def sort() -> Any:
+    def sort() -> tuple[Iterator[Any], list[Any]]:
+        """The batches, the first of them apart: when it is there the sort is done."""
         # A relation streams its result; what `execute` returns would be kept in memory first.
-        return iter(relation.to_arrow_reader(batch_rows))
+        batches = iter(relation.to_arrow_reader(batch_rows))
+        return batches, list(itertools.islice(batches, 1))
 
-    return session.watched(lambda: _started(sort()), "shuffling", progress, _SORTED)
-
-
-def _started(batches: Iterator[Any]) -> Iterator[Any]:
-    """The same batches, the first of them already there: that is when the sort is done."""
-    first = next(batches, None)
-
-    def all_of_them() -> Iterator[Any]:
-        if first is not None:
-            yield first
-            yield from batches
-
-    return all_of_them()
+    batches, first = session.watched(sort, "shuffling", progress, _SORTED)
+    return itertools.chain(first, batches)
 
 
 def drawn_secret(entropy: Entropy) -> str:
@@ -114,7 +100,6 @@ def _query(data: Input, table: str, secret: str) -> str:
 
 
 # Cutting the random order of units into the open part, the blocks and the leftover.
-
 
 _FEWEST_GROUP_ROWS = 1_024
 _MOST_GROUP_ROWS = 200_000
@@ -158,7 +143,7 @@ class Part:
         return batch.slice(first, last - first), units[first:last] - self.start
 
 
-def numbered(batches: Iterable[Any]) -> Iterator[tuple[Any, NDArray[np.int64]]]:
+def _numbered(batches: Iterable[Any]) -> Iterator[tuple[Any, NDArray[np.int64]]]:
     """Each batch with the number of each row's unit; without ids every row is a unit."""
     import pyarrow.compute as pc
 
@@ -320,10 +305,15 @@ def write_store(
         if (folder / name).exists():
             hint = "A holdout is written once. Choose another folder."
             raise InvalidInput("folder", str(folder), f"a folder without {name}", hint)
-    with _all_or_nothing() as made:
+    made: list[Path] = []
+    try:
         rows = _write(folder, data, split, entropy, found, tell, made)
         files = tuple(finished(file) for file in made)
         sync_folder(folder)
+    except BaseException:
+        for file in made:
+            file.unlink(missing_ok=True)
+        raise
     return contents_of(found, split, *rows, data.schema, data.unit, files)
 
 
@@ -366,18 +356,6 @@ def check_unchanged(found: Survey, rows: int, units: int, marks: int) -> None:
         raise Infeasible("Reading the data twice", "data that do not change", given, remedy)
 
 
-@contextmanager
-def _all_or_nothing() -> Iterator[list[Path]]:
-    """A list for the files that are made: they are removed if not all goes well."""
-    made: list[Path] = []
-    try:
-        yield made
-    except BaseException:
-        for file in made:
-            file.unlink(missing_ok=True)
-        raise
-
-
 def _write(
     folder: Path,
     data: Input,
@@ -394,14 +372,14 @@ def _write(
     parts[BLOCKS_FILE] = Part(split.open_units, sealed)
     with ExitStack() as stack:
         session = stack.enter_context(Session(data.limits, folder))
-        batches = shuffled(data, session, entropy, rows_a_group // _BATCHES_A_GROUP, progress)
+        batches = _shuffled(data, session, entropy, rows_a_group // _BATCHES_A_GROUP, progress)
         writers = {}
         for name in parts:
             made.append(private(folder / name))
             writer = RowGroups(made[-1], row_schema(data.fields), split.block_units, rows_a_group)
             writers[name] = stack.enter_context(writer)
         seen = last = marks = 0
-        for batch, units in session.reading(numbered(batches)):
+        for batch, units in session.reading(_numbered(batches)):
             for name, part in parts.items():
                 writers[name].add(*part.of(batch, units))
             seen, last = seen + batch.num_rows, int(units[-1]) + 1

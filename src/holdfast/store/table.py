@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,19 +81,15 @@ class Schema:
     @classmethod
     def from_list(cls, entries: object) -> Schema:
         """The schema that `to_list` wrote; anything else is damaged."""
-        if isinstance(entries, Sequence) and all(_is_entry(each) for each in entries):
-            return cls(tuple(Column(each["name"], each["kind"]) for each in entries))
+        try:
+            plain: Any = entries
+            read = cls(tuple(Column(**each) for each in plain))
+            if read.to_list() == entries and all(isinstance(name, str) for name in read.names):
+                return read
+        except (InvalidInput, TypeError):
+            pass
         remedy = "Restore the holdout from a copy."
         raise Damaged("The list of columns", "names and kinds", repr(entries)[:80], remedy)
-
-
-def _is_entry(entry: Any) -> bool:
-    return (
-        isinstance(entry, Mapping)
-        and set(entry) == {"name", "kind"}
-        and isinstance(entry["name"], str)
-        and entry["kind"] in KINDS
-    )
 
 
 def check_twins(names: Iterable[object]) -> None:
@@ -141,13 +137,10 @@ def _listed(names: Sequence[str]) -> str:
     return shown if len(names) <= 12 else f"{shown}, … ({len(names)} columns)"
 
 
-# The policy of values: every type is supported or refused by name, and how it is stored.
-#
-# Data in memory and Parquet files have Arrow types, which are judged first (a Parquet reader
-# without
-# them would take a duration for a number); what DuckDB then reads has a type of its own, which
-# decides how the value is written. A CSV file has DuckDB types only.
-
+# The policy of values: every type is supported or refused by name, and how it is stored. Data in
+# memory and Parquet files have Arrow types, which are judged first (a Parquet reader without them
+# would take a duration for a number); what DuckDB then reads has a type of its own, which decides
+# how the value is written. A CSV file has DuckDB types only.
 
 LARGEST_INTEGER = 2**53  # up to here a double holds every integer
 _LONGEST_DECIMAL = 38
@@ -158,6 +151,7 @@ _MOMENT = "store the hours, minutes or seconds as a number"
 _LENGTH = "store its length as a number, in days or seconds"
 _BYTES = "store it as text, or leave the column out with columns=[…]"
 _MISSING = "all its values are missing and nothing says of what type: leave it out with columns=[…]"
+_EXTENSIONS = ("arrow.uuid", "arrow.json")
 _PLAIN = "convert it to numbers, text, booleans, dates or timestamps first"
 
 
@@ -199,19 +193,9 @@ def refuse_arrow(name: str, arrow_type: Any, *, unit: bool = False) -> None:
         return
     if t.is_time(plain):
         raise refused(name, f"a time of day ({arrow_type})", _MOMENT)
-    if _is_binary(plain):
-        raise refused(name, f"binary ({arrow_type})", _BYTES)
-
-
-_EXTENSIONS = ("arrow.uuid", "arrow.json")
-
-
-def _is_binary(arrow_type: Any) -> bool:
-    import pyarrow as pa
-
-    t = pa.types
     tests = (t.is_binary, t.is_large_binary, t.is_fixed_size_binary, t.is_binary_view)
-    return any(test(arrow_type) for test in tests)
+    if any(test(plain) for test in tests):
+        raise refused(name, f"binary ({arrow_type})", _BYTES)
 
 
 _INTEGERS = {
@@ -282,27 +266,20 @@ class Field:
             return f"CASE WHEN {inside} THEN TRY_CAST({x} AS BIGINT) END"
         if self.duckdb_type in _FLOATS:
             return f"CASE WHEN NOT isnan({x}) THEN CAST({x} AS DOUBLE) END"
-        if kind == "number":
-            return self._decimal(x)
+        digits = _DECIMAL.fullmatch(self.duckdb_type)
+        if digits is not None:
+            # A division of more digits rounds twice; the text is read with one rounding.
+            plain = int(digits[1]) <= _SHORT_DECIMAL
+            return f"CAST({x} AS DOUBLE)" if plain else f"CAST(CAST({x} AS VARCHAR) AS DOUBLE)"
         if kind == "date":
             return f"CASE WHEN {x} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {x} END"
         if kind == "timestamp":
-            return self._timestamp(x)
+            zoned = self.duckdb_type in _ZONED
+            utc = f"timezone('UTC', TRY_CAST({x} AS TIMESTAMPTZ))" if zoned else x
+            moment = f"TRY_CAST({utc} AS TIMESTAMP)"
+            first, last = "TIMESTAMP '0001-01-01'", "TIMESTAMP '9999-12-31 23:59:59.999999'"
+            return f"CASE WHEN {moment} BETWEEN {first} AND {last} THEN {moment} END"
         return f"CAST({x} AS VARCHAR)" if kind == "text" else x
-
-    def _decimal(self, x: str) -> str:
-        digits = _DECIMAL.fullmatch(self.duckdb_type)
-        assert digits is not None
-        # A division of more digits rounds twice; the text is read with one rounding.
-        plain = int(digits[1]) <= _SHORT_DECIMAL
-        return f"CAST({x} AS DOUBLE)" if plain else f"CAST(CAST({x} AS VARCHAR) AS DOUBLE)"
-
-    def _timestamp(self, x: str) -> str:
-        zoned = self.duckdb_type in _ZONED
-        utc = f"timezone('UTC', TRY_CAST({x} AS TIMESTAMPTZ))" if zoned else x
-        moment = f"TRY_CAST({utc} AS TIMESTAMP)"
-        first, last = "TIMESTAMP '0001-01-01'", "TIMESTAMP '9999-12-31 23:59:59.999999'"
-        return f"CASE WHEN {moment} BETWEEN {first} AND {last} THEN {moment} END"
 
     @property
     def may_lose(self) -> bool:

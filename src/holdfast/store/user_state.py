@@ -1,6 +1,8 @@
 """The folder in which Holdfast remembers things between holdouts, and the secret of its account.
 
-    secret   32 random bytes, made once
+    secret            32 random bytes, made once
+    holdouts.sqlite   each holdout, where it was seen and when; digests of its data and contents
+    verified/         which files were found to be as they were written
 
 Whoever had a plain hash of rows, or of a file of them, could try out rows until one fits. What is
 kept here of such hashes is keyed by the secret, which leaves the folder in no file and no message.
@@ -18,10 +20,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
-from holdfast import concurrency
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.randomness import system_entropy
 from holdfast.store.blocks import CONTENTS_FILE, Contents, StoredFile, check_files
@@ -88,15 +88,10 @@ def _secret() -> bytes:
     return file.read_bytes()
 
 
-# What this account knows of holdouts: of which data it has made some, and what was in each.
-#
-#     holdouts.sqlite   each holdout, where it was seen and when; digests of its data and contents
-#
-# A fingerprint of data, and the contents of a holdout's files, are functions of its rows. So only
-# digests under the account's secret are kept, only here, and no message, page or ledger tells
-# them.
+# What this account knows of holdouts: of which data it has made some, and what was in each. The
+# fingerprint of data and the contents of a holdout's files are functions of its rows, so only
+# digests under the account's secret are kept, only here, and no message, page or ledger tells them.
 # An account that opens a holdout which another has made keeps what it finds there the first time.
-
 
 _FILE = "holdouts.sqlite"
 _TABLES = """
@@ -123,83 +118,80 @@ class Known:
     made_here: bool
 
 
-class _Account:
-    """The list of this account, while it is open."""
+def _found(account: sqlite3.Connection, where: str, *values: str) -> list[Known]:
+    query = f"SELECT holdout_id, path, date, fingerprint FROM holdouts WHERE {where}"
+    rows = account.execute(f"{query} ORDER BY rowid", values).fetchall()
+    return [Known(each, Path(path), date, mark is not None) for each, path, date, mark in rows]
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
 
-    def found(self, where: str, *values: str) -> list[Known]:
-        query = f"SELECT holdout_id, path, date, fingerprint FROM holdouts WHERE {where}"
-        rows = self.connection.execute(f"{query} ORDER BY rowid", values).fetchall()
-        return [Known(each, Path(path), date, mark is not None) for each, path, date, mark in rows]
+def _check(account: sqlite3.Connection, holdout_id: str, contents: Contents) -> None:
+    """Refuse other contents than those that were seen of this holdout."""
+    other = _found(account, "holdout_id = ? AND contents <> ?", holdout_id, keyed(contents.text()))
+    if other:
+        remedy = "Restore the holdout from a copy; answers from others would not be certified."
+        what, expected = CONTENTS_FILE, f"what this account saw at {other[0].path}"
+        raise Damaged(what, expected, "something else", remedy)
 
-    def check(self, holdout_id: str, contents: Contents) -> None:
-        """Refuse other contents than those that were seen of this holdout."""
-        other = self.found("holdout_id = ? AND contents <> ?", holdout_id, keyed(contents.text()))
-        if other:
-            remedy = "Restore the holdout from a copy; answers from others would not be certified."
-            what, expected = CONTENTS_FILE, f"what this account saw at {other[0].path}"
-            raise Damaged(what, expected, "something else", remedy)
 
-    def add(
-        self, holdout_id: str, path: Path, contents: Contents, fingerprint: str | None = None
-    ) -> None:
-        date = datetime.now(UTC).isoformat(timespec="seconds")
-        data = None if fingerprint is None else keyed(fingerprint)
-        row = (holdout_id, os.fspath(path.absolute()), date, _facts(contents))
-        self.connection.execute(
-            "INSERT OR IGNORE INTO holdouts VALUES (?, ?, ?, ?, ?, ?)",
-            (*row, keyed(contents.text()), data),
-        )
+def _add(
+    account: sqlite3.Connection,
+    holdout_id: str,
+    path: Path,
+    contents: Contents,
+    fingerprint: str | None = None,
+) -> None:
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    data = None if fingerprint is None else keyed(fingerprint)
+    row = (holdout_id, os.fspath(path.absolute()), date, _facts(contents))
+    account.execute(
+        "INSERT OR IGNORE INTO holdouts VALUES (?, ?, ?, ?, ?, ?)",
+        (*row, keyed(contents.text()), data),
+    )
 
 
 @contextmanager
-def _opened() -> Iterator[_Account]:
+def _opened() -> Iterator[sqlite3.Connection]:
+    """The list of this account, inside a transaction."""
     file = state_folder() / _FILE
     os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))  # before SQLite makes it readable
     try:
-        with closing(sqlite3.connect(file, timeout=60)) as connection, connection:
-            connection.executescript(_TABLES)
-            account = _Account(connection)
-            connection.execute("BEGIN IMMEDIATE")
-            _check_mark(account, file)
+        with closing(sqlite3.connect(file, timeout=60)) as account, account:
+            account.executescript(_TABLES)
+            account.execute("BEGIN IMMEDIATE")
+            # Another secret than that of the list would know nothing, and say so of all.
+            mark = keyed(_FILE)
+            rows = account.execute("SELECT mark FROM account").fetchall()
+            if not rows:
+                account.execute("INSERT INTO account VALUES (?)", (mark,))
+            elif rows != [(mark,)]:
+                remedy = (
+                    f"Put back the one that was there. If it is lost, move {_FILE} away: Holdfast "
+                    "starts a new list, and no longer knows old data."
+                )
+                secret = str(file.with_name(SECRET_FILE))
+                raise Damaged(secret, f"the secret of {_FILE}", "another", remedy)
             yield account
     except sqlite3.DatabaseError as error:
         remedy = "Move the file away: Holdfast starts a new list, and no longer knows old data."
         raise Damaged(str(file), "a list of holdouts", str(error), remedy) from error
 
 
-def _check_mark(account: _Account, file: Path) -> None:
-    """Refuse a secret that is not the one of the list: it would know nothing, and say so of all."""
-    mark = keyed(_FILE)
-    rows = account.connection.execute("SELECT mark FROM account").fetchall()
-    if not rows:
-        account.connection.execute("INSERT INTO account VALUES (?)", (mark,))
-    elif rows != [(mark,)]:
-        remedy = (
-            f"Put back the one that was there. If it is lost, move {_FILE} away: Holdfast starts a "
-            "new list, and no longer knows old data."
-        )
-        raise Damaged(str(file.with_name(SECRET_FILE)), f"the secret of {_FILE}", "another", remedy)
-
-
 def known(fingerprint: str) -> list[Known]:
     """The holdouts that this account made of data with this fingerprint, the oldest first."""
     with _opened() as account:
-        return account.found("fingerprint = ?", keyed(fingerprint))
+        return _found(account, "fingerprint = ?", keyed(fingerprint))
 
 
 def remember(holdout_id: str, path: Path, contents: Contents, fingerprint: str) -> None:
     """Write down that a holdout is made of these data."""
     with _opened() as account:
-        account.add(holdout_id, path, contents, fingerprint)
+        _add(account, holdout_id, path, contents, fingerprint)
 
 
 def forget(holdout_id: str) -> None:
     """Take back what was remembered of a holdout that was not made after all."""
     with _opened() as account:
-        account.connection.execute("DELETE FROM holdouts WHERE holdout_id = ?", (holdout_id,))
+        account.execute("DELETE FROM holdouts WHERE holdout_id = ?", (holdout_id,))
 
 
 def recognise(holdout_id: str, path: Path, contents: Contents, earlier: Sequence[str]) -> None:
@@ -210,10 +202,10 @@ def recognise(holdout_id: str, path: Path, contents: Contents, earlier: Sequence
     its `earlier` ones.
     """
     with _opened() as account:
-        account.check(holdout_id, contents)
-        seen = account.found("holdout_id = ?", holdout_id)
+        _check(account, holdout_id, contents)
+        seen = _found(account, "holdout_id = ?", holdout_id)
         if not any(each.made_here for each in seen):
-            alike = account.found("path = ? AND facts = ?", os.fspath(path), _facts(contents))
+            alike = _found(account, "path = ? AND facts = ?", os.fspath(path), _facts(contents))
             for other in alike:
                 if other.holdout_id not in (holdout_id, *earlier):
                     expected, found = f"holdout {other.holdout_id}", f"holdout {holdout_id}"
@@ -222,7 +214,7 @@ def recognise(holdout_id: str, path: Path, contents: Contents, earlier: Sequence
                         "this is a holdout of other data, give it another path."
                     )
                     raise Damaged(str(path), expected, found, remedy)
-        account.add(holdout_id, path, contents)
+        _add(account, holdout_id, path, contents)
 
 
 def first_seen(holdout_id: str, contents: Contents) -> Known | None:
@@ -230,80 +222,53 @@ def first_seen(holdout_id: str, contents: Contents) -> Known | None:
     if not (state_folder() / _FILE).exists():
         return None
     with _opened() as account:
-        account.check(holdout_id, contents)
-        return next(iter(account.found("holdout_id = ?", holdout_id)), None)
+        _check(account, holdout_id, contents)
+        return next(iter(_found(account, "holdout_id = ?", holdout_id)), None)
 
 
 def _facts(contents: Contents) -> str:
     return json.dumps(contents.data_facts())
 
 
-# Which files were found to be as they were written, so that they are not read through each time.
-#
-# A changed file would give failures, or other values, and nobody would see it in an answer. So the
+# Which files were found to be as they were written, so that they are not read through each time. A
+# changed file would give failures, or other values, and nobody would see it in an answer. So the
 # files are hashed before the first question, and again whenever the file system says that anything
-# about them has changed.
+# about them has changed; its owner cannot set back the time of change.
 
-
-_found: dict[tuple[str, str], list[tuple[object, ...]]] = {}  # by folder and name: sound so
+_sound: dict[tuple[str, str], list[tuple[object, ...]]] = {}  # by folder and name: sound so
 
 
 def verify_once(folder: Path, files: Sequence[StoredFile], name: str) -> None:
     """Raise `Damaged` unless the files are as they were written; `name` is theirs, together."""
-    key, quick = (str(folder), name), _quick_marks(folder, files)
-    if quick is not None and _found.get(key) == quick:
+    key, seen = (str(folder), name), _marks(folder, files)
+    if seen is not None and _sound.get(key) == seen:
         return
-    _found.pop(key, None)
-    sound = concurrency.elsewhere(partial(_verify_noted, folder, files, name))
-    if sound and quick == _quick_marks(folder, files):
-        assert quick is not None
-        _found[key] = quick
-
-
-def _verify_noted(folder: Path, files: Sequence[StoredFile], name: str) -> bool:
-    """Whether the files are sound and stayed so while they were looked at."""
+    _sound.pop(key, None)
     note = state_folder() / "verified" / name
-    seen = _marks(folder, files)
-    if seen is not None and _noted(note) == seen:
-        return True
-    check_files(folder, files)
-    if seen is None or seen != _marks(folder, files):
-        return False  # it changed while it was read: look again next time
-    note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = note.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-    draft.write_text(seen, "ascii")
-    draft.replace(note)
-    return True
+    # Sizes and hashes are functions of the rows; a device may have another number tomorrow.
+    kept = keyed(json.dumps([str(folder.resolve()), [each[1:] for each in seen or ()]]))
+    noted = None
+    with suppress(OSError, ValueError):
+        noted = note.read_text("ascii")
+    if seen is None or noted != kept:
+        check_files(folder, files)
+        if seen is None or seen != _marks(folder, files):
+            return  # it changed while it was read: look again next time
+        note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = note.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+        draft.write_text(kept, "ascii")
+        draft.replace(note)
+    _sound[key] = seen
 
 
-def _marks(folder: Path, files: Sequence[StoredFile]) -> str | None:
-    """What the file system says of each file; its owner cannot set back the time of change."""
-    found: list[list[object]] = []
+def _marks(folder: Path, files: Sequence[StoredFile]) -> list[tuple[object, ...]] | None:
+    """What the file system says of each file, and the hash that it should have."""
+    found: list[tuple[object, ...]] = []
     for file in files:
-        path = folder / file.name
         try:
-            state = path.stat()
+            each = (folder / file.name).stat()
         except OSError:
             return None
-        times = [state.st_mtime_ns, state.st_ctime_ns]
-        found.append([str(path.resolve()), state.st_ino, state.st_size, *times, file.sha256])
-    return keyed(json.dumps(found))  # sizes and hashes are functions of the rows
-
-
-def _quick_marks(folder: Path, files: Sequence[StoredFile]) -> list[tuple[object, ...]] | None:
-    """The same for whoever has looked at these very files before, in less time."""
-    try:
-        states = [((folder / file.name).stat(), file.sha256) for file in files]
-    except OSError:
-        return None
-    return [
-        (each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns, digest)
-        for each, digest in states
-    ]
-
-
-def _noted(note: Path) -> str | None:
-    try:
-        return note.read_text("ascii")
-    except (OSError, ValueError):
-        return None
+        times = each.st_mtime_ns, each.st_ctime_ns
+        found.append((each.st_dev, each.st_ino, each.st_size, *times, file.sha256))
+    return found

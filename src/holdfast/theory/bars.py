@@ -14,10 +14,9 @@ needs: docs/explanation/theory/error-bars.md.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +27,12 @@ from holdfast.theory.numerics import ROUNDING, round_down, round_up
 __all__ = [
     "cantelli_bar",
     "deviation_bar",
-    "grid_interval",
     "in_quantile_interval",
     "is_approximate_median",
     "is_interior_point",
     "mean_bar",
     "mean_half_width",
     "median_levels",
-    "quantile_interval",
     "units_for_half_width",
     "verdict_bar",
 ]
@@ -267,10 +264,9 @@ def _first_enough(enough: Callable[[float], bool], high: float) -> float:
 
 # From a verdict on one side to a bound on the mean.
 #
-# A verdict says of D[φ ≥ v] or D[φ ≤ v]: above tail_low (Yes), or below tail_high (No). Where
-# φ is the average of t independent terms in [low, high], Chernoff's bound makes of it a bound on
-# the
-# mean, as in `holdfast.theory.bars`:
+# A verdict says of D[φ ≥ v] or D[φ ≤ v]: above tail_low (Yes), or below tail_high (No). Where φ
+# is the average of t independent terms in [low, high], Chernoff's bound makes of it a bound on
+# the mean, as in `holdfast.theory.bars`:
 #
 #     at least v   Yes: D[φ ≥ v] > tail_low        mean ≥ the lower end from v at tail_low
 #                  No:  D[φ < v] > 1 − tail_high   mean ≤ the upper end from v at 1 − tail_high
@@ -314,27 +310,17 @@ def verdict_bar(
 #     qi(a, b) = {v : P[Y ≤ v] > a and P[Y < v] < b},    0 ≤ a < b ≤ 1.
 #
 # The first side counts v itself, the second does not, and both comparisons are strict. For a
-# finite
-# distribution the set is a closed interval whose two ends are values of the distribution: P[Y ≤ v]
-# jumps at a value and keeps the value it jumps to, P[Y < v] changes only after one. (A continuous
-# distribution may leave its ends out.) Every comparison is between whole numbers or fractions:
-# no division, no rounding. A float level means the number it stores, so 0.3 is a little less than
-# 3/10; write Fraction(3, 10) for the latter.
+# finite distribution the set is a closed interval whose two ends are values of the distribution:
+# P[Y ≤ v] jumps at a value and keeps the value it jumps to, P[Y < v] changes only after one. (A
+# continuous distribution may leave its ends out.) Every comparison is between whole numbers or
+# fractions: no division, no rounding. A float level means the number it stores, so 0.3 is a
+# little less than 3/10; write Fraction(3, 10) for the latter.
 
 
 Level = int | float | Fraction
 Value = int | float | Fraction | np.integer[Any] | np.floating[Any]
 Values = Sequence[Value] | NDArray[Any]
 Weights = Sequence[int | Fraction] | NDArray[Any]
-
-
-class _Points(Protocol):
-    """What is needed of a grid: how many points, and the point at an index, in rising order."""
-
-    @property
-    def size(self) -> int: ...
-
-    def point(self, index: int) -> Value: ...
 
 
 def in_quantile_interval(
@@ -352,55 +338,6 @@ def in_quantile_interval(
     low, high = _levels(a, b)
     at_most, below, total = _masses(v, values, weights)
     return at_most > low * total and below < high * total
-
-
-def quantile_interval(
-    values: Values, a: Level, b: Level, weights: Weights | None = None
-) -> tuple[Any, Any]:
-    """The two ends of qi(a, b), both included: values of the multiset, never in between.
-
-    With m values in rising order (counted from 0) they are number ⌊a·m⌋ and ⌈b·m⌉ − 1.
-
-    >>> quantile_interval([1, 2, 3, 4], 0.25, 0.75)
-    (2, 3)
-    >>> quantile_interval([5, 1, 1, 9], 0, 1)
-    (1, 9)
-    """
-    low, high = _levels(a, b)
-    array = _array(values)
-    if weights is None:
-        ordered = np.sort(array)
-        first = math.floor(low * len(ordered))
-        last = math.ceil(high * len(ordered)) - 1
-        return ordered[first : first + 1].tolist()[0], ordered[last : last + 1].tolist()[0]
-    masses = _weights(weights, len(array))
-    pairs = sorted(
-        (pair for pair in zip(array.tolist(), masses, strict=True) if pair[1]), key=lambda p: p[0]
-    )
-    total = sum(masses)
-    at_most: Fraction | int = 0
-    lower = upper = None
-    for value, mass in pairs:
-        if at_most < high * total:  # still the mass of what comes before this value
-            upper = value
-        if at_most <= low * total:
-            lower = value
-        at_most += mass
-    return lower, upper
-
-
-def grid_interval(
-    grid: _Points, values: Values, a: Level, b: Level, weights: Weights | None = None
-) -> tuple[int, int] | None:
-    """First and last index of the grid points in qi(a, b), or None when it contains none.
-
-    Values that lie on the grid always leave at least one. Works by bisection: the grid may be huge.
-    """
-    low, high = quantile_interval(values, a, b, weights)
-    indices = range(grid.size)
-    first = bisect_left(indices, low, key=grid.point)
-    last = bisect_right(indices, high, key=grid.point) - 1
-    return (first, last) if first <= last else None
 
 
 def median_levels(alpha: Level) -> tuple[Fraction, Fraction]:

@@ -59,6 +59,10 @@ _LENGTH_MAX = 4_000_000  # half steps a table may hold (32 MB)
 _FLOOR_MIN = 1e-150
 
 
+def _order(order: float) -> float:
+    return real_number("order", order, 1, ORDER_MAX, open_low=True)
+
+
 @dataclass(frozen=True, eq=False)
 class Coin:
     """An error probability for every half count of distance from the target.
@@ -121,7 +125,7 @@ class Coin:
         return self._largest_divergence(order, zip(full, full[2:], strict=False))
 
     def _largest_divergence(self, order: float, pairs: Iterator[tuple[float, float]]) -> float:
-        a = real_number("order", order, 1, ORDER_MAX, open_low=True)
+        a = _order(order)
         worst = 0.0
         for p, q in pairs:
             if p != q:
@@ -141,10 +145,10 @@ def steepest_coin(order: float, price: float, floor: float) -> Coin:
     >>> coin.tau, coin.price(10) <= 1e-4 * (1 + 1e-9)
     (185.0, True)
     """
-    a = real_number("order", order, 1, ORDER_MAX, open_low=True)
+    a = _order(order)
     price = real_number("price", price, 0, 300 / (a - 1), open_low=True)
     floor = real_number("floor", floor, _FLOOR_MIN, 0.5, open_high=True)
-    return Coin("steepest", _steepest_table(a, price, floor))
+    return Coin("steepest", _down_to(floor, _steepest_values(a, price)))
 
 
 def probit_coin(sigma: float, floor: float) -> Coin:
@@ -184,9 +188,10 @@ def _table(
     raise _too_flat(floor)
 
 
-def _steepest_table(a: float, price: float, floor: float) -> NDArray[np.float64]:
+def _down_to(floor: float, values: Iterator[float]) -> NDArray[np.float64]:
+    """1/2 and the falling values after it, until the floor."""
     table = [0.5]
-    for value in _steepest_values(a, price):
+    for value in values:
         table.append(max(value, floor))
         if value <= floor:
             return np.array(table)
@@ -245,8 +250,7 @@ def _solve_half_step(a: float, s: float, goal: float, p: float, u: float) -> flo
 #     e^(−A)·gᵃ z¹⁻ᵃ + e^(−B)·(1−g)ᵃ (1−z)¹⁻ᵃ ≤ 1,     g, z chances of No.
 #
 # The steepest such coin takes, from 1/2 outwards on both sides, the longest half step allowed.
-# Equal
-# prices give the flat steepest coin. Proof that prices add up:
+# Equal prices give the flat steepest coin. Proof that prices add up:
 # docs/explanation/theory/refusals.md.
 
 
@@ -280,28 +284,14 @@ def verdict_coin(
     Prices are exponents, (order − 1) times stability. What the stored coin costs is measured by
     `refusals.refusal_price`; this only aims at it.
     """
-    a = real_number("order", order, 1, ORDER_MAX, open_low=True)
+    a = _order(order)
     no = real_number("no_price", no_price, 0, 300, open_low=True)
     yes = real_number("yes_price", yes_price, 0, 300, open_low=True)
-    below = _verdicts_table(
-        a, yes, no, real_number("false_yes", false_yes, _FLOOR_MIN, 0.5, open_high=True)
-    )
-    above = _verdicts_table(
-        a, no, yes, real_number("false_no", false_no, _FLOOR_MIN, 0.5, open_high=True)
-    )
+    low = real_number("false_yes", false_yes, _FLOOR_MIN, 0.5, open_high=True)
+    high = real_number("false_no", false_no, _FLOOR_MIN, 0.5, open_high=True)
+    below = _down_to(low, _values(a, rare=yes, common=no))
+    above = _down_to(high, _values(a, rare=no, common=yes))
     return VerdictCoin(Coin("verdict", below), Coin("verdict", above))
-
-
-def _verdicts_table(a: float, rare: float, common: float, floor: float) -> NDArray[np.float64]:
-    table = [0.5]
-    for value in _values(a, rare, common):
-        table.append(max(value, floor))
-        if value <= floor:
-            return np.array(table)
-        if len(table) > _LENGTH_MAX:
-            break
-    hint = "A flatter coin needs a larger table: raise the prices or the floor."
-    raise InvalidInput("floor", floor, f"reached within {_LENGTH_MAX:,} half steps", hint)
 
 
 def _values(a: float, rare: float, common: float) -> Iterator[float]:
@@ -317,7 +307,7 @@ def _longest_step(a: float, p: float, rare: float, common: float, start: float) 
     """The largest u = ln(p/z) that the prices allow in both directions, to 1e-9 relative."""
     largest = min(690.0 / a, 660.0 + math.log(p))
     low, high = 0.0, min(start, largest)
-    while _allowed(a, p, high, rare, common):
+    while _overdraft(a, p, high, rare, common) <= 0:
         if high == largest:
             return largest
         low, high = high, min(1.25 * high, largest)
@@ -342,10 +332,6 @@ def _longest_step(a: float, p: float, rare: float, common: float, start: float) 
     return low
 
 
-def _allowed(a: float, p: float, u: float, rare: float, common: float) -> bool:
-    return _overdraft(a, p, u, rare, common) <= 0
-
-
 def _overdraft(a: float, p: float, u: float, rare: float, common: float) -> float:
     """By how much the dearer direction of the half step p → p·e⁻ᵘ exceeds what its prices cover.
 
@@ -365,12 +351,7 @@ def _overdraft(a: float, p: float, u: float, rare: float, common: float) -> floa
 # Flat prices: what one use of a noise mechanism costs in centred stability, rounded up.
 #
 # Centred: against the law with the count half a count away (see `holdfast.theory.transfer`).
-# Between
-# neighbouring datasets the shift is a whole count: pass `shift=1`.
-
-
-def _order(order: float) -> float:
-    return real_number("order", order, 1, ORDER_MAX, open_low=True)
+# Between neighbouring datasets the shift is a whole count: pass `shift=1`.
 
 
 def gaussian_price(order: float, sigma: float, shift: float = 0.5) -> float:
@@ -433,22 +414,19 @@ def refusal_price(coin: Coin | VerdictCoin, order: float, yes_price: float = 0.0
 
     Prices are exponents: divide by (order − 1) for stability (`refusal_budget`).
 
-    >>> from holdfast.theory.coins import logistic_coin
     >>> refusal_price(logistic_coin(slope=0.01, floor=1e-9), order=10)
     0.00116...
     """
-    a = real_number("order", order, 1, ORDER_MAX, open_low=True)
+    a = _order(order)
     b = real_number("yes_price", yes_price, 0)
     both = VerdictCoin.symmetric(coin) if isinstance(coin, Coin) else coin
     worst = 0.0
-    for p, q in pairwise(both.above.halfsteps.tolist()):
-        for error, other in ((p, q), (q, p)):
-            no, yes = _log_terms(a, error, other)  # above the target the error is a No
-            worst = max(worst, _price(no, yes, b))
-    for p, q in pairwise(both.below.halfsteps.tolist()):
-        for error, other in ((p, q), (q, p)):
-            yes, no = _log_terms(a, error, other)
-            worst = max(worst, _price(no, yes, b))
+    for side, above in ((both.above, True), (both.below, False)):
+        for p, q in pairwise(side.halfsteps.tolist()):
+            for error, other in ((p, q), (q, p)):
+                wrong, right = _log_terms(a, error, other)
+                no, yes = (wrong, right) if above else (right, wrong)  # the error is a No above
+                worst = max(worst, _price(no, yes, b))
     return worst * (1 + ROUNDING)
 
 
@@ -463,7 +441,7 @@ def logistic_refusal_price(slope: float, order: float, shift: float = 0.5) -> fl
     Here s = a − 1 and κ = slope·shift. The other direction's limit is smaller. It bounds every
     floored table (tested), and needs s(e^κ − 1) < 1.
     """
-    a = real_number("order", order, 1, ORDER_MAX, open_low=True)
+    a = _order(order)
     step = real_number("slope", slope, 0, open_low=True) * shift
     room = 1.0 - (a - 1) * math.expm1(step)
     if room <= 0:

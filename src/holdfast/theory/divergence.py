@@ -14,17 +14,16 @@ where both brackets are non-negative and have short power series: nothing cancel
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from holdfast.errors import InvalidInput, real_number
+from holdfast.errors import real_number
 from holdfast.theory.numerics import ROUNDING, log_co_ratio, log_ratio, moment_excess
 
 __all__ = [
     "ORDER_MAX",
     "ORDER_MIN",
-    "ApproximateCurve",
     "Curve",
     "GaussianCurve",
     "RenyiCurve",
@@ -211,29 +210,3 @@ class GaussianCurve:
 
         probability = real_number("probability", probability, 0, 1)
         return min(1.0, float(ndtr(ndtri(probability) + mu)) * rounding)
-
-
-@dataclass(frozen=True)
-class ApproximateCurve:
-    """F(q) = min over the given pairs of e^ε·q + δ: a profile of (ε, δ) guarantees.
-
-    >>> ApproximateCurve(((0.0, 0.1), (0.5, 0.01))).largest(0.05)
-    0.0924...
-    """
-
-    pairs: tuple[tuple[float, float], ...]
-
-    def __init__(self, pairs: Sequence[tuple[float, float]]) -> None:
-        kept = tuple((real_number("ε", e, 0), real_number("δ", d, 0, 1)) for e, d in pairs)
-        if not kept:
-            raise InvalidInput("pairs", pairs, "at least one pair (ε, δ)")
-        object.__setattr__(self, "pairs", kept)
-
-    def largest(self, q: float) -> float:
-        q = real_number("q", q, 0, 1)
-        return min(1.0, min(math.exp(e) * q + d for e, d in self.pairs) * (1 + ROUNDING))
-
-    def smallest(self, p: float) -> float:
-        p = real_number("p", p, 0, 1)
-        # F(q) ≥ p needs every line to reach p.
-        return max(0.0, max((p - d) * math.exp(-e) for e, d in self.pairs) * (1 - ROUNDING))

@@ -18,7 +18,6 @@ from holdfast.errors import Infeasible, real_number, whole_number
 __all__ = [
     "ROUNDING",
     "binomial_tail",
-    "entropy_gap",
     "exp_beyond_linear",
     "log_add",
     "log_binomial_tail",
@@ -152,14 +151,14 @@ def smallest_whole(enough: Callable[[int], bool], limit: int) -> int:
 # Logarithms of binomial tails and of counts, rounded up, for numbers far outside the floats.
 
 
-_SURE = 1e-280  # the incomplete beta function is right down to here
+_SURE = 1e-230  # below, where p^c leaves the floats, the incomplete beta function loses digits
 _ULP = 2.0**-52
 
 
 def log_binomial_tail(trials: int, probability: float, at_least: int) -> float:
     """ln P[Bin(n, p) ≥ c], rounded up, however small it is.
 
-    Below 10⁻²⁸⁰ it is bounded: from c on, each term is at most θ = (n−c)p/((c+1)(1−p)) times the
+    Below 10⁻²³⁰ it is bounded: from c on, each term is at most θ = (n−c)p/((c+1)(1−p)) times the
     one before, so the tail is at most P[Bin = c]/(1 − θ), and by Robbins (1955)
 
         P[Bin = c] ≤ √(n/(2πc(n−c)))·exp(−n·kl(c/n, p) + 1/(12n) − 1/(12c+1) − 1/(12(n−c)+1)).

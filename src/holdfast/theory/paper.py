@@ -18,11 +18,8 @@ from holdfast.errors import InvalidInput, real_number, whole_number
 from holdfast.theory.numerics import ROUNDING, smallest_whole
 
 __all__ = [
-    "GEN_ADAPT_EPSILON",
-    "SimpleSize",
     "Stability",
     "TailSize",
-    "VerificationSize",
     "adaptive_iqr",
     "adaptive_simple",
     "adaptive_tails",
@@ -293,8 +290,7 @@ def _failure(failure: float) -> float:
 # Differential privacy as the paper uses it: `def:DP`, `composition`, `interactive-composition`.
 #
 # Post-processing (`thm:post`) needs no function: it says that whatever is computed from a
-# transcript
-# is as stable as the transcript.
+# transcript is as stable as the transcript.
 
 
 def smallest_delta(law: Sequence[float], other: Sequence[float], epsilon: float) -> float:
@@ -455,8 +451,7 @@ def _half(parameter: str, value: float) -> float:
 # `adaptive-iqr` for other tails, from the same three theorems, with their parameters optimised.
 #
 # Promise: D[φ ≤ v] > a and D[φ ≥ v] > c for every answer (a = tail_low, c = tail_high; the paper
-# has
-# a = c = 1/4). Take failure β′ = β/2 for each of two events.
+# has a = c = 1/4). Take failure β′ = β/2 for each of two events.
 #
 # 1. `EM-med`, with its score recentred: max(#less − τm, #greater − (1−τ)m) still moves by at most
 # 1
@@ -471,8 +466,8 @@ def _half(parameter: str, value: float) -> float:
 #
 # `gen` asks ε = ½ ln(1+γ), δ = αβ′/16 and m ≥ 8/(εα)·ln(2k/β′); step 1 asks
 # m ≥ 4 ln(kr/β′)/(ε̃(1−A−C)). Both logarithms are convex in (α, γ), but for the small quadratic
-# term
-# of composition, so nested golden sections find the smallest maximum. Any (α, γ) would be valid.
+# term of composition, so nested golden sections find the smallest maximum. Any (α, γ) would be
+# valid.
 
 
 _GOLDEN = (math.sqrt(5) - 1) / 2

@@ -27,8 +27,6 @@ from holdfast.theory.sizing import minimise
 
 __all__ = [
     "QUERIES_AT",
-    "QUERIES_MOST",
-    "ROWS_MOST",
     "WIDTHS",
     "Bassily",
     "By",
@@ -37,7 +35,6 @@ __all__ = [
     "Shares",
     "bassily_best",
     "bassily_queries",
-    "bassily_width",
     "checked",
     "checked_target",
     "dp_epsilon",
@@ -48,8 +45,6 @@ __all__ = [
     "most_queries",
     "rogers_best",
     "rogers_queries",
-    "rogers_width",
-    "sigma_of",
     "split_queries",
     "split_width",
     "tail_reach",

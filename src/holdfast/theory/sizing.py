@@ -42,7 +42,6 @@ __all__ = [
     "TAIL_MAX",
     "TAIL_MIN",
     "Builder",
-    "Draft",
     "Promise",
     "Size",
     "Sized",
@@ -54,7 +53,6 @@ __all__ = [
     "best_steepest",
     "best_tail",
     "certified",
-    "check_target",
     "exponential_draft",
     "floor_for",
     "fresh_blocks",
@@ -72,7 +70,6 @@ __all__ = [
     "rough_blocks",
     "smallest_blocks",
     "split_failure",
-    "start_parameters",
     "steepest_at",
     "steepest_draft",
     "table_length",
@@ -625,9 +622,8 @@ def _tail(logit: float) -> float:
 #     P[outside] ≤ 2·P[Bin(ℓ, ρ) ≥ ℓ/2] ≤ 2·exp(−2 (1/2 − ρ)² ℓ).
 #
 # The first bound is reached for odd ℓ, by the three-valued law with masses ρ, 1 − 2ρ, ρ. The
-# second,
-# Hoeffding's, is the paper's. Its exponent is ℓ/8 at ρ = 1/4 and ℓ/32 at ρ = 3/8, where the
-# removed proof of `intro-iqr` writes ℓ/8.
+# second, Hoeffding's, is the paper's. Its exponent is ℓ/8 at ρ = 1/4 and ℓ/32 at ρ = 3/8, where
+# the removed proof of `intro-iqr` writes ℓ/8.
 
 
 def hoeffding_failure(samples: int, tail: float) -> float:
@@ -693,9 +689,8 @@ def _failure(failure: float) -> float:
 # Fresh splitting, the method everybody knows: every question gets blocks that nobody has used.
 #
 # A question gets m₁ blocks of its own, and its answer is the s-th smallest of their values. It is
-# outside qi(a, b) only if at least s blocks fall in a set of probability ≤ a, or at least m₁ − s
-# + 1
-# blocks in one of probability ≤ 1 − b. With `tail_low` = a and `tail_high` = 1 − b:
+# outside qi(a, b) only if at least s blocks fall in a set of probability ≤ a, or at least
+# m₁ − s + 1 blocks in one of probability ≤ 1 − b. With `tail_low` = a and `tail_high` = 1 − b:
 #
 #     failure(m₁, s) ≤ P[Bin(m₁, a) ≥ s] + P[Bin(m₁, 1−b) ≥ m₁ − s + 1] = P_a[X ≥ s] + P_b[X < s],
 #

@@ -44,10 +44,7 @@ __all__ = [
     "HIGHEST_MASS",
     "LOWEST_MASS",
     "REFUSALS_MAX",
-    "GuessBlocks",
-    "GuessCounts",
     "Guessing",
-    "WeighingBlocks",
     "answer_blocks",
     "best_least",
     "drop",
@@ -298,8 +295,7 @@ def _points(points: int, answers: int) -> int:
 # and KL(S‖h) falls by −η·S[ψ] − ln W. For h[ψ] ≥ p and S[ψ] ≤ s the best rate is
 # η = ln(p/(1−p)) − ln(s/(1−s)), and the fall is at least kl(s, p), the divergence of two coins. KL
 # starts at ln|Z| − H(S) and stays ≥ 0. Theorem `adaptive-general-mwu` of the paper and theory §7
-# use
-# Hoeffding's lemma instead, 2·(1/2 − s)² ≤ kl(s, 1/2), and drop the entropy H(S).
+# use Hoeffding's lemma instead, 2·(1/2 − s)² ≤ kl(s, 1/2), and drop the entropy H(S).
 #
 # The weights of h are whole numbers: the functions here take 1e-8 off every h[ψ], which covers all
 # rounding of `holdfast.mechanisms.hypothesis`. Proofs: docs/explanation/theory/weights.md.
@@ -444,12 +440,10 @@ def _held(held: float) -> float:
 # Multiplicative weights without noise: the histories of guesses that are corrected (theory §7).
 #
 # A public hypothesis guesses every answer; a guess is confirmed if both its sides have `least` of
-# the
-# m blocks, and otherwise the side that has fewer is told, the hypothesis updated and the same
+# the m blocks, and otherwise the side that has fewer is told, the hypothesis updated and the same
 # question guessed again. A refused guess has at most (least − 1)/m of the sample on its side,
 # exactly, so there are never more than ℓ = `most_updates` refusals, and the promise fails only in
-# a
-# false Yes. The k − 1 earlier questions ended with a Yes, and up to ℓ Noes of two kinds came
+# a false Yes. The k − 1 earlier questions ended with a Yes, and up to ℓ Noes of two kinds came
 # before:
 #
 #     P[some answer outside qi(ρ, 1 − ρ)] ≤ Σ_{j≤ℓ} 2^j C(k−1+j, j)·P[Bin(m, ρ) ≥ least].

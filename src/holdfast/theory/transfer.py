@@ -25,28 +25,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
-from holdfast.errors import InvalidInput, real_number, whole_number
-from holdfast.theory.coins import Coin, Profile
-from holdfast.theory.divergence import ORDER_MAX, ApproximateCurve, Curve, RenyiCurve
+from holdfast.errors import real_number
+from holdfast.theory.coins import Profile
+from holdfast.theory.divergence import ORDER_MAX, Curve, RenyiCurve
 from holdfast.theory.numerics import ROUNDING
 
 __all__ = [
     "FailureClass",
-    "LossDistribution",
     "all_hold",
-    "coin_losses",
     "conjugate",
     "decisive_mass",
-    "flat_mass",
     "largest_sample_mass",
     "least_population_mass",
     "meeting_mass",
-    "mirror_flat_mass",
-    "mirror_transfers",
-    "pair_losses",
     "paired_mass",
     "paired_tail",
     "place_target",
@@ -67,8 +58,7 @@ __all__ = [
 #     E[1(bad)·S[ψ]] ≤ (K − ν·P[bad])/λ        whenever D[ψ] ≤ ρ on bad.
 #
 # `F(ρ·F(β))` of `holdfast.theory.transfer` takes the worst case of either direction by itself;
-# they
-# do not occur together. Slopes are written as φ′(eᵘ): then φ*(φ′(x)) = x·φ′(x) − φ(x), and
+# they do not occur together. Slopes are written as φ′(eᵘ): then φ*(φ′(x)) = x·φ′(x) − φ(x), and
 #
 #     φ′(eᵘ)     = ½·(a·(e^((a−1)u) − 1) − (a−1)·(e^(−au) − 1))  =: slope(u),
 #     φ*(φ′(eᵘ)) = ½·((a−1)·(e^(au) − 1) − a·(e^((1−a)u) − 1))   =: conjugate(u),
@@ -237,31 +227,11 @@ def transfers(curve: Curve, tail: float, failure: float, mass: float, *, centred
     return largest_sample_mass(curve, tail, failure, centred=centred) < mass
 
 
-def flat_mass(quantile: float, failure: float, slip: float) -> float:
-    """q·(β − b)₊: every answer has sample tails ≥ q, but for a slip of probability b."""
-    return quantile * max(0.0, failure - slip)
-
-
 def least_population_mass(curve: Curve, tail: float, failure: float, *, centred: bool) -> float:
     """The least that P[bad and ψ fresh] can be when P[bad] = failure and D[ψ] ≥ tail."""
     tail = real_number("tail", tail, 0, 1, open_low=True, open_high=True)
     failure = real_number("failure", failure, 0, 1, open_low=True, open_high=True)
     return tail * (curve.smallest(failure) if centred else failure)
-
-
-def mirror_transfers(
-    curve: Curve, tail: float, failure: float, mass: float, *, centred: bool
-) -> bool:
-    """The mirror: ψ with D[ψ] ≥ tail, although the sample mass is at most `mass`.
-
-    Holds if F(mass) < tail·β (neighbouring), F(mass) < tail·F⁻¹(β) (centred).
-    """
-    return curve.largest(mass) < least_population_mass(curve, tail, failure, centred=centred)
-
-
-def mirror_flat_mass(quantile: float, failure: float, slip: float) -> float:
-    """uβ + (1 − u)b: sample tails are at most u, but for a slip of probability b."""
-    return quantile * failure + (1 - quantile) * slip
 
 
 def decisive_mass(curve: Curve, tail: float, failure: float, *, centred: bool = True) -> float:
@@ -318,11 +288,11 @@ def meeting_mass(curve: Curve, tail: float, failure: float) -> float:
 #     D[ψ] ≤ tail   on fresh data,  although   m·S[ψ] ≥ #{e : E < e ≤ reach}   on the sample,
 #
 # where E is the largest error of the looks that chose the answer, −∞ if none erred, e > 0 runs
-# over
-# the lattice of the reach (whole numbers, or half-integers), and `profile` bounds how many of them
-# err by how much. For a whole reach that is reach − E; for a half-integer without an error it is
-# reach + 1/2: there m·S[ψ] must be a whole number. "Too large" is the same statement about 1 − ψ,
-# so that the mirror theorem needs no second form (`decisive_mass` uses whichever proves more).
+# over the lattice of the reach (whole numbers, or half-integers), and `profile` bounds how many
+# of them err by how much. For a whole reach that is reach − E; for a half-integer without an
+# error it is reach + 1/2: there m·S[ψ] must be a whole number. "Too large" is the same statement
+# about 1 − ψ, so that the mirror theorem needs no second form (`decisive_mass` uses whichever
+# proves more).
 #
 #     protocol                      ψ                        tail            reach
 #     estimate, below the answer    φ ≤ v                    ρ               target
@@ -405,114 +375,3 @@ def place_target(
 
 def _with_reach(side: FailureClass, twice_reach: int) -> FailureClass:
     return FailureClass(side.name, side.tail, twice_reach, side.failure, side.profile)
-
-
-# Numerically composed curves: the (ε, δ) profile of many looks, without a moment bound.
-#
-# A pair of laws is handled through its privacy loss L = ln(dP/dQ) under P, on a grid of losses
-# rounded up (so every δ is rounded up). Composition adds independent losses: a convolution, done
-# by fast Fourier transform. A law that dominates every pair a look can meet dominates adaptively
-# chosen looks too (Zhu, Dong & Wang 2022, thm 10).
-
-
-_TAIL = 1e-16  # mass dropped at each end of a convolution, and charged to δ
-_CELLS_MAX = 2**25
-# A transform of length n has a relative error of about 7·2⁻⁵³·log₂ n in the Euclidean norm (Higham
-# 2002, thm 24.2, radix 2). A convolution has three, and its cells are summed: charged to δ.
-_FFT_ERROR = 24 * 2.0**-53
-
-
-@dataclass(frozen=True, eq=False)
-class LossDistribution:
-    """P[L = (first + i)·step] = masses[i], and P[L = ∞] ≤ infinite."""
-
-    step: float
-    first: int
-    masses: NDArray[np.float64]
-    infinite: float
-
-    def composed(self, count: int) -> LossDistribution:
-        """The loss of `count` independent (or adaptively chosen) uses, by repeated squaring."""
-        count = whole_number("count", count, 1, 2**40)
-        power, total = self, None
-        while True:
-            if count % 2:
-                total = power if total is None else total._plus(power)
-            count //= 2
-            if not count:
-                return total if total is not None else power
-            power = power._plus(power)
-
-    def _plus(self, other: LossDistribution) -> LossDistribution:
-        from scipy.signal import fftconvolve
-
-        size = self.masses.size + other.masses.size - 1
-        if size > _CELLS_MAX:
-            raise InvalidInput("step", self.step, "coarser", f"This needs {size:,} cells.")
-        masses = np.maximum(fftconvolve(self.masses, other.masses), 0.0)
-        # ‖a∗b‖₂ ≤ ‖a‖₂·‖b‖₁, and masses add up to 1 or a little less; the length is padded.
-        norms = float(max(np.linalg.norm(self.masses), np.linalg.norm(other.masses)))
-        error = _FFT_ERROR * math.sqrt(size) * math.log2(2 * size + 2) * norms
-        cut = max(_TAIL, error)  # what is left of a tail below the error is noise
-        below = int(np.searchsorted(np.cumsum(masses), cut))
-        above = int(np.searchsorted(np.cumsum(masses[::-1]), cut))
-        kept = masses[below : masses.size - above]
-        # Losses cut off below are moved up to the first one kept; those above become infinite.
-        kept[0] += float(masses[:below].sum())
-        infinite = min(1.0, self.infinite + other.infinite + cut + error)
-        return LossDistribution(self.step, self.first + other.first + below, kept, infinite)
-
-    def delta(self, epsilon: float) -> float:
-        """δ(ε) = E_P[(1 − e^(ε − L))₊], rounded up."""
-        losses = (self.first + np.arange(self.masses.size)) * self.step
-        above = losses > epsilon
-        gain = -np.expm1(epsilon - losses[above])
-        return min(1.0, float(self.masses[above] @ gain) * (1 + ROUNDING) + self.infinite)
-
-    def curve(self, epsilons: NDArray[np.float64] | None = None) -> ApproximateCurve:
-        """F(q) = min over ε of e^ε·q + δ(ε)."""
-        if epsilons is None:
-            top = min(30.0, max(self.step, (self.first + self.masses.size) * self.step))
-            epsilons = np.linspace(0.0, top, 400)
-        return ApproximateCurve([(float(e), self.delta(float(e))) for e in epsilons])
-
-
-def pair_losses(p: NDArray[np.float64], q: NDArray[np.float64], step: float) -> LossDistribution:
-    """The loss of one pair of finite laws, rounded up to multiples of `step`."""
-    p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
-    step = real_number("step", step, 0, open_low=True)
-    if p.shape != q.shape or p.ndim != 1 or abs(p.sum() - 1) > 1e-9 or abs(q.sum() - 1) > 1e-9:
-        raise InvalidInput("p, q", (p, q), "two probability vectors of the same length")
-    finite = (p > 0) & (q > 0)
-    losses = (np.log(p[finite]) - np.log(q[finite])) / step
-    cells = np.ceil(losses + ROUNDING * (1 + np.abs(losses))).astype(np.int64)  # never down
-    first = int(cells.min(initial=0))
-    masses = np.bincount(cells - first, weights=p[finite]).astype(float)
-    return LossDistribution(step, first, masses, float(p[(p > 0) & (q == 0)].sum()))
-
-
-def coin_losses(coin: Coin, step: float, *, centred: bool = True) -> LossDistribution:
-    """A law that dominates every pair one look can meet, both ways and on both sides.
-
-    Its hockey-stick curve is the largest of theirs, max(0, p − e^ε q): convex in e^ε, hence the
-    curve of some pair; between grid points the chord lies above it, so the rounding is upwards.
-    """
-    lower = np.asarray(coin.halfsteps)
-    stride = 1 if centred else 2
-    left, right = lower[:-stride], lower[stride:]
-    co_left, co_right = 1 - left, 1 - right
-    if not centred and lower.size > 1:  # the whole step across the target, from h₁ to 1 − h₁
-        left, right = np.append(left, lower[1]), np.append(right, 1 - lower[1])
-        co_left, co_right = np.append(co_left, 1 - lower[1]), np.append(co_right, lower[1])
-    p = np.concatenate([left, right, co_left, co_right])
-    q = np.concatenate([right, left, co_right, co_left])
-    top = math.ceil(float(np.max(np.log(p) - np.log(q))) / step)
-    grid = np.exp(np.arange(-top, top + 1) * step)
-    heights = np.array([float(np.max(np.maximum(p - x * q, 0.0), initial=0.0)) for x in grid])
-    heights = np.maximum(heights, 1 - grid)  # δ(e^ε) ≥ 1 − e^ε always
-    # Q has mass at x where the slope jumps; P there has x times as much.
-    slopes = np.diff(heights) / np.diff(grid)
-    jumps = np.diff(np.concatenate([[-1.0], slopes, [0.0]]))
-    masses = np.maximum(jumps, 0.0) * grid
-    missing = max(0.0, 1.0 - float(masses.sum()))
-    return LossDistribution(step, -top, masses, missing)

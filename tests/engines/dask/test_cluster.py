@@ -19,8 +19,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.engines.dask import engine
-from holdfast.engines.dask.connection import Connection
-from holdfast.engines.dask.engine import DaskEngines, Gathering
+from holdfast.engines.dask.engine import Connection, DaskEngines, QuestionTasks
 from holdfast.engines.dask.worker import evaluate
 from holdfast.engines.python.estimator import local_estimator
 from holdfast.engines.source import Limits
@@ -125,7 +124,7 @@ def test_an_answer_is_paid_once_though_a_worker_is_killed(cluster: Cluster, tmp_
         assert kill.happened
         assert not answer.cached
         assert holdout.ask(ask, grid=POINTS, request="one").cached
-        kinds = [row.kind for row in holdout.door.ledger.rows()]
+        kinds = [row.kind for row in holdout.journal.ledger.rows()]
         assert kinds == ["created", "reserved", "recorded"]
         assert not holdout.status().sets[0].unsettled
     assert check_holdout(path).passed
@@ -190,13 +189,13 @@ def test_a_driver_killed_in_a_question(cluster: Cluster, tmp_path: Path) -> None
         assert driver.stdout.readline() == "0\n"
         driver.kill()
     with Holdout.open(path) as holdout:
-        assert [row.kind for row in holdout.door.ledger.rows()] == ["created", "reserved"]
+        assert [row.kind for row in holdout.journal.ledger.rows()] == ["created", "reserved"]
         assert holdout.status().sets[0].unsettled == 1
     again = subprocess.run(command, capture_output=True, text=True, check=True)
     assert again.stdout.splitlines()[-1] == "False"
     assert again.stderr == ""
     with Holdout.open(path) as holdout:
-        kinds = [row.kind for row in holdout.door.ledger.rows()]
+        kinds = [row.kind for row in holdout.journal.ledger.rows()]
         assert kinds == ["created", "reserved", "reserved", "recorded"]
         assert holdout.status().sets[0].unsettled == 1  # what was lost stays charged
     assert check_holdout(path).passed
@@ -354,12 +353,12 @@ def test_a_control_tells_workers_that_are_killed_by_others(given: Stored) -> Non
     with dask_cluster(1, nanny=True) as cluster:
         engines = DaskEngines(given.store, Limits(), cluster.url)
         asked = engines._question((None,), sums=False)
-        gathering = Gathering(engines.connection, asked, evaluate)
-        gathering._control(1.0, lambda: None)
+        tasks = QuestionTasks(engines.connection, asked, evaluate)
+        tasks._control(1.0, lambda: None)
         killer = threading.Timer(2.0, cluster.kill, [0])
         killer.start()
         with pytest.raises(ConnectionError, match="loses its workers"):
-            gathering._control(5.0, lambda: None)
+            tasks._control(5.0, lambda: None)
         killer.join()
         engines.close()
 

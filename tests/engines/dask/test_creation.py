@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from holdfast.engines.dask import sealing
 from holdfast.engines.dask.sealing import open_on_cluster
-from holdfast.engines.dask.shuffle import STAGING, Depot
+from holdfast.engines.dask.shuffle import STAGING, SharedFiles
 from holdfast.engines.source import Engines, open_store
 from holdfast.engines.sql.estimator import sql_estimator
 from holdfast.errors import Infeasible, InvalidInput
@@ -164,7 +164,9 @@ def test_a_file_that_is_replaced_after_it_was_read_is_refused(
 def test_files_hold_whole_blocks_and_no_place_of_a_unit(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Depot, "remove", lambda *_: None)  # so that what is staged can be seen
+    monkeypatch.setattr(
+        SharedFiles, "remove", lambda *_: None
+    )  # so that what is staged can be seen
     data = saved(mixed(3_000), tmp_path)
     manifest, store = made(cluster, tmp_path / "a", data, blocks=20, unit="id")
     first = 0
@@ -207,7 +209,7 @@ def test_a_holdout_is_made_and_asked(cluster: Cluster, tmp_path: Path) -> None:
     what |= {"engine": cluster.url, "progress": lambda *told: seen.append(told)}
     with Holdout.create(tmp_path / "study", data, plan, **what) as holdout:
         answer = holdout.ask("avg(x)", grid=grid(-2, 2, step=0.01))
-        manifest = holdout.charter.manifest
+        manifest = holdout.spec.manifest
     stages = list(dict.fromkeys(stage for stage, _ in seen))
     assert stages == ["reading", "shuffling", "writing"]
     for stage in stages:
@@ -340,7 +342,7 @@ def test_a_worker_killed_in_the_shuffle_does_not_matter(tmp_path: Path) -> None:
 
         with suppress(Infeasible):  # Dask recovers, or says that it cannot
             with create(cluster, tmp_path, data, progress=kill) as holdout:
-                store = open_store(tmp_path / "a", holdout.charter.manifest)
+                store = open_store(tmp_path / "a", holdout.spec.manifest)
                 store.check_files()
                 rows = store.table(hidden=True)["__row"].to_numpy()
             assert np.array_equal(np.sort(rows), np.arange(16_000))
@@ -389,7 +391,7 @@ def test_data_and_shards_may_be_elsewhere(bucket: str, cluster: Cluster, tmp_pat
     assert system.find("bucket/study") == ["bucket/study/shards/00000.parquet"]
     assert not list(tmp_path.glob(".a.*"))
     with create(cluster, tmp_path, there, **what) as holdout:
-        manifest = holdout.charter.manifest
+        manifest = holdout.spec.manifest
         answer = holdout.ask("avg(x)", grid=grid(-2, 2, step=0.01))
     assert abs(answer.value) < 1
     system.invalidate_cache()

@@ -26,10 +26,10 @@ from holdfast.engines.dask.shuffle import (
     SHARDS,
     STAGING,
     Abandoned,
-    Depot,
+    Creation,
     Footer,
-    Job,
     Secret,
+    SharedFiles,
     abandon,
     at_work,
     attempt,
@@ -160,57 +160,60 @@ def test_an_abandoned_creation_starts_nothing_and_is_waited_for() -> None:
 
 
 def test_a_failed_task_tells_of_it_as_data(tmp_path: Path) -> None:
-    job = Job("a", Limits(), versions(), Depot.at(tmp_path, None))
+    job = Creation("a", Limits(), versions(), SharedFiles.at(tmp_path, None))
 
-    def refuse(_: Job) -> None:
+    def refuse(_: Creation) -> None:
         raise InvalidInput("data", "this", "that", "Do so.")
 
-    def fail(_: Job) -> None:
+    def fail(_: Creation) -> None:
         raise OSError("no disk")
 
     refusal = pickle.loads(pickle.dumps(attempt(refuse, job))).error()
     assert isinstance(refusal, InvalidInput)
     assert str(refusal) == "data must be that; got 'this'. Do so."
     assert "OSError: no disk" in str(attempt(fail, job).error())
-    other = Job("a", Limits(), (("duckdb", "duckdb 0.0"),), job.depot)
+    other = Creation("a", Limits(), (("duckdb", "duckdb 0.0"),), job.shared)
     assert "duckdb 0.0 on every worker" in str(attempt(refuse, other).error())
 
 
 def test_a_file_is_in_its_place_whole_or_not_at_all(tmp_path: Path) -> None:
-    for depot in (Depot.at(tmp_path, None), Depot.at(tmp_path, f"file://{tmp_path}/there")):
-        depot.prepare()
+    for shared in (
+        SharedFiles.at(tmp_path, None),
+        SharedFiles.at(tmp_path, f"file://{tmp_path}/there"),
+    ):
+        shared.prepare()
         name = f"{STAGING}/a"
-        with pytest.raises(TypeError), depot.writing(name, tmp_path) as draft:
+        with pytest.raises(TypeError), shared.writing(name, tmp_path) as draft:
             draft.write_text(0)  # type: ignore[arg-type]
-        with pytest.raises(FileNotFoundError), depot.reading(name):
+        with pytest.raises(FileNotFoundError), shared.reading(name):
             pass
-        with depot.writing(name, tmp_path) as draft:
+        with shared.writing(name, tmp_path) as draft:
             assert draft.stat().st_mode & 0o077 == 0
             draft.write_text("whole")
-        with depot.reading(name) as stream:
+        with shared.reading(name) as stream:
             assert stream.read() == b"whole"
-        assert depot.folder is not None
-        made = [depot.folder, *depot.folder.rglob("*")]
+        assert shared.folder is not None
+        made = [shared.folder, *shared.folder.rglob("*")]
         assert len(made) == 4
         assert [each for each in made[1:] if each.stat().st_mode & 0o077] == []
-        assert not depot.remote or depot.folder.stat().st_mode & 0o077 == 0
-        depot.remove(STAGING)
-        depot.remove(STAGING)
-        assert not (depot.folder / STAGING).exists()
-        depot.remove()
-        assert not depot.folder.exists()
+        assert not shared.remote or shared.folder.stat().st_mode & 0o077 == 0
+        shared.remove(STAGING)
+        shared.remove(STAGING)
+        assert not (shared.folder / STAGING).exists()
+        shared.remove()
+        assert not shared.folder.exists()
 
 
 def test_a_folder_that_a_worker_does_not_see_is_refused(tmp_path: Path) -> None:
-    depot = Depot.at(tmp_path, None)
-    depot.prepare()
+    shared = SharedFiles.at(tmp_path, None)
+    shared.prepare()
 
     class Blind:
         def run(self, task: Any, *arguments: Any, on_error: str) -> dict[str, object]:
             return {"tcp://near": task(*arguments), "tcp://far": "FileNotFoundError"}
 
     with pytest.raises(InvalidInput, match=r"tcp://far does not see.*location="):
-        depot.check_seen(Blind())
+        shared.check_seen(Blind())
 
 
 @pytest.mark.parametrize("location", ["plain", "s3://", "s3://key:secret@bucket/a", "no://a"])
@@ -223,11 +226,13 @@ def test_a_location_is_a_url_without_a_key(location: str) -> None:
 def test_creations_at_one_location_have_nothing_in_common(tmp_path: Path) -> None:
     location = check_location(f"file://{tmp_path}/there/")
     assert location == f"file://{tmp_path}/there"
-    one, other = (Depot.at(tmp_path / f".a.creating-{end}", location) for end in ("0123", "4567"))
-    for depot in (one, other):
-        depot.prepare()
-        with depot.writing(f"{SHARDS}/00000.parquet", tmp_path) as draft:
-            draft.write_text(depot.root)
+    one, other = (
+        SharedFiles.at(tmp_path / f".a.creating-{end}", location) for end in ("0123", "4567")
+    )
+    for shared in (one, other):
+        shared.prepare()
+        with shared.writing(f"{SHARDS}/00000.parquet", tmp_path) as draft:
+            draft.write_text(shared.root)
     one.remove()
     with other.reading(f"{SHARDS}/00000.parquet") as stream:
         assert stream.read().decode() == f"{location}/4567"
@@ -340,10 +345,10 @@ def test_the_size_of_rows_is_looked_at_in_several_places(tmp_path: Path) -> None
     pq.write_table(pa.table({"x": [1], "t": ["short"]}), tmp_path / "b.parquet")
     files = [str(tmp_path / name) for name in ("b.parquet", "a.parquet", "b.parquet")]
     with Session(Limits(), tmp_path) as session:
-        footers = [read_footer(file, session) for file in files]
+        footers = [read_footer(session, file) for file in files]
         chosen = choose(["x", "t"], footers[0].types, None, None)
         looked = sampled(cut_files(files, footers, SAMPLE))
-        sizes = [row_bytes(piece, chosen, session) for piece in looked]
+        sizes = [row_bytes(session, piece, chosen) for piece in looked]
     assert len(looked) == 10
     assert (sizes[0], max(sizes)) == (61, 556)
 

@@ -6,6 +6,7 @@ import asyncio
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,13 @@ import numpy as np
 import pytest
 
 from holdfast.engines.dask import worker
-from holdfast.engines.dask.connection import Address, Connection
-from holdfast.engines.dask.engine import longest
+from holdfast.engines.dask.engine import Address, Connection, DaskEngines, Tasks, longest
 from holdfast.engines.dask.worker import (
+    EngineCache,
+    ExpectedOutcome,
     Outcome,
     check_versions,
     error_reply,
-    make_trial,
     numbers_of,
     numbers_reply,
     pack,
@@ -42,28 +43,31 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Stored:
     return stored(tmp_path_factory.mktemp("parts"), "shards, row units")
 
 
+@pytest.fixture(scope="module")
+def engines(given: Stored) -> Iterator[Engines]:
+    engines = Engines(given.store, Limits(workers=1))
+    yield engines
+    engines.close()
+
+
 @pytest.mark.parametrize(
-    "url",
+    "end",
     [
-        "dask://",
-        "dask://host",
-        "dask://host:x",
-        "dask://host:99999",
-        "dask://user@host:8786",
-        "dask://host:8786/path",
-        "dask://host:8786?patience",
-        "dask://host:8786?patience=0",
-        "dask://host:8786?patience=long",
-        "dask://host:8786?workers=2",
-        "tcp://host:8786",
+        *("", "host", "host:x", "host:99999", "user@host:8786", "host:8786/path"),
+        *(
+            f"host:8786?{option}"
+            for option in ("patience", "patience=0", "patience=a", "workers=2")
+        ),
     ],
 )
-def test_an_address_that_is_none_is_refused(url: str) -> None:
+def test_an_address_that_is_none_is_refused(end: str) -> None:
     with pytest.raises(InvalidInput):
-        Address.read(url)
+        Address.read(f"dask://{end}")
 
 
 def test_addresses() -> None:
+    with pytest.raises(InvalidInput):
+        Address.read("tcp://host:8786")
     assert Address.read("dask://[::1]:8786").scheduler == "tcp://[::1]:8786"
     assert Address.read("dask+tls://a.b:1/").scheduler == "tls://a.b:1"
     assert Address.read("dask://a:1").patience == 300
@@ -158,7 +162,7 @@ def test_packages_that_a_function_imports_when_it_is_called_are_compared() -> No
 
 @pytest.mark.parametrize("sums", [False, True])
 def test_a_function_must_give_on_a_worker_what_it_gives_here(
-    given: Stored, tmp_path: Path, sums: bool
+    given: Stored, engines: Engines, tmp_path: Path, sums: bool
 ) -> None:
     file = tmp_path / "weight.txt"
     file.write_text("0.5")
@@ -168,20 +172,19 @@ def test_a_function_must_give_on_a_worker_what_it_gives_here(
         return weight * (frame.y > 0) if sums else weight * frame.y.sum()
 
     estimator = local_estimator(weighed)
-    engines = Engines(given.store, Limits(workers=1))
-    blocks = public_blocks(engines.local, given.store, estimator, sums=sums)
+    blocks = public_blocks(engines.local, estimator, sums=sums)
     tried = try_out(engines.local, estimator, blocks, sums=sums)
-    trial = make_trial(blocks, tried, b"")
-    functions, trials = ((estimator, None), (trial, None)) if sums else ((estimator,), (trial,))
-    asked = question(pack(given.store), functions, Limits(), sums=sums, trials=trials)
+    expected = ExpectedOutcome.make(blocks, tried, b"")
+    functions = (estimator, None) if sums else (estimator,)
+    asked = question(pack(given.store), functions, Limits(), sums=sums, expected=(expected, None))
 
     def told() -> Any:
-        worker._fit.clear()  # as in another process
+        worker._passed.clear()  # as in another process
         reply = worker.evaluate(0, 1, versions=versions(), question=pack(asked))
         return numbers_of(reply, 1, integers=sums)
 
     [value] = told()
-    assert trial.key in worker._fit
+    assert expected.key in worker._passed
     assert value > 0
     file.write_text("0.25")
     with pytest.raises(Unavailable, match=r"gave other values \(on public blocks\)"):
@@ -189,7 +192,6 @@ def test_a_function_must_give_on_a_worker_what_it_gives_here(
     file.unlink()
     with pytest.raises(Unavailable, match="failed: FileNotFoundError"):
         told()
-    engines.close()
 
 
 def test_a_failure_for_another_reason_is_another_outcome() -> None:
@@ -205,20 +207,21 @@ def test_a_worker_keeps_as_many_engines_as_it_uses_at_once(given: Stored, tmp_pa
         pack(question(pack(each), (None,), Limits(), sums=False))
         for each in (given.store, other.store)
     ]
-    shelf = worker._Shelf()
-    with shelf.borrowed(texts[0]) as first:
+    cache = EngineCache()
+    with cache.borrowed(texts[0]) as (asked, first):
         pass
-    with shelf.borrowed(texts[0]) as again:
-        assert again is first
-    with shelf.borrowed(texts[1]) as second:
+    with cache.borrowed(texts[0]) as (same, again):
+        assert (same, again) == (asked, first)
+        assert same is asked
+    with cache.borrowed(texts[1]) as (_, second):
         assert second is not first
-        assert shelf._idle == []  # one at a time: the other was closed
-        with shelf.borrowed(texts[0]) as third:
+        assert cache.idle == []  # one at a time: the other was closed
+        with cache.borrowed(texts[0]) as (_, third):
             assert third is not first
-    assert shelf._idle == [third, second]
-    with pytest.raises(KeyError), shelf.borrowed(texts[0]):
+    assert [engines for *_, engines in cache.idle] == [third, second]
+    with pytest.raises(KeyError), cache.borrowed(texts[0]):
         raise KeyError
-    assert shelf._idle == [second]
+    assert [engines for *_, engines in cache.idle] == [second]
 
 
 def test_tasks_are_given_time() -> None:
@@ -227,21 +230,21 @@ def test_tasks_are_given_time() -> None:
     assert longest(limits, 5000) > 5 * 10 + 5000 * 1
 
 
-def test_flights_know_of_each_other() -> None:
+def test_tasks_know_of_each_other() -> None:
     connection = Connection(Address("tcp://nowhere:1"))
-    with connection.flight() as first:
+    first, second, third = (Tasks(connection, lambda: None) for _ in range(3))
+    with connection.noted(first):
         assert not first.shared
-        with connection.flight() as second:
+        with connection.noted(second):
             assert [first.shared, second.shared] == [True, True]
-    with connection.flight() as third:
+    with connection.noted(third):
         assert not third.shared
 
 
 def test_without_dask_it_is_said_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "distributed.py").write_text("raise ImportError('no')")
     code = (
-        "from holdfast.engines.dask.connection import Address\n"
-        "from holdfast.engines.dask.connection import Connection\n"
+        "from holdfast.engines.dask.engine import Address, Connection\n"
         "Connection(Address('tcp://127.0.0.1:1')).threads()"
     )
     run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
@@ -259,13 +262,11 @@ def test_the_module_alone_loads_no_dask() -> None:
 def test_blocks_of_python_functions_are_divided(
     given: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from holdfast.engines.dask.engine import DaskEngines
-
     monkeypatch.setattr(Connection, "threads", lambda _: 2)
     engines = DaskEngines(given.whole, None, "dask://nowhere:1")
     sql = engines._question((sql_estimator("sum(y)", given.whole.schema),), sums=False)
     python = engines._question((local_estimator(len),), sums=False)
-    assert engines._pieces(sql, 1, BLOCKS) == [(1, BLOCKS)]
-    assert engines._pieces(python, 1, BLOCKS) == [(1, 6), (6, BLOCKS)]
+    assert engines._parts(sql, 1, BLOCKS) == [range(1, BLOCKS)]
+    assert engines._parts(python, 1, BLOCKS) == [range(1, 6), range(6, BLOCKS)]
     sharded = DaskEngines(given.store, None, "dask://nowhere:1")
-    assert sharded._pieces(sql, 1, 6) == [(1, 4), (4, 5), (5, 6)]
+    assert sharded._parts(sql, 1, 6) == [range(1, 4), range(4, 5), range(5, 6)]

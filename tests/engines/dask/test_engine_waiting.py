@@ -11,8 +11,7 @@ import pytest
 from distributed import KilledWorker
 
 from holdfast.engines.dask import engine
-from holdfast.engines.dask.connection import Address, Connection
-from holdfast.engines.dask.engine import Gathering, Piece, Round
+from holdfast.engines.dask.engine import Address, Connection, QuestionTasks, Tasks
 from holdfast.engines.dask.worker import Numbers, control, evaluate, question
 from holdfast.engines.source import Limits
 from holdfast.errors import Unavailable
@@ -59,11 +58,11 @@ class Line(Connection):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "TICK", 0.001)
-    monkeypatch.setattr(engine, "_LOOK", 0.0)
+    monkeypatch.setattr(engine, "LOOK", 0.0)
 
 
 def replies(line: Line, *futures: Future, seconds: float = 60.0) -> dict[int, Any]:
-    tried = Round(line, seconds, lambda: None)
+    tried = Tasks(line, lambda: None, seconds)
     return dict(tried.replies(lambda number: futures[number], len(futures)))
 
 
@@ -86,7 +85,7 @@ def test_a_task_that_waits_for_its_turn_is_not_late() -> None:
 
     line = Line()
     with pytest.raises(Enough):
-        list(Round(line, 0.05, tick).replies(lambda _: Future("queued"), 1))
+        list(Tasks(line, tick, 0.05).replies(lambda _: Future("queued"), 1))
     assert line.cancelled == ["queued"]
 
 
@@ -102,7 +101,7 @@ def test_no_more_tasks_are_under_way_than_a_cluster_can_use() -> None:
         begun += 1
         return Future(str(number), number, "finished")
 
-    for done, _ in enumerate(Round(line, 60.0, lambda: None).replies(submit, 50)):
+    for done, _ in enumerate(Tasks(line, lambda: None).replies(submit, 50)):
         most = max(most, begun - done)
     assert (begun, most) == (50, 6)
 
@@ -119,21 +118,21 @@ def test_without_workers_patience_ends() -> None:
         replies(Line(workers=0, patience=0.05), Future("waits"))
 
 
-class Scripted(Gathering):
+class Scripted(QuestionTasks):
     """Its rounds go as they are told: by piece, what came back, and whether others flew too."""
 
-    def __init__(self, script: dict[Piece, list[tuple[Numbers | None, bool]]]) -> None:
+    def __init__(self, script: dict[range, list[tuple[Numbers | None, bool]]]) -> None:
         super().__init__(Line(), question(b"", (None,), Limits(), sums=False), evaluate)
         self.script = script
         self.controls = 0
 
-    def _round(self, pieces: Sequence[Piece], tick: Callable[[], None]) -> Any:
+    def _tasks(self, parts: Sequence[range], tick: Callable[[], None]) -> Any:
         return SimpleNamespace(shared=False)
 
-    def _run(self, tries: Any, pieces: Sequence[Piece]) -> Generator[tuple[Piece, Numbers | None]]:
-        for piece in pieces:
-            numbers, tries.shared = self.script[piece].pop(0)
-            yield piece, numbers
+    def _run(self, tasks: Any, parts: Sequence[range]) -> Generator[tuple[range, Numbers | None]]:
+        for part in parts:
+            numbers, tasks.shared = self.script[part].pop(0)
+            yield part, numbers
 
     def _control(self, seconds: float, tick: Callable[[], None]) -> None:
         self.controls += 1
@@ -141,27 +140,27 @@ class Scripted(Gathering):
 
 def test_only_the_block_that_ends_workers_by_itself_has_failed() -> None:
     one = np.ones(1)
-    gathering = Scripted(
+    tasks = Scripted(
         {
-            Piece(0, 3): [(None, True)],
-            Piece(3, 5): [(np.ones(2), False)],
-            Piece(0, 1): [(one, True)],
-            Piece(1, 2): [(None, True), (None, True), (one, True)],  # others ended its workers
-            Piece(2, 3): [(None, True), (None, False)],
+            range(3): [(None, True)],
+            range(3, 5): [(np.ones(2), False)],
+            range(1): [(one, True)],
+            range(1, 2): [(None, True), (None, True), (one, True)],  # others ended its workers
+            range(2, 3): [(None, True), (None, False)],
         }
     )
-    found = dict(gathering.answers([Piece(0, 3), Piece(3, 5)], lambda: None))
-    assert [piece for piece, numbers in found.items() if numbers is None] == [Piece(2, 3)]
-    assert set(found) == {Piece(3, 5), Piece(0, 1), Piece(1, 2), Piece(2, 3)}
-    assert not any(gathering.script.values())
-    assert gathering.controls == 1  # before it was laid to a block
-    assert not gathering._connection.isolation.locked()
+    found = dict(tasks.answers([range(3), range(3, 5)], lambda: None))
+    assert [part for part, numbers in found.items() if numbers is None] == [range(2, 3)]
+    assert set(found) == {range(3, 5), range(1), range(1, 2), range(2, 3)}
+    assert not any(tasks.script.values())
+    assert tasks.controls == 1  # before it was laid to a block
+    assert not tasks._connection.isolation.locked()
 
 
 def test_no_block_has_failed_that_was_never_asked_alone() -> None:
-    gathering = Scripted({Piece(0, 1): [(None, True)] * 4})
+    tasks = Scripted({range(1): [(None, True)] * 4})
     with pytest.raises(ConnectionError, match="loses its workers"):
-        list(gathering.answers([Piece(0, 1)], lambda: None))
+        list(tasks.answers([range(1)], lambda: None))
 
 
 class Controlled(Line):
@@ -189,13 +188,13 @@ def test_workers_that_die_of_nothing_are_an_error(outcome: object, begun: int) -
     line = Controlled(outcome, begun)
     asked = question(b"", (None,), Limits(), sums=False)
     with pytest.raises(ConnectionError, match="loses its workers"):
-        Gathering(line, asked, evaluate)._control(3.0, lambda: None)
+        QuestionTasks(line, asked, evaluate)._control(3.0, lambda: None)
     assert line.told["seconds"] == 3.0
 
 
 def test_a_control_that_ends_well_says_nothing() -> None:
     asked = question(b"", (None,), Limits(), sums=False)
-    Gathering(Controlled("reply", 1), asked, evaluate)._control(3.0, lambda: None)
+    QuestionTasks(Controlled("reply", 1), asked, evaluate)._control(3.0, lambda: None)
 
 
 class Telling(Line):
@@ -228,16 +227,16 @@ def test_whoever_waits_to_try_alone_can_be_told_to_stop() -> None:
     def tick() -> None:
         raise Enough
 
-    gathering = Scripted({Piece(0, 1): [(None, False)]})
-    with gathering._connection.isolation, pytest.raises(Enough):
-        list(gathering.answers([Piece(0, 1)], tick))
+    tasks = Scripted({range(1): [(None, False)]})
+    with tasks._connection.isolation, pytest.raises(Enough):
+        list(tasks.answers([range(1)], tick))
 
 
-def test_a_round_knows_whether_it_flew_alone() -> None:
+def test_tasks_know_whether_they_were_alone() -> None:
     line = Line()
-    tried = Round(line, 60.0, lambda: None)
+    tried = Tasks(line, lambda: None)
     list(tried.replies(lambda _: Future("a", 1, "finished"), 1))
     assert not tried.shared
-    with line.flight():
+    with line.noted(Tasks(line, lambda: None)):
         list(tried.replies(lambda _: Future("b", 1, "finished"), 1))
     assert tried.shared

@@ -60,7 +60,7 @@ def blocks_held() -> list[Any]:
     frame: Any = sys._getframe()
     while frame is not None:
         kept = getattr(frame.f_locals.get("self"), "_kept", None)  # those of earlier questions
-        for chunks in (frame.f_locals.get("chunks"), getattr(kept, "_chunks", None)):
+        for chunks in (frame.f_locals.get("chunks"), kept):
             held += [chunk.data for chunk in (chunks or {}).values() if chunk.kind == "pandas"]
         frame = frame.f_back
     return held

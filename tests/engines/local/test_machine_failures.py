@@ -16,18 +16,17 @@ import pytest
 
 from holdfast.engines.process import WorkerDied, WorkerTimeout
 from holdfast.engines.python import engine as engine_module
-from holdfast.engines.python import pool, worker
-from holdfast.engines.python.engine import LocalEngine
-from holdfast.engines.python.estimator import Job, Limits, local_estimator
-from holdfast.engines.python.pool import Seat
-from holdfast.engines.python.worker import Board, Control, Question, Reading, Status
+from holdfast.engines.python import worker
+from holdfast.engines.python.engine import LocalEngine, WorkerSlot
+from holdfast.engines.python.estimator import FunctionJob, local_estimator
+from holdfast.engines.python.worker import Control, GivenJob, ReadRange, SharedResults, Status
 from holdfast.errors import InvalidInput, Unavailable
 from holdfast.store.blocks import BlockStore
 from tests.engines.local.loading import FAILURES, Holds, IsGone, Loaded, holds_blocks, never
 from tests.engines.local.stores import make_store
 from tests.engines.unscoped import UNSCOPED
 
-BLOCKS, UNITS = 20, 10
+BLOCKS, UNITS = 12, 10
 
 
 @pytest.fixture(scope="module")
@@ -58,14 +57,14 @@ def gone(tmp_path: Path) -> IsGone:
 def controls(monkeypatch: pytest.MonkeyPatch) -> list[Control]:
     """The controls that were made."""
     made: list[Control] = []
-    call = Seat.call
+    call = WorkerSlot.call
 
-    def counted(self: Seat, message: object, seconds: float) -> bytes:
+    def counted(self: WorkerSlot, message: object, seconds: float) -> bytes:
         if isinstance(message, Control):
             made.append(message)
         return call(self, message, seconds)
 
-    monkeypatch.setattr(Seat, "call", counted)
+    monkeypatch.setattr(WorkerSlot, "call", counted)
     return made
 
 
@@ -90,8 +89,6 @@ def test_a_function_that_can_no_longer_be_loaded_is_an_error(
     gone.file.unlink()
     with pytest.raises(Unavailable, match=r"can no longer be loaded.*stays charged"):
         engine.values(estimator)
-    with pytest.raises(Unavailable, match="can no longer be loaded"):
-        engine.sums(estimator)
     gone.file.touch()
     np.testing.assert_allclose(engine.values(estimator), means(store), rtol=1e-12)
 
@@ -107,27 +104,26 @@ def test_what_could_not_be_loaded_for_a_moment_is_asked_again(
 ) -> None:
     estimator = local_estimator(Loaded(gone, failure))
     gone.file.unlink()
-    control = Seat._control
+    control = WorkerSlot._control
 
-    def later(self: Seat, job: Any) -> None:
+    def later(self: WorkerSlot, job: Any) -> None:
         gone.file.touch()
         control(self, job)
 
-    monkeypatch.setattr(Seat, "_control", later)
+    monkeypatch.setattr(WorkerSlot, "_control", later)
     np.testing.assert_allclose(engine.values(estimator), means(store), rtol=1e-12)
     assert len(controls) == 1
 
 
-@pytest.mark.parametrize("failure", FAILURES)
 def test_loading_that_fails_for_blocks_is_their_failure(
-    failure: str, engine: LocalEngine, store: BlockStore, controls: list[Control]
+    engine: LocalEngine, store: BlockStore, controls: list[Control]
 ) -> None:
     """An error would say what the data are. Other blocks have their values."""
-    values = engine.values(local_estimator(Loaded(holds_blocks, failure)))
+    values = engine.values(local_estimator(Loaded(holds_blocks, "raises")))
     assert np.isnan(values).all()
     assert len(controls) == 2  # for several ranges: before the first, and after the last
     (number,) = first_numbers(store, BLOCKS - 1)
-    values = engine.values(local_estimator(Loaded(Holds(number), failure)))
+    values = engine.values(local_estimator(Loaded(Holds(number), "ends its process")))
     failed = np.isnan(values)
     assert failed[-1]
     np.testing.assert_allclose(values[~failed], means(store)[~failed], rtol=1e-12)
@@ -151,8 +147,7 @@ from pathlib import Path
 frame = sys._getframe()
 held = False
 while frame is not None:
-    desk = frame.f_locals.get("self")
-    held = held or bool(getattr(getattr(desk, "_kept", None), "_chunks", None))
+    held = held or bool(getattr(frame.f_locals.get("self"), "_kept", None))
     frame = frame.f_back
 if {when}:
     os._exit(1)
@@ -238,16 +233,15 @@ class KillsItsWorker:
             time.sleep(20)
 
 
-@pytest.mark.parametrize("bad", [(1,), (0, 7, 8, 19)], ids=len)
 def test_a_block_that_really_ends_its_worker_has_failed(
-    bad: tuple[int, ...],
     fresh: LocalEngine,
     store: BlockStore,
     controls: list[Control],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pool, "_WORKER", UNSCOPED)
+    monkeypatch.setattr(engine_module, "_WORKER", UNSCOPED)
     ended = count_ended(monkeypatch)
+    bad = (0, 7, 8)  # of both ranges
     kill = KillsItsWorker(first_numbers(store, *bad))
     values = fresh.values(local_estimator(Loaded(never, "raises", kill)))
     wanted = means(store)
@@ -261,15 +255,15 @@ def test_a_worker_that_ends_where_nothing_can_be_loaded_is_an_error(
     fresh: LocalEngine, store: BlockStore, gone: IsGone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The machine may have ended it: no value of such a machine is taken for a block's."""
-    monkeypatch.setattr(pool, "_WORKER", UNSCOPED)
+    monkeypatch.setattr(engine_module, "_WORKER", UNSCOPED)
     kill = KillsItsWorker(first_numbers(store, 3))
-    control = Seat._control
+    control = WorkerSlot._control
 
-    def later(self: Seat, job: Any) -> None:
+    def later(self: WorkerSlot, job: Any) -> None:
         gone.file.unlink()
         control(self, job)
 
-    monkeypatch.setattr(Seat, "_control", later)
+    monkeypatch.setattr(WorkerSlot, "_control", later)
     with pytest.raises(Unavailable, match="can no longer be loaded"):
         fresh.values(local_estimator(Loaded(gone, "raises", kill)))
 
@@ -277,35 +271,35 @@ def test_a_worker_that_ends_where_nothing_can_be_loaded_is_an_error(
 def count_ended(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The messages at which workers ended."""
     ended: list[object] = []
-    call = Seat.call
+    call = WorkerSlot.call
 
-    def watched(self: Seat, message: object, seconds: float) -> bytes:
+    def watched(self: WorkerSlot, message: object, seconds: float) -> bytes:
         try:
             return call(self, message, seconds)
         except (WorkerDied, WorkerTimeout):
             ended.append(message)
             raise
 
-    monkeypatch.setattr(Seat, "call", watched)
+    monkeypatch.setattr(WorkerSlot, "call", watched)
     return ended
 
 
-@pytest.mark.parametrize("message", [Control, Question, Reading])
+@pytest.mark.parametrize("message", [Control, GivenJob, ReadRange])
 def test_an_engine_that_is_closed_says_so(
     message: type, store: BlockStore, gone: IsGone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not that the machine is at fault."""
     gone.file.unlink()
-    call = Seat.call
+    call = WorkerSlot.call
 
-    def closing(self: Seat, asked: object, seconds: float) -> bytes:
+    def closing(self: WorkerSlot, asked: object, seconds: float) -> bytes:
         if not isinstance(asked, message):
             return call(self, asked, seconds)
         self.kill()
         raise WorkerDied
 
-    monkeypatch.setattr(Seat, "call", closing)
-    kind = EndsWhoReads if message is Reading else BlockStore
+    monkeypatch.setattr(WorkerSlot, "call", closing)
+    kind = EndsWhoReads if message is ReadRange else BlockStore
     estimator = local_estimator(Loaded(gone, "raises"))
     with (
         LocalEngine(kind(store.folder, store.manifest), workers=1) as engine,
@@ -320,15 +314,15 @@ def test_processes_that_end_now_and_then_before_the_function_is_loaded(
     """Only one after another are laid to the function."""
     begun: list[int] = []
 
-    def process(job: Any, chunks: Any, items: Any, blocks: int) -> Board:
-        board = Board(blocks, len(items))
+    def process(job: Any, chunks: Any, items: Any, blocks: int) -> SharedResults:
+        shared = SharedResults.make(blocks, len(items))
         begun.append(len(begun))
         if begun[-1] % 2:
-            (board.status, board.done), ((start, stop),) = (Status.FINISHED, 1), items
-            board.values[start:stop] = 1.0
-        return board
+            (shared.status, shared.done), ((start, stop),) = (Status.FINISHED, 1), items
+            shared.values[start:stop] = 1.0
+        return shared
 
-    monkeypatch.setattr(worker, "_process", process)
+    monkeypatch.setattr(worker, "_fork", process)
     items = worker.single_items(4)
     result = worker.evaluate(cast(Any, None), {}, items, 4, isolated=True)
     assert result.loaded
@@ -354,22 +348,22 @@ def test_a_function_that_loads_only_beside_blocks_is_refused(
 def test_what_is_gone_after_the_first_control_is_seen_by_the_last(
     engine: LocalEngine, gone: IsGone, controls: list[Control], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    control, ask = Seat._control, Seat._range
+    control, ask = WorkerSlot._control, WorkerSlot._range
     asked: list[int] = []
 
-    def there_once(self: Seat, job: Any) -> None:
+    def there_once(self: WorkerSlot, job: Any) -> None:
         if not controls:
             gone.file.touch()
         control(self, job)
 
-    def gone_later(self: Seat, job: Any, start: int, stop: int, *, isolated: bool) -> Any:
+    def gone_later(self: WorkerSlot, job: Any, start: int, stop: int) -> Any:
         asked.append(start)
         if len(asked) == 3:  # the first range could be asked when the control had passed
             gone.file.unlink()
-        return ask(self, job, start, stop, isolated=isolated)
+        return ask(self, job, start, stop)
 
-    monkeypatch.setattr(Seat, "_control", there_once)
-    monkeypatch.setattr(Seat, "_range", gone_later)
+    monkeypatch.setattr(WorkerSlot, "_control", there_once)
+    monkeypatch.setattr(WorkerSlot, "_range", gone_later)
     gone.file.unlink()
     with pytest.raises(Unavailable, match="can no longer be loaded"):
         engine.values(local_estimator(Loaded(gone, "raises")))
@@ -400,9 +394,8 @@ def test_a_function_that_cannot_be_loaded_anew_is_no_failure_of_the_block(
     monkeypatch.setattr(worker, "_load", Fails(*calls))
     monkeypatch.setattr(worker, "confine", lambda memory: None)
     monkeypatch.setattr(worker.Runner, "_values", lambda self, item: np.ones(1))
-    limits = Limits(block_seconds=20, batch_seconds=20, load_seconds=20, memory=2**30)
-    path, folder = (*sys.path,), str(Path.cwd())
-    job = Job((b"",), (None,), False, 1, False, limits, path, folder, packages=())
+    limits, path, folder = (20, 20, 20, 2**30), (*sys.path,), str(Path.cwd())
+    job = FunctionJob((b"",), (None,), False, 1, False, *limits, path, folder, packages=())
     result = worker.evaluate(job, {}, worker.single_items(4), 4)
     assert result.loaded == (values is not None)
     if values is not None:
@@ -415,6 +408,6 @@ def test_no_room_for_a_process_is_an_error(
     def full(*_: Any, **__: Any) -> NoReturn:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(pool, "Worker", full)
+    monkeypatch.setattr(engine_module, "Worker", full)
     with pytest.raises(Unavailable, match=r"3 of them did not.*stays charged"):
         fresh.values(local_estimator(Loaded(never, "raises")))

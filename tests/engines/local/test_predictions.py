@@ -13,20 +13,20 @@ import pytest
 
 import holdfast as hf
 from holdfast.engines.process import Worker
-from holdfast.engines.python import predictions as module
+from holdfast.engines.python import metrics as module
 from holdfast.engines.python.engine import LocalEngine
 from holdfast.engines.python.estimator import LocalEstimator
 from holdfast.engines.python.metrics import (
     NAMES,
     NEEDS_LABEL,
     NEEDS_PROBABILITY,
+    PredictionEngine,
     find_metric,
     has_term,
     mean_estimator,
     score_estimator,
     term_estimator,
 )
-from holdfast.engines.python.predictions import PredictionEngine
 from holdfast.engines.source import Engines
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.store.blocks import BlockStore
@@ -88,18 +88,20 @@ def test_values_are_those_of_the_sandbox(
     target: str, engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bit for bit, failures too, however many blocks are read at once."""
-    store, seen = engines.store, 0
+    store, seen = engines.store, set()
+    if not store.manifest.one_row_units and target in {"whole", "real", "flag"}:
+        pytest.skip("nothing is missing or infinite: as with units of one row")
     for metric in NAMES:
         for estimator in scores(metric, target, store):
-            if not estimator.own:
+            if not estimator.own or estimator.identity in seen:
                 continue
+            there = engines.local.values(estimator, 2, BLOCKS)
             for most in (2**22, 100):
                 monkeypatch.setattr(module, "_MOST_ROWS", most)
                 here = PredictionEngine(store).values(estimator, 2, BLOCKS)
-                there = engines.local.values(estimator, 2, BLOCKS)
                 assert here.tobytes() == there.tobytes(), (metric, target)
-            seen += 1
-    assert seen > 8
+            seen.add(estimator.identity)
+    assert len(seen) > 8
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "error_rate", "brier"])

@@ -20,11 +20,8 @@ from holdfast.engines.sql.language import (
     Node,
     Reference,
     Value,
-    aggregate_of,
-    call_of,
-    case_of,
-    contains_aggregate,
 )
+from holdfast.engines.sql.parser import aggregate_of, call_of, case_of
 from holdfast.store.table import Schema
 
 __all__ = ["Questions"]
@@ -65,7 +62,7 @@ class Questions:
 
     def aggregate_question(self) -> Node:
         """A question that is one, and not a constant."""
-        while not contains_aggregate(found := self.question()):
+        while not (found := self.question()).aggregated:
             pass
         return found
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -15,7 +16,15 @@ from numpy.typing import NDArray
 from holdfast.store.blocks import BlockStore, Contents
 from holdfast.store.table import Column, Schema
 
-__all__ = ["HOSTILE_SCHEMA", "SCHEMA", "hostile_store", "plain_store", "write"]
+__all__ = [
+    "HOSTILE_SCHEMA",
+    "SCHEMA",
+    "by_pandas",
+    "hostile_store",
+    "plain_store",
+    "same",
+    "write",
+]
 
 SCHEMA = Schema(
     (
@@ -125,3 +134,18 @@ def plain_store(folder: Path, blocks: int = 40, rows: int = 25) -> BlockStore:
         "order": pa.array(generator.random(size)),
     }
     return write(folder, columns, SCHEMA, blocks)
+
+
+# Values to compare with: bit for bit, or those of a loop over data frames.
+
+
+def same(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """Bit for bit, but that every NaN is as good as every other."""
+    fixed = [np.where(np.isnan(each), np.nan, each) for each in (one, other)]
+    return fixed[0].tobytes() == fixed[1].tobytes()
+
+
+def by_pandas(store: BlockStore, function: Callable[[pd.DataFrame], object]) -> NDArray[np.float64]:
+    """The same by a loop over data frames."""
+    tables = [store.table(k, k + 1).to_pandas() for k in range(store.blocks)]
+    return np.array([function(table) for table in tables], np.float64)

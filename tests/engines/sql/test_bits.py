@@ -11,16 +11,15 @@ import pandas as pd
 import pytest
 
 from holdfast.engines.sql.engine import SqlEngine
-from holdfast.engines.sql.estimator import Number, sql_estimator, statement, to_text, value_of
-from holdfast.engines.sql.worker import Query, Setup, _portions, start
+from holdfast.engines.sql.estimator import sql_estimator, to_text, value_of
+from holdfast.engines.sql.worker import Number, Query, Setup, _groups, start, statement
 from holdfast.randomness import SeededEntropy
 from holdfast.store.blocks import BlockStore
 from holdfast.store.inputs import open_input
 from holdfast.store.sealing import write_store
 from holdfast.store.table import Column, Schema
 from tests.engines.sql.expressions import Questions
-from tests.engines.sql.tables import SCHEMA, write
-from tests.engines.sql.values import by_pandas, same
+from tests.engines.sql.tables import SCHEMA, by_pandas, same, write
 
 
 def worker(store: BlockStore, threads: int = 1, *, in_memory: bool = True) -> Any:
@@ -128,8 +127,9 @@ def test_groups_are_formed_by_number(skewed: BlockStore) -> None:
     """The plan on which the equality of bits rests; hashing would split groups."""
     answer = worker(skewed, 8, in_memory=False)
     number = value_of(sql_estimator("sum(x)", skewed.schema, "y > 0"))
-    for where in ("", "WHERE __block BETWEEN 5 AND 5", "WHERE __block BETWEEN 100 AND 2000"):
-        sql = "EXPLAIN " + statement([number], where)
+    for first, stop in ((0, skewed.blocks), (5, 6), (100, 2001)):
+        query = Query(number, path_of(skewed), first, stop, whole=stop == skewed.blocks)
+        sql = "EXPLAIN " + statement([query])
         rows = answer.__self__.open(path_of(skewed)).execute(sql).fetchall()
         assert "Perfect Hash Group By" in rows[0][1]
 
@@ -162,7 +162,7 @@ def test_a_table_in_memory_has_the_bits_of_the_file(tmp_path: Path, blocks: int)
     together = kept(every)
     assert together == read(every)
     alone = [kept([each])[:8] for each in every] + [read([each])[8:] for each in every]
-    assert together == b"".join(alone)  # and in whatever company they are asked
+    assert together == b"".join(alone)  # and whatever is asked beside them
 
 
 # What DuckDB would make of each other, and what it may find to be constant.
@@ -174,7 +174,7 @@ FAMILIAR = (
 
 
 @pytest.mark.parametrize(("blocks", "rows"), [(2_000, 3), (3, 3_000), (40, 70)])
-def test_bits_do_not_depend_on_the_company(tmp_path: Path, blocks: int, rows: int) -> None:
+def test_bits_do_not_depend_on_what_is_asked_beside(tmp_path: Path, blocks: int, rows: int) -> None:
     random, size = np.random.default_rng(rows), blocks * rows
     columns = {
         "x": random.lognormal(0, 5, size),
@@ -207,17 +207,14 @@ def test_no_aggregate_is_made_of_others(tmp_path: Path) -> None:
     store = write(tmp_path, {"x": np.arange(40.0)}, Schema((Column("x", "number"),)), 4)
     for in_memory in (True, False):
         answer = worker(store, in_memory=in_memory)
-        company = [Number(each) for each in ("avg(x)", "sum(x)", "count(x)")]
-        rows = (
-            answer.__self__.open(path_of(store))
-            .execute("EXPLAIN " + statement(company, ""))
-            .fetchall()
-        )
+        path, texts = path_of(store), ("avg(x)", "sum(x)", "count(x)")
+        together = [Query(Number(each), path, 0, store.blocks, whole=True) for each in texts]
+        rows = answer.__self__.open(path).execute("EXPLAIN " + statement(together)).fetchall()
         grouped = rows[0][1].partition("Aggregates:")[2].partition("rows")[0]
         assert "avg(" in grouped
 
 
-def test_the_company_of_a_question_that_fails(tmp_path: Path) -> None:
+def test_those_who_are_asked_with_a_question_that_fails(tmp_path: Path) -> None:
     """It fails alone; those beside it are asked again, each by itself."""
     store = write(tmp_path, {"x": np.arange(40.0)}, Schema((Column("x", "number"),)), 4)
     path, answer = path_of(store), worker(store)
@@ -229,7 +226,7 @@ def test_the_company_of_a_question_that_fails(tmp_path: Path) -> None:
     assert reply[32:] == b"".join(answer([each])[8:] for each in good)
 
 
-def test_companies_ask_for_no_more_than_one_may() -> None:
+def test_a_statement_asks_for_no_more_than_one_question_may() -> None:
     """Else the memory of many questions would be taken at once."""
     short, long = "s" * 300, "l" * 2_000
     for texts, wanted in (
@@ -238,7 +235,8 @@ def test_companies_ask_for_no_more_than_one_may() -> None:
         ([long, short, short, long], [1, 2, 1]),
         ([short, long, long], [1, 1, 1]),
     ):
-        company = [Query(Number(text), "", k, k + 1, whole=True) for k, text in enumerate(texts)]
-        portions = list(_portions(company))
-        assert [len(each) for each in portions] == wanted
-        assert [each for portion in portions for each in portion] == company
+        numbers = [Number(f"{text}{k}") for k, text in enumerate(texts)]
+        queries = [Query(each, "", 0, 1, whole=True) for each in numbers]
+        groups = list(_groups(queries))
+        assert [len(each) for each in groups] == wanted
+        assert [each for group in groups for each in group] == queries

@@ -6,24 +6,30 @@ import dataclasses
 import os
 import pickle
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from holdfast.engines.process import Worker
 from holdfast.engines.sql.engine import SqlEngine, _divided, _Failed
-from holdfast.engines.sql.estimator import Number, SqlEstimator, sql_estimator, value_of
-from holdfast.engines.sql.worker import LENGTH, UNREADABLE, Query
+from holdfast.engines.sql.estimator import (
+    SqlEstimator,
+    sql_condition,
+    sql_estimator,
+    sql_term,
+    value_of,
+)
+from holdfast.engines.sql.worker import LENGTH, UNREADABLE, Number, Query
 from holdfast.errors import Damaged, InvalidInput, Unavailable
 from holdfast.store.blocks import BlockStore
 from holdfast.store.table import Column, Schema
-from tests.engines.sql.tables import SCHEMA, write
-from tests.engines.sql.values import by_pandas, same
+from tests.engines.sql.tables import SCHEMA, by_pandas, same, write
 from tools.shards import sharded
 
 
@@ -95,6 +101,14 @@ def test_a_filter_leaves_every_block_in_place(engine: SqlEngine, plain: BlockSto
 EXTREME = "CASE WHEN x > 2.5 THEN -9223372036854775808 ELSE 0 END"
 
 
+@pytest.fixture(scope="module")
+def own(plain: BlockStore) -> Iterator[SqlEngine]:
+    """An engine whose process may be ended, and that must be as good as before."""
+    engine = SqlEngine(plain, threads=1, memory_limit=2**34)
+    yield engine
+    engine.close()
+
+
 def failing(estimator: SqlEstimator, sql: str) -> SqlEstimator:
     """The same question, but that other SQL runs: what no checked question can do."""
     return dataclasses.replace(estimator, aggregate=sql)
@@ -108,17 +122,17 @@ def failing(estimator: SqlEstimator, sql: str) -> SqlEstimator:
     ],
     ids=["error", "fatal error"],
 )
-def test_only_the_blocks_that_fail_are_failures(plain: BlockStore, sql: str) -> None:
-    engine = SqlEngine(plain, threads=2, memory_limit=2**28)
-    estimator = sql_estimator("avg(x)", SCHEMA)
+def test_only_the_blocks_that_fail_are_failures(
+    plain: BlockStore, own: SqlEngine, sql: str
+) -> None:
+    engine, before, estimator = own, own.fallbacks, sql_estimator("avg(x)", SCHEMA)
     good = engine.values(estimator)
     found = engine.values(failing(estimator, sql))
     bad = by_pandas(plain, lambda d: (d.x > 2.5).any()).astype(bool)
     assert 0 < np.count_nonzero(bad) < plain.blocks
     assert same(found, np.where(bad, np.nan, good))
-    assert engine.fallbacks == 1
+    assert engine.fallbacks == before + 1
     assert same(engine.values(estimator), good)  # and the engine is as good as before
-    engine.close()
 
 
 def test_a_machine_that_stalls_is_no_failure_of_a_block(
@@ -151,11 +165,10 @@ def test_no_limit_makes_an_error_of_blocks_that_are_late(plain: BlockStore) -> N
 
 
 def test_a_process_that_is_ended_twice_and_no_more(
-    plain: BlockStore, monkeypatch: pytest.MonkeyPatch
+    own: SqlEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As for want of memory: of all blocks, and of the first one alone, but not again."""
-    engine = SqlEngine(plain, threads=1)
-    estimator = sql_estimator("avg(x)", SCHEMA)
+    engine, before, estimator = own, own.fallbacks, sql_estimator("avg(x)", SCHEMA)
     good, ready = engine.values(estimator), engine._ready
     left = [True, True]
 
@@ -169,11 +182,10 @@ def test_a_process_that_is_ended_twice_and_no_more(
     monkeypatch.setattr(engine, "_ready", ended)
     assert same(engine.values(estimator), good)
     assert not left
-    assert engine.fallbacks == 1
-    engine.close()
+    assert engine.fallbacks == before + 1
 
 
-def test_progress_that_raises_ends_an_evaluation(plain: BlockStore) -> None:
+def test_progress_that_raises_ends_an_evaluation(plain: BlockStore, own: SqlEngine) -> None:
     class Enough(Exception):
         pass
 
@@ -184,26 +196,22 @@ def test_progress_that_raises_ends_an_evaluation(plain: BlockStore) -> None:
         if len(calls) > 2:
             raise Enough
 
-    engine = SqlEngine(plain, threads=1, memory_limit=2**34)
-    estimator = sql_estimator("avg(x)", SCHEMA)
+    engine, before, estimator = own, own.fallbacks, sql_estimator("avg(x)", SCHEMA)
     good = engine.values(estimator, progress=lambda *_: None)
     endless = failing(estimator, "sum(len(list_filter(range(900000000), lambda v: sin(v) > 2)))")
     with pytest.raises(Enough):
         engine.values(endless, progress=progress)
     assert calls == [(0, plain.blocks)] * 3
-    assert engine.fallbacks == 0  # it was not tried again block by block
+    assert engine.fallbacks == before  # it was not tried again block by block
     assert same(engine.values(estimator), good)
-    engine.close()
 
 
-def test_a_process_that_is_killed_is_replaced(plain: BlockStore) -> None:
-    engine = SqlEngine(plain, threads=1)
-    estimator = sql_estimator("avg(x)", SCHEMA)
+def test_a_process_that_is_killed_is_replaced(own: SqlEngine) -> None:
+    engine, estimator = own, sql_estimator("avg(x)", SCHEMA)
     values = engine.values(estimator)
     assert engine._worker is not None
     os.kill(engine._worker.pid, signal.SIGKILL)
     assert same(engine.values(estimator), values)
-    engine.close()
 
 
 def test_that_the_engine_cannot_start_is_said(
@@ -298,3 +306,82 @@ def test_a_shard_that_vanishes_on_the_way_is_no_failure(tmp_path: Path) -> None:
     with pytest.raises(Damaged, match="00000"):
         engine.values(sql_estimator("count(DISTINCT n)", store.schema), progress=vanish)
     engine.close()
+
+
+# Sums of terms: exact whole numbers of parts of 2⁻¹⁶, for units of one row and of several.
+
+
+SCALE = 2**16
+
+
+def test_truth_values_are_counted(engine: SqlEngine, plain: BlockStore) -> None:
+    sums = engine.sums(sql_term("x > 0", SCHEMA))
+    assert sums.dtype == np.int64
+    np.testing.assert_array_equal(sums, SCALE * by_pandas(plain, lambda d: (d.x > 0).sum()))
+
+
+def test_numbers_are_clipped_and_null_is_zero(engine: SqlEngine, plain: BlockStore) -> None:
+    sums = engine.sums(sql_term("x", SCHEMA))
+    parts = by_pandas(
+        plain, lambda d: np.floor(d.x.fillna(0).clip(0, 1) * SCALE + 0.5).astype(int).sum()
+    )
+    np.testing.assert_array_equal(sums, parts)
+
+
+def test_a_condition_as_part_of_the_term_or_beside_it(engine: SqlEngine, plain: BlockStore) -> None:
+    inside = engine.sums(sql_term("w", SCHEMA, where="flag"))
+    beside = engine.sums(sql_term("w", SCHEMA), sql_condition("flag", SCHEMA))
+    both = engine.sums(sql_term("w", SCHEMA, where="flag"), sql_term("x > 0", SCHEMA))
+    expected = by_pandas(plain, lambda d: np.floor(d.w[d.flag] * SCALE + 0.5).sum())
+    np.testing.assert_array_equal(inside, expected)
+    np.testing.assert_array_equal(beside, expected)
+    kept = by_pandas(plain, lambda d: np.floor(d.w[d.flag & (d.x > 0)] * SCALE + 0.5).sum())
+    np.testing.assert_array_equal(both, kept)
+
+
+def test_the_constant_counts_units(engine: SqlEngine, plain: BlockStore) -> None:
+    assert engine.sums(None).tolist() == [SCALE * plain.units] * plain.blocks
+    flags = SCALE * by_pandas(plain, lambda d: d.flag.sum())
+    np.testing.assert_array_equal(engine.sums(sql_term(None, SCHEMA, "flag")), flags)
+    np.testing.assert_array_equal(engine.sums(None, sql_term("flag", SCHEMA), 3, 9), flags[3:9])
+
+
+def test_nan_and_infinity(tmp_path: Path) -> None:
+    numbers = [np.nan, np.inf, -np.inf, None, 0.5, 2.0]
+    schema = Schema((Column("x", "number"),))
+    store = write(tmp_path, {"x": pa.array(numbers, pa.float64())}, schema, 2)
+    engine = SqlEngine(store, threads=1)
+    assert engine.sums(sql_term("x", schema)).tolist() == [SCALE, SCALE + SCALE // 2]
+    engine.close()
+
+
+def test_a_unit_of_several_rows_has_their_average(tmp_path: Path) -> None:
+    units = np.array([0, 0, 0, 1, 2, 2, 3, 3])  # two blocks of two units
+    x = pa.array([1.0, 0.0, None, 0.25, 5.0, -5.0, 1.0, 1.0])
+    keep = pa.array([True, True, False, True, True, False, False, None])
+    schema = Schema((Column("x", "number"), Column("keep", "boolean")))
+    store = write(tmp_path, {"x": x, "keep": keep}, schema, 2, units=units)
+    engine = SqlEngine(store, threads=1)
+    third = np.floor(SCALE / 3 + 0.5)
+    every = engine.sums(sql_term("x", schema))
+    assert every.tolist() == [third + SCALE // 4, SCALE // 2 + SCALE]
+    kept = engine.sums(sql_term("x", schema, where="keep"))
+    assert kept.tolist() == [SCALE // 2 + SCALE // 4, SCALE]
+    assert engine.sums(sql_term(None, schema, where="keep")).tolist() == [2 * SCALE, SCALE]
+    engine.close()
+
+
+def test_a_block_that_fails_has_the_sum_zero(plain: BlockStore, own: SqlEngine) -> None:
+    engine, before = own, own.fallbacks
+    term = sql_term("x > 0", SCHEMA)
+    good = engine.sums(term)
+    bad = by_pandas(plain, lambda d: (d.x > 2.5).any()).astype(bool)
+    sql = "CASE WHEN x > 2.5 THEN CAST(error('SECRET') AS BOOLEAN) ELSE x > 0 END"
+    found = engine.sums(dataclasses.replace(term, sql=sql))
+    np.testing.assert_array_equal(found, np.where(bad, 0, good))
+    assert engine.fallbacks == before + 1
+
+
+def test_a_number_is_no_condition(engine: SqlEngine) -> None:
+    with pytest.raises(InvalidInput, match="where must be a condition"):
+        engine.sums(None, sql_term("x", SCHEMA))

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
 
-from holdfast.engines.sql.estimator import sql_estimator, to_text
+from holdfast.engines.sql.engine import SqlEngine
+from holdfast.engines.sql.estimator import sql_estimator, sql_term, to_text, value_of
+from holdfast.engines.sql.language import (
+    AGGREGATES,
+    FUNCTIONS,
+    Aggregate,
+    AggregateFunction,
+    Call,
+    Function,
+    walk,
+)
+from holdfast.engines.sql.worker import Query, Setup, start
 from holdfast.errors import InvalidInput
+from holdfast.store.blocks import BlockStore
 from tests.engines.sql.expressions import Questions
 from tests.engines.sql.tables import HOSTILE_SCHEMA, SCHEMA
 
@@ -119,3 +131,63 @@ def test_the_text_of_a_question_is_a_question_with_that_text() -> None:
         assert (second.aggregate, second.filter) == (first.aggregate, first.filter)
         loud = sql_estimator(f"  ( {first.text}\n) /* again */ ", HOSTILE_SCHEMA, first.where)
         assert loud == first
+
+
+# 3,000 random typed questions on the worst data: DuckDB reports not one error.
+
+
+EACH = 500
+
+
+Answer = Callable[[list[Query]], bytes]
+
+
+@pytest.fixture(scope="module")
+def answer(hostile: BlockStore) -> Answer:
+    """What a worker's process runs, in this one, on a table in memory."""
+    columns = tuple((each.name, each.kind) for each in hostile.schema.columns)
+    path = str(hostile.place(hostile.shards[0]))
+    return start(Setup((path,), columns, 1, 2**30, in_memory=True))
+
+
+def signature(row: Function | AggregateFunction) -> str:
+    return f"{row.name}({', '.join(row.takes)})"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_question_makes_duckdb_fail(hostile: BlockStore, answer: Answer, seed: int) -> None:
+    questions, asked = Questions(HOSTILE_SCHEMA, seed), []
+    path, blocks = str(hostile.place(hostile.shards[0])), hostile.blocks
+    for turn in range(EACH):
+        text = to_text(questions.aggregate_question())
+        where = to_text(questions.condition()) if turn % 5 == 0 else None
+        number = value_of(sql_estimator(text, HOSTILE_SCHEMA, where))
+        asked.append(Query(number, path, 0, blocks, whole=True))
+    reply = answer(asked)
+    lengths = np.frombuffer(reply, np.uint64, EACH)
+    assert [asked[k].number for k in np.flatnonzero(lengths != 8 * blocks)] == []  # have failed
+    values = np.frombuffer(reply, np.float64, EACH * blocks, 8 * EACH)
+    assert np.count_nonzero(~np.isnan(values)) > EACH  # the values are not all NaN
+
+
+def test_no_term_makes_the_engine_fail(hostile_engine: SqlEngine) -> None:
+    questions = Questions(HOSTILE_SCHEMA, 99)
+    before = hostile_engine.fallbacks
+    for turn in range(200):
+        kind = questions.node("number" if turn % 2 else "boolean", 2, False)
+        term = sql_term(to_text(kind), HOSTILE_SCHEMA, to_text(questions.condition()))
+        sums = hostile_engine.sums(term)
+        counts = hostile_engine.sums(sql_term(None, HOSTILE_SCHEMA, term.where))
+        assert hostile_engine.fallbacks == before, term
+        assert np.all((sums >= 0) & (sums <= counts))
+
+
+def test_the_random_questions_use_every_function_and_aggregate() -> None:
+    questions, used = Questions(HOSTILE_SCHEMA, 0), set[str]()
+    for _ in range(EACH):
+        for node in walk(questions.aggregate_question()):
+            if isinstance(node, Aggregate | Call):
+                used.add(signature(node.function))
+    every = {signature(row) for rows in FUNCTIONS.values() for row in rows}
+    every |= {signature(row) for rows in AGGREGATES.values() for row in rows}
+    assert every - used == set()

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from holdfast.errors import Damaged, InvalidInput
+from holdfast.store import sealing
 from holdfast.store.blocks import BlockStore, Contents, check_files
 from tests.engines.store.tables import mixed, to_parquet, written
 
-ROWS, BLOCKS = 450_000, 90
+ROWS, BLOCKS = 45_000, 90
 
 
 @pytest.fixture(scope="module", params=[None, "id"])
@@ -24,10 +26,13 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     numbers = np.arange(ROWS)
     data = {"id": numbers // (numbers % 5 + 1), "x": numbers * 0.5, "Y": numbers % 3 == 0}
     folder = tmp_path_factory.mktemp("store")
-    return written(folder, data, blocks=BLOCKS, open_fraction=0.01, unit=request.param)[1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sealing, "_GROUP_BYTES", 2**19)  # about 11,000 rows a group
+        return written(folder, data, blocks=BLOCKS, open_fraction=0.01, unit=request.param)[1]
 
 
 def test_blocks_are_found_whatever_the_row_groups(store: BlockStore) -> None:
+    assert pq.ParquetFile(store.place(store.shards[0])).num_row_groups > 3
     everything = store.table(hidden=True)
     blocks = everything["__block"].to_numpy()
     assert store.blocks == BLOCKS

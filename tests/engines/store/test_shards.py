@@ -28,7 +28,7 @@ CUTS = (1, 7, 12)
 SPANS = ((0, 20), (0, 1), (1, 2), (6, 8), (3, 5), (11, 20), (19, 20))
 
 
-@pytest.fixture(scope="module", params=[None, "id"])
+@pytest.fixture(scope="module")
 def stores(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[BlockStore, BlockStore]:
@@ -36,7 +36,9 @@ def stores(
     numbers = np.arange(4_000)
     data = {"id": numbers // (numbers % 5 + 1), "x": numbers * 0.1, "y": numbers % 7}
     folder = tmp_path_factory.mktemp("store")
-    whole = written(folder, data, blocks=BLOCKS, open_fraction=0.05, unit=request.param)[1]
+    whole = written(
+        folder, data, blocks=BLOCKS, open_fraction=0.05, unit=getattr(request, "param", "id")
+    )[1]
     return whole, sharded(whole, tmp_path_factory.mktemp("sharded") / "s", CUTS)
 
 
@@ -53,6 +55,10 @@ def remote(
     return store
 
 
+either = pytest.mark.parametrize("stores", [None, "id"], indirect=True)
+
+
+@either
 def test_the_blocks_are_the_same(stores: tuple[BlockStore, BlockStore]) -> None:
     whole, several = stores
     for start, stop in SPANS:
@@ -63,6 +69,7 @@ def test_the_blocks_are_the_same(stores: tuple[BlockStore, BlockStore]) -> None:
     assert whole.overlapping(6, 8) == [Shard("blocks.parquet", 0, 20, whole.manifest.block_rows)]
 
 
+@either
 def test_a_manifest_says_where_its_blocks_are(stores: tuple[BlockStore, BlockStore]) -> None:
     whole, several = (store.manifest for store in stores)
     assert "shards" not in whole.to_dict()  # as it always was
@@ -124,6 +131,7 @@ def test_a_shard_that_is_damaged_is_no_failure(
         engines.close()
 
 
+@either
 def test_what_is_elsewhere_is_fetched_when_it_is_needed(
     stores: tuple[BlockStore, BlockStore], remote: RemoteStore
 ) -> None:

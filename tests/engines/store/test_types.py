@@ -6,6 +6,7 @@ import datetime as dt
 import uuid
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -90,13 +91,25 @@ REFUSED: dict[str, tuple[pa.Array, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", SUPPORTED)
-def test_a_supported_type_is_stored_as_promised(name: str, tmp_path: Path) -> None:
-    array, kind, values = SUPPORTED[name]
-    table = pa.table({"c": array})
-    pq.write_table(table, tmp_path / "data.parquet")
-    assert stored_column(table, tmp_path / "table") == (kind, values)
-    assert stored_column(tmp_path / "data.parquet", tmp_path / "file") == (kind, values)
+@pytest.mark.parametrize("form", ["table", "file"])
+def test_a_supported_type_is_stored_as_promised(form: str, tmp_path: Path) -> None:
+    """All in one table, filled up with missing values."""
+    rows = max(len(array) for array, _, _ in SUPPORTED.values())
+    arrays = {
+        name: pa.chunked_array([array, pa.nulls(rows - len(array), array.type)])
+        for name, (array, _, _) in SUPPORTED.items()
+    }
+    data: Any = pa.table(arrays)
+    if form == "file":
+        pq.write_table(data, tmp_path / "data.parquet")
+        data = tmp_path / "data.parquet"
+    (tmp_path / "out").mkdir()
+    _, store = written(tmp_path / "out", data, blocks=1)
+    stored = store.table(hidden=True).sort_by("__row")
+    for name, (_, kind, values) in SUPPORTED.items():
+        filled = [*values, *[None] * (rows - len(values))]
+        assert (name, store.schema.kind(name)) == (name, kind)
+        assert (name, stored.column(name).to_pylist()) == (name, filled)
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -22,7 +22,7 @@ from holdfast.store import sealing
 from holdfast.store.blocks import BlockStore, Contents
 from holdfast.store.inputs import open_input
 from holdfast.store.sealing import split_units, write_store
-from tests.engines.store.tables import mixed, to_csv, written
+from tests.engines.store.tables import mixed, to_csv, to_parquet, written
 
 
 def check_blocks(manifest: Contents, table: pa.Table, units: int) -> None:
@@ -345,3 +345,43 @@ def test_any_small_table_comes_back(
     assert Counter(block for block, _ in members) == dict.fromkeys(
         range(blocks), manifest.block_units
     )
+
+
+# Data larger than the memory limit, too little memory, and the widest table.
+
+
+SIZE = 500_000
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    words = np.array([f"word number {i}" for i in range(50)])
+    frame = pd.DataFrame({f"x{i}": np.arange(SIZE) * 0.5 + i for i in range(8)})
+    frame = frame.assign(s=words[np.arange(SIZE) % 50], id=np.arange(SIZE) // 4)
+    plain = {"compression": "none", "use_dictionary": False, "row_group_size": 20_000}
+    return to_parquet(frame, tmp_path_factory.mktemp("large") / "data.parquet", **plain)
+
+
+@pytest.mark.parametrize("unit", [None, "id"])
+def test_data_larger_than_the_memory_limit(unit: str | None, large: Path, tmp_path: Path) -> None:
+    assert large.stat().st_size > 40_000_000
+    _, store = written(tmp_path, large, blocks=50, unit=unit, memory_limit="40MB", threads=1)
+    stored = store.table(columns=["x0", "s"], hidden=True)
+    assert np.array_equal(np.sort(stored["__row"].to_numpy()), np.arange(SIZE))
+    assert np.array_equal(stored["x0"].to_numpy(), stored["__row"].to_numpy() * 0.5)
+
+
+@pytest.mark.parametrize("limit", ["1MB", "10MB", "20MB"])
+def test_too_little_memory_says_what_to_do(limit: str, tmp_path: Path) -> None:
+    """Whether it runs out while it reads, sorts or hands out the rows."""
+    data = {f"x{i}": np.arange(600_000) for i in range(4)}
+    with pytest.raises(Infeasible, match=f"more memory.*{limit}.*Raise memory_limit"):
+        written(tmp_path, data, blocks=3, unit="x0", memory_limit=limit, threads=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_thousand_columns_are_fine(tmp_path: Path) -> None:
+    wide = np.arange(12.0).reshape(6, 2)[:, [0, 1] * 1_000]
+    names = [f"x{i}" for i in range(2_000)]
+    _, store = written(tmp_path, wide, blocks=3, columns=names)
+    assert store.table(2, 3, ["x1999"]).num_rows == 2

@@ -15,23 +15,9 @@ from holdfast.cli.common import Json, show_json, whole_option
 from holdfast.errors import InvalidInput, whole_number
 
 if TYPE_CHECKING:
-    from holdfast_lab.demo.show import Screen
     from holdfast_lab.runner.experiment import Experiment
     from holdfast_lab.runner.results import Pictured
     from holdfast_lab.runner.run import Outcome
-
-__all__ = [
-    "RESULTS",
-    "CellBar",
-    "Names",
-    "audit_command",
-    "demo_command",
-    "draw_command",
-    "lab_app",
-    "lab_report_command",
-    "list_command",
-    "run_command",
-]
 
 
 # `holdfast lab audit`: how often a plan fails under attack, and how tight its certificate is.
@@ -72,8 +58,7 @@ def audit_command(
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from holdfast_lab.audit.result import audit_lines
-    from holdfast_lab.audit.run import audit_any, workers_at_hand
+    from holdfast_lab.audit import audit, audit_lines, workers_at_hand
 
     if workers is not None:
         workers = whole_number("workers", workers, 1, 1024)
@@ -92,12 +77,12 @@ def audit_command(
         def played(what: str, count: int) -> None:
             progress.update(task, description=what, advance=count)
 
-        result = audit_any(
-            protocol,
+        result = audit(
             queries,
             tail,
             confidence,
             sessions,
+            protocol=protocol,
             grid=grid,
             analyst=analyst,
             seed=seed,
@@ -134,7 +119,19 @@ def list_command(output: Output = RESULTS, as_json: Json = False) -> None:
         broken = [{"name": name, "problem": str(problem)} for name, problem in wrong.items()]
         show_json({"experiments": listed, "broken": broken})
         return
-    _show_list(listed)
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("group", "name", "quick", "full", "results", "title"):
+        right = heading in ("quick", "full")
+        table.add_column(heading, justify="right" if right else "left", no_wrap=heading != "title")
+    for each in listed:
+        cells = [f"{each['cells'][mode]:,}" for mode in ("quick", "full")]
+        results = [_state(mode, each["results"][mode]) for mode in ("quick", "full")]
+        shown = ", ".join(filter(None, results)) or "–"
+        table.add_row(each["group"], each["name"], *cells, shown, each["title"])
+    Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH).print(table)
     for name, problem in wrong.items():
         typer.echo(f"{name}: {problem}", err=True)
 
@@ -150,22 +147,6 @@ def _facts(experiment: Experiment, output: Path) -> dict[str, Any]:
         run = Place(output, config.name, mode).read_run()
         facts["results"][mode] = None if run is None else run["cells"]
     return facts
-
-
-def _show_list(listed: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for heading in ("group", "name", "quick", "full", "results", "title"):
-        right = heading in ("quick", "full")
-        table.add_column(heading, justify="right" if right else "left", no_wrap=heading != "title")
-    for each in listed:
-        cells = [f"{each['cells'][mode]:,}" for mode in ("quick", "full")]
-        results = [_state(mode, each["results"][mode]) for mode in ("quick", "full")]
-        shown = ", ".join(filter(None, results)) or "–"
-        table.add_row(each["group"], each["name"], *cells, shown, each["title"])
-    Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH).print(table)
 
 
 def _state(mode: str, cells: dict[str, int] | None) -> str:
@@ -208,7 +189,19 @@ def run_command(
         show_json({"experiments": [outcome_facts(each) for each in outcomes]})
     else:
         for outcome in outcomes:
-            _show_outcome(outcome)
+            place = outcome.place
+            typer.echo(
+                f"{outcome.experiment.name} ({place.mode}): {outcome.done:,} of "
+                f"{outcome.cells:,} cells, {outcome.measured:,} measured now; {place.folder}"
+            )
+            _show_pictured(outcome.pictured)
+            shown: set[str] = set()
+            for failed in outcome.failed:
+                parameters = ", ".join(f"{k}={v}" for k, v in failed.cell.parameters.items())
+                typer.echo(f"Failed: {parameters}, repeat {failed.cell.repeat}", err=True)
+                if failed.traceback not in shown:  # one cause may fail a thousand cells
+                    typer.echo(failed.traceback, err=True)
+                shown.add(failed.traceback)
     if not all(outcome.good for outcome in outcomes):
         raise typer.Exit(1)
 
@@ -260,22 +253,6 @@ def _pictured_facts(pictured: Pictured) -> dict[str, Any]:
         "findings": [asdict(each) for each in pictured.findings],
         "problems": list(pictured.problems),
     }
-
-
-def _show_outcome(outcome: Outcome) -> None:
-    place = outcome.place
-    typer.echo(
-        f"{outcome.experiment.name} ({place.mode}): {outcome.done:,} of {outcome.cells:,} cells, "
-        f"{outcome.measured:,} measured now; {place.folder}"
-    )
-    _show_pictured(outcome.pictured)
-    shown: set[str] = set()
-    for failed in outcome.failed:
-        parameters = ", ".join(f"{k}={v}" for k, v in failed.cell.parameters.items())
-        typer.echo(f"Failed: {parameters}, repeat {failed.cell.repeat}", err=True)
-        if failed.traceback not in shown:  # one cause may fail a thousand cells
-            typer.echo(failed.traceback, err=True)
-        shown.add(failed.traceback)
 
 
 def _show_pictured(pictured: Pictured) -> None:
@@ -501,16 +478,21 @@ def demo_command(
 
     Leaves a holdout, its report and a picture in the folder.
     """
-    from holdfast_lab.demo.frequency import count_runs
     from holdfast_lab.demo.show import show_runs
-    from holdfast_lab.demo.story import run_demo
+    from holdfast_lab.demo.story import count_runs, run_demo
 
     questions = whole_number("questions", questions, 50, 2_000)
     runs = None if runs is None else whole_number("runs", runs, 1, 10_000)
     seed = None if seed is None else whole_number("seed", seed, 0, 2**64 - 1)
     if output.exists() and not output.is_dir():
         raise InvalidInput("output", str(output), "a folder")
-    screen = _screen(as_json)
+    from rich.console import Console
+
+    from holdfast_lab.demo.show import Screen
+
+    width = None if sys.stdout.isatty() else _DEMO_WIDTH
+    console = Console(highlight=False, quiet=as_json, width=width)
+    screen = Screen(console, Console(stderr=True, quiet=as_json))
     if runs is None:
         result = run_demo(output, screen, questions=questions, seed=seed)
         if as_json:
@@ -522,13 +504,3 @@ def demo_command(
         show_json(counted.to_dict())
     else:
         show_runs(screen, counted)
-
-
-def _screen(as_json: bool) -> Screen:
-    from rich.console import Console
-
-    from holdfast_lab.demo.show import Screen
-
-    width = None if sys.stdout.isatty() else _DEMO_WIDTH
-    console = Console(highlight=False, quiet=as_json, width=width)
-    return Screen(console, Console(stderr=True, quiet=as_json))

@@ -12,29 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-__all__ = [
-    "FAINT",
-    "INK",
-    "LOOKS",
-    "PROMISED",
-    "Look",
-    "draw_curve",
-    "guide",
-    "label_log_axes",
-    "legend_below",
-    "look_of",
-    "method_look",
-    "name_ends",
-    "new_figure",
-    "note",
-    "panels",
-    "plain_heights",
-    "save_figure",
-]
+if TYPE_CHECKING:  # neither is imported before something is drawn
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+    from pandas import DataFrame as DataFrame
+else:
+    Axes = DataFrame = Figure = Any
 
 
 class Look(NamedTuple):
@@ -138,6 +121,15 @@ def panels(
             one.sharey(axes[0])
             one.tick_params(labelleft=False)
     return figure, axes
+
+
+def tail_panels(
+    results: DataFrame, *, rising: bool = False, width: float = 0.0
+) -> tuple[Figure, list[Axes], list[DataFrame]]:
+    """A panel for each tail, and its rows; the largest tail first unless they are rising."""
+    tails = sorted(results["tail"].unique(), reverse=not rising)
+    figure, axes = panels([f"ρ = {tail:g}" for tail in tails], width=width)
+    return figure, axes, [results[results["tail"] == tail] for tail in tails]
 
 
 def draw_curve(

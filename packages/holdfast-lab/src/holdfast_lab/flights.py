@@ -18,15 +18,6 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput
 
-__all__ = [
-    "MINUTES",
-    "Cell",
-    "Flights",
-    "Rows",
-    "flights_of",
-    "load_flights",
-]
-
 Cell = tuple[tuple[str, str], ...]
 """Some flights: the columns of the schedule that are fixed, and what they are."""
 

@@ -38,21 +38,6 @@ from holdfast_lab.runner.results import (
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "Chapter",
-    "Digest",
-    "Told",
-    "all_findings",
-    "chapter_html",
-    "digest_html",
-    "digest_of",
-    "inline_svg",
-    "lab_html",
-    "not_run",
-    "read_chapters",
-    "write_lab_page",
-]
-
 
 # What the page is made from: for each experiment its results' folder, figures and findings.
 
@@ -286,7 +271,12 @@ def all_findings(chapters: Sequence[Chapter]) -> str:
     for chapter in chapters:
         found = chapter.told.pictured.findings if chapter.told else ()
         if found:
-            shown = _headlines(found, chapter.experiment.config.headlines)
+            named = [
+                each
+                for each in found
+                if any(text in each.what for text in chapter.experiment.config.headlines)
+            ]
+            shown = named or list(found[:_FIRST])
             title = safe(chapter.experiment.config.title)
             link = f'<a href="#{safe(chapter.name)}">{title}</a>'
             more = (
@@ -298,12 +288,6 @@ def all_findings(chapters: Sequence[Chapter]) -> str:
         return "<p>None yet.</p>"
     note = "<p>After ± is one standard error, unless it is called certified or claimed.</p>"
     return f'{note}<table class="findings every">{head_html(_HEADS)}{"".join(parts)}</table>'
-
-
-def _headlines(findings: Sequence[Finding], wanted: Sequence[str]) -> list[Finding]:
-    """Those that the config names; the first few where it names none of them."""
-    named = [each for each in findings if any(text in each.what for text in wanted)]
-    return named or list(findings[:_FIRST])
 
 
 def _finding(finding: Finding) -> tuple[str, ...]:

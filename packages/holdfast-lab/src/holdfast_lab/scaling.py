@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -16,14 +15,6 @@ from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.grids import Grid
 from holdfast.grids import grid as make_grid
 from holdfast.mechanisms.exponential import exponential_median
-from holdfast.planning.alternatives import split_blocks
-from holdfast.planning.exact import exact_estimates
-from holdfast.planning.joint import JointPlan, joint_plan
-from holdfast.planning.requests import Estimates, Intervals, SimpleEstimates
-from holdfast.planning.solve import steepest
-from holdfast.protocols.budget import Budget
-from holdfast.protocols.searches import Estimate, Interval, Simple
-from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 from holdfast.randomness import Entropy
 from holdfast.theory.paper import (
     adaptive_iqr,
@@ -32,25 +23,20 @@ from holdfast.theory.paper import (
     exponential_median_epsilon,
 )
 from holdfast.theory.sizing import Promise, best_exponential, best_gaussian
-from holdfast_lab.experiments.base import Cell
-
-__all__ = [
-    "ESTIMATORS",
-    "LOCATORS",
-    "Ask",
-    "BlockLaw",
-    "GivenBlocks",
-    "Law",
-    "Located",
-    "StableMedians",
-    "block_law",
-    "blocks_by",
-    "equal_tails",
-    "estimate",
-    "interquartile",
-    "law_named",
-    "tiny_tail",
-]
+from holdfast_lab.attacks.targets import (
+    Estimates,
+    GivenBlocks,
+    Intervals,
+    JointPlan,
+    MemoryHoldout,
+    SimpleEstimates,
+    confidence_of,
+    exact_estimates,
+    joint_plan,
+    split_blocks,
+    steepest,
+)
+from holdfast_lab.experiments.base import Cell, Row
 
 FloatArray = NDArray[np.float64]
 
@@ -212,6 +198,13 @@ def blocks_by(method: str, promise: Promise) -> int | None:
         return None
 
 
+def blocks_rows(cell: Cell, grid: int) -> list[Row]:
+    """The blocks of a cell's method on so many points, as a row; none if nothing is certified."""
+    promise = equal_tails(cell["queries"], grid, cell["tail"], cell["confidence"])
+    blocks = blocks_by(cell["method"], promise)
+    return [] if blocks is None else [{"blocks": blocks}]
+
+
 def _exact(promise: Promise) -> int:
     tails = promise.tail_low, promise.tail_high
     return exact_estimates(promise.queries, promise.grid_size, *tails, promise.confidence).blocks
@@ -234,37 +227,6 @@ _SIZES: dict[str, Callable[[Promise], int]] = {
 }
 
 
-# A source for simulated blocks: whoever asks brings the values, one for each block.
-
-
-class GivenBlocks:
-    """So many blocks of so many units. An estimator is the list of its values on them.
-
-    A function for `sums` is the list of the blocks' sums, whole numbers. Only a simulation can ask
-    like that: it has drawn the values from their law, and spares itself the rows.
-
-    >>> source = GivenBlocks(blocks=3, units=10)
-    >>> source.values([0.5, 0.25, 1.0])
-    [0.5, 0.25, 1.0]
-    >>> source.sums(np.array([5, 0, 10])).tolist()
-    [327680, 0, 655360]
-    """
-
-    def __init__(self, blocks: int, units: int) -> None:
-        self.blocks, self.units = blocks, units
-
-    def values(self, estimator: Any, /) -> object:
-        return estimator
-
-    def sums(self, function: Any, /, where: Any = None, bounds: Bounds = UNIT) -> NDArray[np.int64]:
-        assert where is None
-        assert bounds == UNIT
-        return np.asarray(function, np.int64) * WEIGHT_SCALE
-
-    def part(self, start: int, stop: int, /) -> GivenBlocks:
-        return GivenBlocks(stop - start, self.units)
-
-
 # Who may be asked for the location of heavy-tailed values: two of ours, two that use means.
 
 
@@ -282,36 +244,46 @@ class Located:
 Ask = Callable[[FloatArray], Located]  # of a table: a line for each row, a column for each feature
 
 
+@cache
+def planned(request: Any, confidence: float, blocks: int | None = None) -> JointPlan:
+    """A plan, made once."""
+    return joint_plan(request, confidence=confidence, blocks=blocks)
+
+
 def _queries(cell: Cell) -> int:
     return int(cell["features"]) + 4
-
-
-@cache
-def _planned(request: Estimates | Intervals, confidence: float) -> JointPlan:
-    return joint_plan(request, confidence=confidence)
-
-
-def _cut(table: FloatArray, blocks: int) -> FloatArray:
-    """A line for each block, an odd number of rows in each; all its values, of all features."""
-    units = _odd(len(table) // blocks)
-    return table[: blocks * units].reshape(blocks, units * table.shape[1])
 
 
 def _odd(units: int) -> int:
     return units - 1 + units % 2
 
 
-def _estimates(cell: Cell, law: Law, estimator: str) -> Ask:
-    tail = cell["tail"]
-    plan = _planned(Estimates(_queries(cell), cell["points"], tail, tail), cell["confidence"])
-    units = _odd(cell["rows"] // plan.blocks)
-    protocol = Estimate(Budget(plan), GivenBlocks(plan.blocks, units), cell.entropy())
+def _by_blocks(
+    request: Any, verb: str, cell: Cell, law: Law, estimator: str
+) -> Callable[[FloatArray], tuple[Any, BlockLaw, Grid]]:
+    """Answers about all values of a block, of all features; an odd number of rows in each."""
+    plan = planned(request, cell["confidence"])
+    source = GivenBlocks(plan.blocks, _odd(cell["rows"] // plan.blocks))
+    asked = getattr(MemoryHoldout(plan, source, cell.entropy()), verb)
     grid = law.grid(cell["points"])
 
-    def ask(table: FloatArray) -> Located:
-        blocks = _cut(table, plan.blocks)
-        value = float(protocol.ask(estimate(estimator, blocks), grid).value)
+    def ask(table: FloatArray) -> tuple[Any, BlockLaw, Grid]:
+        units = _odd(len(table) // plan.blocks)
+        blocks = table[: plan.blocks * units].reshape(plan.blocks, units * table.shape[1])
         here = block_law(law, estimator, blocks.shape[1])
+        return asked(estimate(estimator, blocks), grid), here, grid
+
+    return ask
+
+
+def _estimates(cell: Cell, law: Law, estimator: str) -> Ask:
+    tail = cell["tail"]
+    request = Estimates(_queries(cell), cell["points"], tail, tail)
+    asking = _by_blocks(request, "ask", cell, law, estimator)
+
+    def ask(table: FloatArray) -> Located:
+        answer, here, grid = asking(table)
+        value = float(answer.value)
         # The promise is about the value projected upwards: the answer stands for its cell.
         lower = grid.cell(int(grid.ceiling([value])[0]))[0]
         up_to, beyond = here.below(value), 1 - (0.0 if lower is None else here.below(lower))
@@ -323,15 +295,10 @@ def _estimates(cell: Cell, law: Law, estimator: str) -> Ask:
 
 def _intervals(cell: Cell, law: Law, estimator: str) -> Ask:
     request = Intervals(_queries(cell), cell["points"], cell["tail"])
-    plan = _planned(request, cell["confidence"])
-    units = _odd(cell["rows"] // plan.blocks)
-    protocol = Interval(Budget(plan), GivenBlocks(plan.blocks, units), cell.entropy())
-    grid = law.grid(cell["points"])
+    asking = _by_blocks(request, "interval", cell, law, estimator)
 
     def ask(table: FloatArray) -> Located:
-        blocks = _cut(table, plan.blocks)
-        answer = protocol.ask(estimate(estimator, blocks), grid)
-        here = block_law(law, estimator, blocks.shape[1])
+        answer, here, _ = asking(table)
         low = -math.inf if answer.low is None else answer.low
         high = math.inf if answer.high is None else answer.high
         inside = low <= here.median <= high
@@ -344,7 +311,7 @@ def _naive(cell: Cell, law: Law, estimator: str) -> Ask:
     """The estimator on all rows; a mean claims its standard errors, a median claims nothing."""
     from scipy.special import ndtri
 
-    errors = float(ndtri(1 - _failure(cell) / (2 * _queries(cell))))
+    errors = float(ndtri(1 - failure_of(cell) / (2 * _queries(cell))))
     wanted = law.median if estimator == "median" else _location(law)
 
     def ask(table: FloatArray) -> Located:
@@ -364,7 +331,7 @@ def _clipped(cell: Cell, law: Law, limit: str) -> Ask:
     queries, rows, chance = _queries(cell), cell["rows"], cell.chance()
     high = float(limit)
     low = -high if not math.isnan(law.centre) else 1.0
-    share = _failure(cell) / (4 * queries)
+    share = failure_of(cell) / (4 * queries)
     sigma = (high - low) / rows * math.sqrt(queries)
     sampling = (high - low) * math.sqrt(-math.log(share) / (2 * rows))
     half = sigma * float(ndtri(1 - share)) + sampling
@@ -399,8 +366,9 @@ def _wanted(law: Law, estimator: str, here: BlockLaw) -> float:
     return law.median if estimator == "median" else here.median
 
 
-def _failure(cell: Cell) -> float:
-    return float(1 - Fraction(repr(cell["confidence"])))
+def failure_of(cell: Cell) -> float:
+    """1 − the cell's confidence, as it is written."""
+    return confidence_of(cell["confidence"])
 
 
 # Who answers the paper's examples: its algorithm, or Holdfast's looks, each on its own blocks.
@@ -418,13 +386,23 @@ class StableMedians:
     answer: Callable[[NDArray[np.float64]], float]
 
 
-@cache
-def _stable_medians_planned(request: Estimates | SimpleEstimates, confidence: float) -> JointPlan:
-    return joint_plan(request, confidence=confidence)
+def _exponential(
+    blocks: int, tail: float, grid: Grid, epsilon: float, entropy: Entropy
+) -> StableMedians:
+    return StableMedians(
+        blocks,
+        tail,
+        lambda values: float(grid.point(exponential_median(values, grid, epsilon, entropy))),
+    )
 
 
-def _mechanism(grid: Grid, epsilon: float, entropy: Entropy) -> Callable[[object], float]:
-    return lambda values: float(grid.point(exponential_median(values, grid, epsilon, entropy)))
+def _looks(
+    request: Any, grid: Grid, confidence: float, units: int, entropy: Entropy
+) -> StableMedians:
+    plan = planned(request, confidence)
+    holdout = MemoryHoldout(plan, GivenBlocks(plan.blocks, units), entropy)
+    tail = plan.parts[0].tail_low  # type: ignore[attr-defined]
+    return StableMedians(plan.blocks, tail, lambda values: float(holdout.ask(values, grid).value))
 
 
 def interquartile(
@@ -435,10 +413,9 @@ def interquartile(
         half = (1 - confidence) / 2  # its proof ends with 1 − 2β
         blocks = adaptive_iqr(queries, grid.size, 1 - confidence)
         epsilon = exponential_median_epsilon(blocks, grid.size, half / queries, 0.25)
-        return StableMedians(blocks, 0.25, _mechanism(grid, epsilon, entropy))
-    plan = _stable_medians_planned(Estimates(queries, grid.size, 0.25, 0.25), confidence)
-    looks = Estimate(Budget(plan), GivenBlocks(plan.blocks, units), entropy)
-    return StableMedians(plan.blocks, 0.25, lambda values: float(looks.ask(values, grid).value))
+        return _exponential(blocks, 0.25, grid, epsilon, entropy)
+    request = Estimates(queries, grid.size, 0.25, 0.25)
+    return _looks(request, grid, confidence, units, entropy)
 
 
 def tiny_tail(
@@ -449,7 +426,6 @@ def tiny_tail(
         size = adaptive_simple(queries, grid.size, 1 - confidence)
         share = (1 - confidence) / (2 * queries)
         epsilon = exponential_median_epsilon(size.blocks, grid.size, share, 1.0)
-        return StableMedians(size.blocks, size.tail, _mechanism(grid, epsilon, entropy))
-    plan = _stable_medians_planned(SimpleEstimates(queries, grid.size, _TINY), confidence)
-    looks = Simple(Budget(plan), GivenBlocks(plan.blocks, units), entropy)
-    return StableMedians(plan.blocks, _TINY, lambda values: float(looks.ask(values, grid).value))
+        return _exponential(size.blocks, size.tail, grid, epsilon, entropy)
+    request = SimpleEstimates(queries, grid.size, _TINY)
+    return _looks(request, grid, confidence, units, entropy)

@@ -10,16 +10,6 @@ import numpy as np
 
 from holdfast.errors import real_number, whole_number
 
-__all__ = [
-    "can_be_rate",
-    "crossing_point",
-    "failure_rate_bound",
-    "first_below",
-    "fitted_slope",
-    "growth",
-    "per_decade",
-]
-
 
 def failure_rate_bound(failures: int, trials: int, confidence: float = 0.95) -> float:
     """The one-sided Clopper–Pearson upper bound: rates above it would show more failures.

@@ -39,7 +39,7 @@ def flights() -> Flights:
 
 @pytest.fixture(scope="module")
 def fresh(flights: Flights) -> Rows:
-    return fresh_blocks(flights, UNITS, np.random.default_rng(1), blocks=1_000)
+    return fresh_blocks(flights, UNITS, np.random.default_rng(1), blocks=400)
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,7 @@ def test_fresh_values_are_what_the_engines_compute(flights: Flights, tmp_path: P
     sample = flights.sample(20_000, np.random.default_rng(6))
     sealed = Sealed.create(tmp_path / "f.holdfast", flights, sample, demo_plan(50), seed=1)
     with sealed.holdout as holdout:
-        store = open_store(holdout.path, holdout.charter.manifest)
+        store = open_store(holdout.path, holdout.spec.manifest)
         numbers = store.table(0, store.blocks, hidden=True)["__row"].to_numpy()
         blocks = sample[numbers].reshape(store.blocks, store.units)
         engines = Engines(store)

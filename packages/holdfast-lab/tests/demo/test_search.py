@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from holdfast_lab.demo.frequency import naive_findings
 from holdfast_lab.demo.search import LISTED, Naive, cell_sql, hunt, list_sql, textbook_interval
+from holdfast_lab.demo.story import naive_findings
 from holdfast_lab.flights import Cell, Flights, load_flights
 
 SAMPLE = 300_000

@@ -13,24 +13,23 @@ import pytest
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.planning.solve import plan
 from holdfast.theory.coins import steepest_coin
-from holdfast_lab.attacks.sign_sums import PersistentAnalyst
-from holdfast_lab.audit.result import Audit, AuditRow, audit_lines
-from holdfast_lab.audit.run import (
+from holdfast_lab.attacks.signs import PersistentAnalyst
+from holdfast_lab.audit import (
     ANALYSTS,
     PROTOCOLS,
-    analyst_named,
-    audit_any,
-    audit_subject,
-    left_out,
-)
-from holdfast_lab.audit.sessions import (
+    Audit,
+    AuditRow,
     Breaking,
     Measured,
     Sessions,
     Subject,
-    batches,
+    analyst_named,
+    audit,
+    audit_lines,
+    audit_subject,
     find_breaking,
     gathered,
+    left_out,
     planned,
     play,
     processes,
@@ -47,8 +46,7 @@ def small() -> Subject:
 
 
 def played(subject: Subject, name: str, sessions: int, seed: int = 1) -> Sessions:
-    (batch,) = batches(subject, analyst_named(name, subject), seed, [(0, sessions)])
-    return play(batch)
+    return play(subject, analyst_named(name, subject), seed, (0, sessions))
 
 
 # What is audited
@@ -63,19 +61,17 @@ def test_a_subject_has_the_plans_own_coin_and_blocks() -> None:
         subject_of(replace(made, tail_high=0.1))
 
 
-@pytest.mark.parametrize("name", ANALYSTS)
-def test_every_analyst_stays_within_the_planned_looks(name: str) -> None:
+def test_every_analyst_stays_within_the_planned_looks_and_memory() -> None:
     subject = small()
-    assert played(subject, name, 3).count == 3  # `play` checks the looks of each session
+    for name in ANALYSTS:
+        assert played(subject, name, 3).count == 3  # `play` checks the looks of each session
     greedy = PersistentAnalyst(subject.looks + 1)
     with pytest.raises(Infeasible, match="41 looks, but the plan has 40"):
-        play(batches(subject, greedy, 1, [(0, 1)])[0])
+        play(subject, greedy, 1, (0, 1))
 
-
-def test_a_session_must_fit_into_memory() -> None:
     subject = replace(small(), blocks=10**6, looks=10**5)
     with pytest.raises(Infeasible, match="fewer questions"):
-        batches(subject, PersistentAnalyst(10**5), 1, [(0, 1)])
+        play(subject, PersistentAnalyst(10**5), 1, (0, 1))
 
 
 # Sessions
@@ -93,20 +89,17 @@ def test_chances_agree_with_failures_that_were_played() -> None:
         assert 0.02 < sessions.rate < 0.98  # else the test could not fail
 
 
-def test_batches_are_the_same_sessions_however_they_are_cut() -> None:
+def test_spans_are_the_same_sessions_however_they_are_cut() -> None:
     subject = small().on(small().blocks // 2)
     analyst = analyst_named("tuned", subject)
-    whole = play(batches(subject, analyst, 3, [(0, 7)])[0])
-    parts = gathered(play(batch) for batch in batches(subject, analyst, 3, [(0, 2), (2, 5)]))
+    whole = play(subject, analyst, 3, (0, 7))
+    parts = gathered(play(subject, analyst, 3, span) for span in ((0, 2), (2, 5)))
     assert whole.chances.tolist() == parts.chances.tolist()
     assert whole.naive_failed.tolist() == parts.naive_failed.tolist()
     assert len(set(whole.chances.tolist())) > 1
-
-
-def test_processes_give_what_one_gives() -> None:
     with processes(2) as two, processes(1) as one:
-        squares = [list(pool.run(math.sqrt, [1.0, 4.0, 9.0])) for pool in (two, one)]
-    assert squares == [[1.0, 2.0, 3.0]] * 2
+        sums = [sum(map(sum, pool.run(list, 20))) for pool in (two, one)]
+    assert sums == [sum(range(0, 20, 2)) + 20, sum(range(0, 20, 3)) + 20]
 
 
 def test_the_bound_is_clopper_and_pearsons() -> None:
@@ -176,7 +169,7 @@ def test_a_coin_that_is_too_steep_is_caught() -> None:
 @cache
 def whole() -> Audit:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("holdfast_lab.audit.run._BELOW", 30)
+        patch.setattr("holdfast_lab.audit._BELOW", 30)
         return audit_subject(small(), 60, seed=1)
 
 
@@ -205,8 +198,6 @@ def test_json_has_its_keys_and_plain_values() -> None:
     assert told["curve"][0]["blocks"] == small().blocks
     assert told["upper_bound"] == failure_rate_bound(told["failures"], 60)
 
-
-def test_the_lines_name_what_was_found() -> None:
     lines = audit_lines(whole())
     text = " ".join(lines)
     assert max(map(len, lines)) <= 99
@@ -266,10 +257,11 @@ def test_the_collector_is_left_out_where_it_could_not_even_beat_exact_medians() 
     ],
 )
 def test_bad_input(wrong: dict[str, object], message: str) -> None:
-    asked = {"protocol": "estimate", "queries": 40, "tail": 0.05, "seed": 1, **wrong}
-    asked.setdefault("grid", 2) if asked["protocol"] == "estimate" else None
+    asked = {"queries": 40, "tail": 0.05, "seed": 1, **wrong}
+    if "protocol" not in asked:
+        asked["grid"] = 2
     with pytest.raises(InvalidInput, match=message):
-        audit_any(**asked)  # type: ignore[arg-type]
+        audit(**asked)  # type: ignore[arg-type]
 
 
 # Other protocols
@@ -277,8 +269,11 @@ def test_bad_input(wrong: dict[str, object], message: str) -> None:
 
 def test_a_protocol_is_audited_by_its_own_attack() -> None:
     heard: list[int] = []
-    result = audit_any(
-        "split", 24, 0.05, 0.9, 12, seed=1, progress=lambda _, count: heard.append(count)
+    result = audit(
+        *(24, 0.05, 0.9, 12),
+        protocol="split",
+        seed=1,
+        progress=lambda _, count: heard.append(count),
     )
     told = result.to_json()
     assert (told["protocol"], told["analyst"], told["confidence"]) == ("split", "collector", 0.9)
@@ -311,8 +306,8 @@ def test_an_experiment_measures_the_same_sessions() -> None:
             rows += [{**cell.parameters, "repeat": 2, **found} for found in tightness.measure(cell)]
     results = pd.DataFrame(rows)
     subject = small()
-    (batch,) = batches(subject, analyst_named("tuned", subject), 1, [(16, 8)])
-    assert results["rate"][1] == play(batch).rate
+    same = play(subject, analyst_named("tuned", subject), 1, (16, 8))
+    assert results["rate"][1] == same.rate
     factor, *_ = tightness.findings(results)
     assert factor.what == "40 questions, tail 0.05: tightness"
     assert factor.holds

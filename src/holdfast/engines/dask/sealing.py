@@ -19,29 +19,28 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.concurrency import Closing
-from holdfast.engines.dask.connection import Address, Connection, connect
+from holdfast.engines.dask.engine import Address, Connection, connect
 from holdfast.engines.dask.shuffle import (
     NUMBER,
     SAMPLE,
     SHARDS,
     STAGING,
-    Cut,
-    Depot,
-    Job,
-    Placing,
+    Creation,
     Secret,
+    SharedFiles,
     Staged,
     abandon,
     attempt,
     cut,
     cut_files,
-    footer,
     found_files,
+    in_session,
     measure,
     open_cut,
+    read_footer,
     read_parquet,
     results,
-    row_size,
+    row_bytes,
     sampled,
     shard_bounds,
     shard_cuts,
@@ -50,11 +49,18 @@ from holdfast.engines.dask.shuffle import (
 from holdfast.engines.dask.worker import versions
 from holdfast.errors import InvalidInput
 from holdfast.randomness import Entropy
-from holdfast.store.blocks import OPEN_FILE, Contents, Shard, StoredFile, finished, sync_folder
+from holdfast.store.blocks import OPEN_FILE, Contents, Shard, finished, sync_folder
 from holdfast.store.duckdb import Limits, Progress, Session, no_progress
-from holdfast.store.inputs import check_agreement, check_columns, check_types, choose, wanted_names
-from holdfast.store.scan import Sums, Survey
-from holdfast.store.sealing import Split, check_unchanged, contents_of, drawn_secret, split_units
+from holdfast.store.inputs import (
+    Sums,
+    Survey,
+    check_agreement,
+    check_columns,
+    check_types,
+    choose,
+    wanted_names,
+)
+from holdfast.store.sealing import check_unchanged, contents_of, drawn_secret, split_units
 from holdfast.store.table import Column, Field, Schema
 
 _PART_BYTES = 96 * 2**20  # of a piece that is read, and of a part of the random order
@@ -69,7 +75,7 @@ class ClusterInput(Closing):
     def __init__(
         self,
         connection: Connection,
-        job: Job,
+        job: Creation,
         files: Sequence[str],
         folder: Path,
         secret: Secret,
@@ -84,8 +90,8 @@ class ClusterInput(Closing):
 
     def look(self, unit: str | None, ids: str | None, columns: Sequence[str] | None) -> None:
         """Read what the files say of themselves; they must agree."""
-        futures = self._tasks("footer", ((footer, each) for each in self._files))
-        footers = list(self._in_order(futures))
+        read = ((in_session, read_footer, each) for each in self._files)
+        footers = self._in_order("footer", read)
         check_agreement([Path(each).name for each in self._files], [f.schema for f in footers])
         schema, types = footers[0].schema, footers[0].types
         names = wanted_names(schema.names, columns, unit, ids, self._files)
@@ -100,8 +106,8 @@ class ClusterInput(Closing):
                     raise InvalidInput("data", what, "files with the same types")
         self._chosen = choose(names, types, unit, ids)
         looked = sampled(cut_files(self._files, footers, SAMPLE))
-        sizes = self._tasks("size", ((row_size, each, self._chosen) for each in looked))
-        size = max(self._in_order(sizes), default=1)
+        sizes = ((in_session, row_bytes, each, self._chosen) for each in looked)
+        size = max(self._in_order("size", sizes), default=1)
         self._pieces = cut_files(self._files, footers, max(1, _PART_BYTES // size))
         rows = sum(each.stop - each.start for each in self._pieces)
         self._parts = max(1, -(-rows * size // _PART_BYTES))
@@ -141,18 +147,16 @@ class ClusterInput(Closing):
 
     def _measured(self) -> Sums:
         if self._sums is None:
-            tasks = self._tasks("measure", ((measure, each, self._chosen) for each in self._pieces))
-            self._tell("reading", 0.0)
-            for done, (_, found) in enumerate(results(self._connection, tasks), 1):
+            calls = ((in_session, measure, each, self._chosen) for each in self._pieces)
+            for found in self._in_order("measure", calls, "reading"):
                 self._sums = found if self._sums is None else self._sums + found
-                self._tell("reading", done / len(tasks))
         return self._sums or Sums(0, 0, 0, 0, 0, ())
 
     def _shuffled(self) -> list[Staged]:
         """The parts of the random order, one after the other."""
         if not self._staged:
-            placing = Placing(self._job, self._chosen, self._secret)
-            self._staged = shuffle(self._connection, placing, self._pieces, self._parts, self._tell)
+            how = (self._job, self._chosen, self._secret, self._pieces, self._parts, self._tell)
+            self._staged = shuffle(self._connection, *how)
         return self._staged
 
     def write(
@@ -166,55 +170,49 @@ class ClusterInput(Closing):
         parts = [each.units for each in staged]
         again = (sum(each.rows for each in staged), sum(parts))
         check_unchanged(found, *again, sum(each.marks for each in staged))
-        depot = self._job.depot
+        shared = self._job.shared
         cuts = shard_cuts(split, parts)
         if split.open_units:
             # The open part is small, and stays in the folder wherever the shards are.
-            name = f"{STAGING}/{OPEN_FILE}" if depot.remote else OPEN_FILE
+            name = f"{STAGING}/{OPEN_FILE}" if shared.remote else OPEN_FILE
             cuts.insert(0, open_cut(name, split, parts))
-        made = self._cut(cuts)
+        made = self._in_order("cut", ((cut, each, self._chosen) for each in cuts), "writing")
         opened = made.pop(0)[1] if split.open_units else 0
         bounds = shard_bounds(split, parts)
         shards = tuple(
             Shard(file.name, first, stop, count)
             for (file, count), (first, stop) in zip(made, bounds, strict=True)
         )
-        files = (*self._open_files(split), *(file for file, _ in made))
-        depot.remove(STAGING)
-        for folder in (self._folder, *(() if depot.folder is None else (depot.folder / SHARDS,))):
+        files = tuple(file for file, _ in made)
+        if split.open_units:
+            place = self._folder / OPEN_FILE
+            if shared.remote:
+                shared.fetch(f"{STAGING}/{OPEN_FILE}", place)
+            files = (finished(place), *files)
+        shared.remove(STAGING)
+        for folder in (self._folder, *(() if shared.folder is None else (shared.folder / SHARDS,))):
             sync_folder(folder)
         sealed = sum(each.rows for each in shards)
         contents = contents_of(found, split, sealed, opened, self.schema, self.unit, files)
-        return replace(contents, shards=shards, location=depot.root if depot.remote else None)
+        return replace(contents, shards=shards, location=shared.root if shared.remote else None)
 
-    def _cut(self, cuts: Sequence[Cut]) -> list[tuple[StoredFile, int]]:
-        tasks = self._tasks("cut", ((cut, each, self._chosen) for each in cuts))
-        self._tell("writing", 0.0)
-        made: dict[int, tuple[StoredFile, int]] = {}
-        for number, each in results(self._connection, tasks):
-            made[number] = each
-            self._tell("writing", len(made) / len(tasks))
-        return [made[number] for number in range(len(tasks))]
-
-    def _open_files(self, split: Split) -> tuple[StoredFile, ...]:
-        if not split.open_units:
-            return ()
-        place = self._folder / OPEN_FILE
-        if self._job.depot.remote:
-            self._job.depot.fetch(f"{STAGING}/{OPEN_FILE}", place)
-        return (finished(place),)
-
-    def _tasks(self, name: str, calls: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """A future for every call of a task."""
+    def _in_order(
+        self, name: str, calls: Iterable[tuple[Any, ...]], stage: str | None = None
+    ) -> list[Any]:
+        """What tasks give, one for each call; how far a stage has come is told."""
         client, batch = self._connection.client, uuid.uuid4().hex
-        return [
+        tasks = [
             client.submit(attempt, task, self._job, *rest, key=f"{name}-{batch}-{i}", pure=False)
             for i, (task, *rest) in enumerate(calls)
         ]
-
-    def _in_order(self, futures: list[Any]) -> list[Any]:
-        found = dict(results(self._connection, futures))
-        return [found[number] for number in range(len(futures))]
+        found: dict[int, Any] = {}
+        if stage is not None:
+            self._tell(stage, 0.0)
+        for number, each in results(self._connection, tasks):
+            found[number] = each
+            if stage is not None:
+                self._tell(stage, len(found) / len(tasks))
+        return [found[number] for number in range(len(tasks))]
 
     def close(self) -> None:
         """Let go of the cluster."""
@@ -244,13 +242,13 @@ def open_on_cluster(
     check_columns(columns)
     connection = connect(Address.read(engine))
     limits = Limits(memory_limit or _TASK_MEMORY, threads or 1)
-    depot = Depot.at(folder, location)
-    job = Job(_creation(folder), limits, versions(), depot)
+    shared = SharedFiles.at(folder, location)
+    job = Creation(folder.name, limits, versions(), shared)
     files, secret = found_files(data), Secret(drawn_secret(entropy))
     connection.use(table := ClusterInput(connection, job, files, folder, secret, progress))
     try:
-        depot.prepare()
-        depot.check_seen(connection.client)
+        shared.prepare()
+        shared.check_seen(connection.client)
         table.look(unit, ids, columns)
     except BaseException:
         table.close()
@@ -267,12 +265,7 @@ def give_up(engine: str, folder: Path, location: str | None) -> None:
     connection, user = connect(address), object()
     connection.use(user)
     with suppress(Exception):
-        connection.client.run(abandon, _creation(folder), _ABANDON_SECONDS, on_error="ignore")
+        connection.client.run(abandon, folder.name, _ABANDON_SECONDS, on_error="ignore")
     connection.release(user)
     if location is not None:
-        Depot.at(folder, location).remove()
-
-
-def _creation(folder: Path) -> str:
-    """What workers tell creations apart by."""
-    return folder.name
+        SharedFiles.at(folder, location).remove()

@@ -1,10 +1,12 @@
-"""The random order by Dask's own shuffle: its parts are ranges of places, one after the other."""
+"""The tasks of a creation on a cluster: rows of files are read, shuffled and staged, shards cut.
+
+A task that fails says so in its result: an exception would be logged with the task's arguments.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
-import queue
 import shutil
 import tempfile
 import threading
@@ -12,7 +14,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -20,63 +22,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.engines.dask.connection import Connection
+from holdfast.engines.dask.engine import Connection, Tasks
 from holdfast.engines.dask.worker import Versions, check_versions
 from holdfast.errors import HoldfastError, Infeasible, InvalidInput, Unavailable
 from holdfast.store.blocks import StoredFile, finished, private
 from holdfast.store.duckdb import Limits, Progress, Session, no_progress
-from holdfast.store.inputs import Chosen, data_files, is_paths
+from holdfast.store.inputs import (
+    MARK,
+    Chosen,
+    Sums,
+    added_marks,
+    data_files,
+    is_paths,
+    row_mark,
+    sums_of,
+)
 from holdfast.store.remote import file_system
-from holdfast.store.scan import MARK, Sums, added_marks, row_mark, sums_of
 from holdfast.store.sealing import Part, RowGroups, Split, group_rows, place_key, row_schema
 from holdfast.store.table import ID, ROW, UNIT, quoted, quoted_text
 
-__all__ = [
-    "HIGH",
-    "NUMBER",
-    "SAMPLE",
-    "SHARDS",
-    "STAGING",
-    "Abandoned",
-    "Cut",
-    "Depot",
-    "Failure",
-    "Footer",
-    "Job",
-    "Piece",
-    "Placing",
-    "Secret",
-    "Staged",
-    "abandon",
-    "at_work",
-    "attempt",
-    "check_location",
-    "check_wanted",
-    "cut",
-    "cut_files",
-    "empty_frame",
-    "footer",
-    "found_files",
-    "measure",
-    "open_cut",
-    "placed",
-    "read_footer",
-    "read_parquet",
-    "results",
-    "row_bytes",
-    "row_size",
-    "sampled",
-    "scratch",
-    "shard_bounds",
-    "shard_cuts",
-    "shuffle",
-    "stage",
-    "staged_name",
-]
-
-
-# Pieces of Parquet files: what one task reads, with the same expressions as one machine does.
-
+__all__ = ["check_location"]
 
 NUMBER = "file_row_number"  # what DuckDB calls the number of a row in its file
 SAMPLE = 10_000  # rows that tell how long texts are, in each of several places
@@ -85,7 +50,7 @@ _ALLOWED = "paths or URLs of Parquet files (.parquet, .pq), as workers see them"
 
 
 @dataclass(frozen=True)
-class Piece:
+class FileRows:
     """The rows start, …, stop − 1 of a file; in the whole input, `start` has the number `first`."""
 
     file: str
@@ -157,7 +122,7 @@ def read_parquet(session: Session, files: Iterable[str], *, numbered: bool = Fal
     return f"read_parquet([{names}], hive_partitioning = false{number})"
 
 
-def read_footer(file: str, session: Session) -> Footer:
+def read_footer(session: Session, file: str) -> Footer:
     """Read the end of a file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -177,17 +142,17 @@ def read_footer(file: str, session: Session) -> Footer:
     return Footer(schema, groups, session.described(read_parquet(session, [file])))
 
 
-def sampled(pieces: Sequence[Piece]) -> list[Piece]:
+def sampled(pieces: Sequence[FileRows]) -> list[FileRows]:
     """Some of the pieces, the first, the last and others between, at equal distances.
 
-    >>> [piece.start for piece in sampled([Piece("a", n, n + 1, n) for n in range(31)])]
+    >>> [piece.start for piece in sampled([FileRows("a", n, n + 1, n) for n in range(31)])]
     [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30]
     """
     places = min(_PLACES, len(pieces))
     return [pieces[i * (len(pieces) - 1) // max(1, places - 1)] for i in range(places)]
 
 
-def row_bytes(piece: Piece, chosen: Chosen, session: Session) -> int:
+def row_bytes(session: Session, piece: FileRows, chosen: Chosen) -> int:
     """About how many bytes a row takes on its way: eight for a number, and the length of texts."""
     texts = [each.stored for each in chosen.stored if each.kind == "text"]
     if chosen.unit is not None:
@@ -200,14 +165,14 @@ def row_bytes(piece: Piece, chosen: Chosen, session: Session) -> int:
     return 8 * (len(chosen.stored) + len(texts) + 4) + math.ceil(float(length))
 
 
-def cut_files(files: Sequence[str], footers: Sequence[Footer], rows: int) -> tuple[Piece, ...]:
+def cut_files(files: Sequence[str], footers: Sequence[Footer], rows: int) -> tuple[FileRows, ...]:
     """Pieces of about so many rows, whole row groups where these are not larger."""
-    found: list[Piece] = []
+    found: list[FileRows] = []
     first = 0
     for file, footer in zip(files, footers, strict=True):
         start = 0
         for stop in _ends(footer.groups, rows):
-            found.append(Piece(file, start, stop, first + start))
+            found.append(FileRows(file, start, stop, first + start))
             start = stop
         first += start
     return tuple(found)
@@ -227,15 +192,14 @@ def _ends(groups: Sequence[int], rows: int) -> Iterator[int]:
         yield end
 
 
-# Files that every worker can reach: in a folder on a shared disk, or under a URL.
-
-
 SHARDS, STAGING = "shards", "staging"
 
 
 @dataclass(frozen=True)
-class Depot:
-    """Where a creation keeps its files. Only the driver makes and removes folders.
+class SharedFiles:
+    """Files that every worker can reach: in a folder on a shared disk, or under a URL.
+
+    Only the driver makes and removes folders.
 
     Nobody else has files under its root: what is removed there was written by this creation.
     """
@@ -244,10 +208,10 @@ class Depot:
     remote: bool
 
     @classmethod
-    def at(cls, folder: Path, location: str | None) -> Depot:
+    def at(cls, folder: Path, location: str | None) -> SharedFiles:
         """In the folder, or under the URL if there is one, by the random end of the folder's name.
 
-        >>> Depot.at(Path(".study.creating-1a2b3c4d"), "s3://bucket/studies").root
+        >>> SharedFiles.at(Path(".study.creating-1a2b3c4d"), "s3://bucket/studies").root
         's3://bucket/studies/1a2b3c4d'
         """
         if location is None:
@@ -331,9 +295,9 @@ class Depot:
                 raise InvalidInput(name, self.root, "where every worker reads and writes", hint)
 
 
-def _read(depot: Depot, name: str) -> str:
+def _read(shared: SharedFiles, name: str) -> str:
     try:
-        with depot.reading(name) as stream:
+        with shared.reading(name) as stream:
             return bytes(stream.read()).decode("ascii", "replace")
     except OSError as error:
         return type(error).__name__
@@ -353,13 +317,10 @@ def check_location(location: str) -> str:
     return location
 
 
-# Which creations a worker works for: one that is given up ends before its files are removed.
-
-
 _PAUSE = 0.05
 _lock = threading.Lock()
 _running: Counter[str] = Counter()
-_given_up: set[str] = set()
+_given_up: set[str] = set()  # creations: a task ends before its files are removed
 
 
 class Abandoned(Exception):
@@ -394,11 +355,6 @@ async def abandon(creation: str, seconds: float) -> bool:
     return _running[creation] <= 0
 
 
-# What all tasks of a creation share, and those that only read.
-#
-# A task that fails says so in its result: an exception would be logged with the task's arguments.
-
-
 _FACTS: dict[type[HoldfastError], tuple[str, ...]] = {
     InvalidInput: ("parameter", "value", "allowed", "hint"),
     Infeasible: ("constraint", "needed", "given", "remedy"),
@@ -407,13 +363,13 @@ _FACTS: dict[type[HoldfastError], tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Job:
+class Creation:
     """What all tasks of one creation know."""
 
     creation: str
     limits: Limits
     versions: Versions
-    depot: Depot
+    shared: SharedFiles
 
 
 @dataclass(frozen=True)
@@ -428,7 +384,7 @@ class Failure:
         return self.kind(*self.facts)
 
 
-def attempt(task: Callable[..., Any], job: Job, *arguments: Any) -> Any:
+def attempt(task: Callable[..., Any], job: Creation, *arguments: Any) -> Any:
     """What a task gives, or a `Failure`."""
     try:
         check_versions(job.versions)
@@ -458,26 +414,16 @@ def scratch() -> Path:
     return Path(get_worker().local_directory)
 
 
-def footer(job: Job, file: str) -> Footer:
-    """The end of a file."""
+def in_session(job: Creation, task: Callable[..., Any], *arguments: Any) -> Any:
+    """What a task reads by DuckDB."""
     with Session(job.limits, scratch()) as session:
-        return read_footer(file, session)
+        return task(session, *arguments)
 
 
-def row_size(job: Job, piece: Piece, chosen: Chosen) -> int:
-    """About how many bytes a row of a piece takes."""
-    with Session(job.limits, scratch()) as session:
-        return row_bytes(piece, chosen, session)
-
-
-def measure(job: Job, piece: Piece, chosen: Chosen) -> Sums:
-    """Counts and sums of a piece."""
+def measure(session: Session, rows: FileRows, chosen: Chosen) -> Sums:
+    """Counts and sums of some rows."""
     fields = (*chosen.stored, *(() if chosen.ids is None else (chosen.ids,)))
-    with Session(job.limits, scratch()) as session:
-        return sums_of(session, piece.attach(session), fields, chosen.unit, no_progress)
-
-
-# The random order of units, as workers make it: rows get their places, and parts are sorted.
+    return sums_of(session, rows.attach(session), fields, chosen.unit, no_progress)
 
 
 HIGH, LOW = "__high", "__low"  # the halves of a unit's place
@@ -508,49 +454,37 @@ class Staged(NamedTuple):
     marks: int
 
 
-@dataclass(frozen=True)
-class Placing:
-    """What a piece needs to be placed in the random order."""
-
-    job: Job
-    chosen: Chosen
-    secret: Secret
-
-
-def placed(piece: Piece, placing: Placing) -> Any:
+def placed(piece: FileRows, job: Creation, chosen: Chosen, secret: Secret) -> Any:
     """The rows of a piece as they are stored, each with its number and the place of its unit."""
     from distributed import get_worker
 
     try:
-        check_versions(placing.job.versions)
-        with at_work(placing.job.creation):
-            found = _placed(piece, placing)
-        get_worker().log_event(placing.job.creation, "read")
+        check_versions(job.versions)
+        with at_work(job.creation):
+            found = in_session(job, _placed, piece, chosen, secret)
+        get_worker().log_event(job.creation, "read")
         return found
     except HoldfastError as error:
         raise RuntimeError(str(error)) from None  # others cannot be pickled
 
 
-def _placed(piece: Piece, placing: Placing) -> Any:
-    chosen = placing.chosen
+def _placed(session: Session, piece: FileRows, chosen: Chosen, secret: Secret) -> Any:
     unit = chosen.unit
-    with Session(placing.job.limits, scratch()) as session:
-        everything = [each for each in (*chosen.stored, chosen.unit, chosen.ids) if each]
-        # Of what is read here, not when it was surveyed: a file may have been replaced since.
-        stored = [f"{row_mark(everything)} AS {MARK}"]
-        stored += [f"{each.stored} AS {name}" for each, name in _columns(chosen)]
-        stored.append(f"{NUMBER} + {piece.first - piece.start} AS {ROW}")
-        stored += [f"{unit.identity} AS {ID}"] if unit else []
-        inner = f"SELECT {', '.join(stored)} FROM {piece.attach(session)}"
-        # The key is a column of a subquery: written twice, it would be computed twice.
-        keyed = f"SELECT *, {place_key(placing.secret.text, bool(unit))} AS __key FROM ({inner})"
-        halves = (
-            f"CAST(__key >> 64 AS UBIGINT) AS {HIGH}, CAST(__key & {_LOW_BITS} AS UBIGINT) AS {LOW}"
-        )
-        sql = f"SELECT * EXCLUDE (__key), {halves} FROM ({keyed})"
-        found = session.watched(
-            lambda: session.connection.sql(sql).to_arrow_table(), "reading", no_progress
-        )
+    everything = [each for each in (*chosen.stored, chosen.unit, chosen.ids) if each]
+    # Of what is read here, not when it was surveyed: a file may have been replaced since.
+    stored = [f"{row_mark(everything)} AS {MARK}"]
+    stored += [f"{each.stored} AS {name}" for each, name in _columns(chosen)]
+    stored.append(f"{NUMBER} + {piece.first - piece.start} AS {ROW}")
+    stored += [f"{unit.identity} AS {ID}"] if unit else []
+    inner = f"SELECT {', '.join(stored)} FROM {piece.attach(session)}"
+    # The key is a column of a subquery: written twice, it would be computed twice.
+    keyed = f"SELECT *, {place_key(secret.text, bool(unit))} AS __key FROM ({inner})"
+    low = f"CAST(__key & {_LOW_BITS} AS UBIGINT) AS {LOW}"
+    halves = f"CAST(__key >> 64 AS UBIGINT) AS {HIGH}, {low}"
+    sql = f"SELECT * EXCLUDE (__key), {halves} FROM ({keyed})"
+    found = session.watched(
+        lambda: session.connection.sql(sql).to_arrow_table(), "reading", no_progress
+    )
     return _frame(found, chosen)
 
 
@@ -597,12 +531,8 @@ def empty_frame(chosen: Chosen) -> Any:
     return _frame(pa.schema(fields).empty_table(), chosen)
 
 
-def stage(frame: Any, number: int, placing: Placing) -> Any:
+def stage(job: Creation, frame: Any, number: int, chosen: Chosen) -> Staged:
     """Sort one part of the random order, number its units, and store it without their places."""
-    return attempt(_stage, placing.job, frame, number, placing.chosen)
-
-
-def _stage(job: Job, frame: Any, number: int, chosen: Chosen) -> Staged:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -619,7 +549,7 @@ def _stage(job: Job, frame: Any, number: int, chosen: Chosen) -> Staged:
     fields = [pa.field(UNIT, pa.int64()), *kept]
     table = pa.Table.from_arrays([pa.array(units), *columns], schema=pa.schema(fields))
     check_wanted(job.creation)
-    with job.depot.writing(staged_name(number), scratch()) as draft:
+    with job.shared.writing(staged_name(number), scratch()) as draft:
         pq.write_table(table, draft, row_group_size=_STAGED_GROUP, compression="lz4")
         size = draft.stat().st_size
         check_wanted(job.creation)
@@ -641,9 +571,6 @@ def _numbered(table: Any, names: tuple[str, ...]) -> Any:
 def staged_name(number: int) -> str:
     """The file of a part of the random order."""
     return f"{STAGING}/{number:05d}.parquet"
-
-
-# Cutting the random order: shards of whole blocks, about as large as its staged parts.
 
 
 _BATCH = 2**15  # rows
@@ -683,19 +610,13 @@ def shard_bounds(split: Split, parts: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def shard_cuts(split: Split, parts: Sequence[int]) -> list[Cut]:
-    """What to write into the shards."""
+    """What to write into the shards, which are about as large as the staged parts."""
     size, begin = split.block_units, split.open_units
-    return [
-        _cut(
-            f"{SHARDS}/{number:05d}.parquet",
-            begin + first * size,
-            begin + stop * size,
-            first * size,
-            split,
-            parts,
-        )
-        for number, (first, stop) in enumerate(shard_bounds(split, parts))
-    ]
+    cuts = []
+    for number, (first, stop) in enumerate(shard_bounds(split, parts)):
+        name, units = f"{SHARDS}/{number:05d}.parquet", (begin + first * size, begin + stop * size)
+        cuts.append(_cut(name, *units, first * size, split, parts))
+    return cuts
 
 
 def open_cut(name: str, split: Split, parts: Sequence[int]) -> Cut:
@@ -713,10 +634,10 @@ def _cut(name: str, start: int, stop: int, first: int, split: Split, parts: Sequ
     return Cut(name, start, stop, first, split.block_units, sources)
 
 
-def cut(job: Job, wanted: Cut, chosen: Chosen) -> tuple[StoredFile, int]:
+def cut(job: Creation, wanted: Cut, chosen: Chosen) -> tuple[StoredFile, int]:
     """Write the open part, or a shard: whole blocks, in row groups of whole blocks."""
     part, schema = Part(wanted.start, wanted.stop), row_schema(chosen.stored)
-    with job.depot.writing(wanted.name, scratch()) as draft:
+    with job.shared.writing(wanted.name, scratch()) as draft:
         groups = RowGroups(draft, schema, wanted.block_units, group_rows(chosen.stored))
         with groups:
             for number, rank in wanted.sources:
@@ -730,11 +651,11 @@ def cut(job: Job, wanted: Cut, chosen: Chosen) -> tuple[StoredFile, int]:
     return stored, groups.rows
 
 
-def _batches(job: Job, number: int, start: int, stop: int) -> Iterator[Any]:
+def _batches(job: Creation, number: int, start: int, stop: int) -> Iterator[Any]:
     """The rows of a staged part, of the row groups with some of the units start, …, stop − 1."""
     import pyarrow.parquet as pq
 
-    with job.depot.reading(staged_name(number)) as stream, pq.ParquetFile(stream) as file:
+    with job.shared.reading(staged_name(number)) as stream, pq.ParquetFile(stream) as file:
         meta = file.metadata
         bounds = [meta.row_group(i).column(0).statistics for i in range(meta.num_row_groups)]
         groups = [i for i, each in enumerate(bounds) if each.min < stop and start <= each.max]
@@ -742,13 +663,21 @@ def _batches(job: Job, number: int, start: int, stop: int) -> Iterator[Any]:
             yield from file.iter_batches(_BATCH, row_groups=groups)
 
 
-# Waiting for the tasks of a creation, while Control-C is heard and the cluster is watched.
+class CreationTasks(Tasks):
+    """Tasks of a creation: one that fails ends it."""
 
+    again = "Nothing was created."
 
-_TICK = 0.2  # seconds
-_LOOK = 2.0  # seconds between two looks at the workers
-_RESULT_SECONDS = 60.0
-_AGAIN = "Nothing was created."
+    def failed(self, error: Exception) -> HoldfastError:
+        given = f"a task has met {type(error).__name__}: {str(error)[:300]}"
+        remedy = f"Look at the logs of the workers. {self.again}"
+        return Infeasible("Creating on the cluster", "tasks that end", given, remedy)
+
+    def look(self) -> None:
+        try:
+            super().look()
+        except ConnectionError:
+            raise self._connection.lost(self.again) from None
 
 
 def results(
@@ -758,91 +687,16 @@ def results(
 
     `tick` is called while none comes. Whatever ends it early takes back the tasks that are left.
     """
-    done: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    numbers = {future.key: number for number, future in enumerate(futures)}
-    waiting = {future.key: future for future in futures}
-    watch = _Watch(connection)
-    try:
-        for future in futures:
-            future.add_done_callback(done.put)
-        while waiting:
-            try:
-                future = done.get(timeout=_TICK)
-            except queue.Empty:
-                watch.look()
-                tick()
-                continue
-            if future.key not in waiting:
-                continue
-            if future.status in ("pending", "lost"):  # its worker has died with the result
-                future.add_done_callback(done.put)
-                continue
-            found = _result(connection, future)
-            del waiting[future.key]
-            yield numbers[future.key], found
-    finally:
-        if waiting:
-            connection.cancel(list(waiting.values()))
-
-
-def _result(connection: Connection, future: Any) -> Any:
-    from concurrent.futures import CancelledError
-
-    from distributed import KilledWorker
-
-    try:
-        found = future.result(timeout=_RESULT_SECONDS)
-    except KilledWorker:
-        given = "one task has ended several workers"
-        remedy = f"Give workers more memory, or fewer threads. {_AGAIN}"
-        raise Infeasible(
-            "Creating on the cluster", "workers that stay alive", given, remedy
-        ) from None
-    except (CancelledError, OSError):
-        raise _lost(connection) from None
-    except Exception as error:  # what Dask, or a task within its shuffle, has raised
-        given = f"a task has met {type(error).__name__}: {str(error)[:300]}"
-        remedy = f"Look at the logs of the workers. {_AGAIN}"
-        raise Infeasible("Creating on the cluster", "tasks that end", given, remedy) from None
-    if isinstance(found, Failure):
-        raise found.error()
-    return found
-
-
-class _Watch:
-    """Whether there is a scheduler, and a worker at least now and then."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._looked = self._peopled = time.monotonic()
-
-    def look(self) -> None:
-        """Raise if there is nobody left to wait for."""
-        now = time.monotonic()
-        if now < self._looked + _LOOK:
-            return
-        self._looked = now
-        workers: dict[str, int] | None = None
-        with suppress(OSError):
-            workers = self._connection.workers()
-        if workers is None:
-            raise _lost(self._connection)
-        if workers:
-            self._peopled = now
-        elif now > self._peopled + self._connection.address.patience:
-            address = self._connection.address
-            raise TimeoutError(
-                f"The Dask cluster at {address.scheduler} has had no worker for "
-                f"{address.patience:g} seconds. Start workers: dask worker {address.scheduler}. "
-                f"{_AGAIN}"
-            )
-
-
-def _lost(connection: Connection) -> ConnectionError:
-    return ConnectionError(
-        f"The Dask scheduler at {connection.address.scheduler} does not answer. Start it, or look "
-        f"at the network between here and there. {_AGAIN}"
-    )
+    tasks = CreationTasks(connection, tick)
+    with closing(tasks.replies(futures.__getitem__, len(futures), at_once=True)) as replies:
+        for number, found in replies:
+            if found is None:
+                needed, given = "workers that stay alive", "one task has ended several workers"
+                remedy = f"Give workers more memory, or fewer threads. {tasks.again}"
+                raise Infeasible("Creating on the cluster", needed, given, remedy)
+            if isinstance(found, Failure):
+                raise found.error()
+            yield number, found
 
 
 _KEYS = 2**64  # places that the upper half of a key tells apart
@@ -850,41 +704,45 @@ _KEYS = 2**64  # places that the upper half of a key tells apart
 
 def shuffle(
     connection: Connection,
-    placing: Placing,
-    pieces: Sequence[Piece],
+    job: Creation,
+    chosen: Chosen,
+    secret: Secret,
+    pieces: Sequence[FileRows],
     parts: int,
     progress: Progress,
 ) -> list[Staged]:
-    """Bring every row to its place, and stage the order in so many parts."""
-    client, topic = connection.client, placing.job.creation
-    tasks = client.compute(_graph(placing, pieces, parts))
-    read, found = Counter[str](), dict[int, Staged]()
+    """Bring every row to its place by Dask's own shuffle, and stage the order in so many parts.
 
-    def tell() -> None:
-        share = min(1.0, read["pieces"] / len(pieces))
-        progress("shuffling", (share + len(found) / parts) / 2)
-
-    client.subscribe_topic(topic, lambda _: read.update(["pieces"]))
-    try:
-        tell()
-        for number, each in results(connection, tasks, tell):
-            found[number] = each
-            tell()
-    finally:
-        client.unsubscribe_topic(topic)
-    return [found[number] for number in range(parts)]
-
-
-def _graph(placing: Placing, pieces: Sequence[Piece], parts: int) -> list[Any]:
+    A part is a range of places, one after the other.
+    """
     import dask
     import dask.dataframe as dd
     from dask.delayed import delayed
 
     from_map: Any = dd.from_map
     bounds = [part * _KEYS // parts - _KEYS // 2 for part in range(parts)]
+    given = {"job": job, "chosen": chosen, "secret": secret}
     with dask.config.set({"dataframe.convert-string": False}):
-        rows = from_map(placed, pieces, placing=placing, meta=empty_frame(placing.chosen))
+        rows = from_map(placed, pieces, **given, meta=empty_frame(chosen))
         ordered = rows.set_index(HIGH, divisions=(*bounds, _KEYS // 2 - 1), shuffle_method="p2p")
-        found = ordered.to_delayed()
-    staged = delayed(stage, pure=False)
-    return [staged(part, number, placing) for number, part in enumerate(found)]
+        frames = ordered.to_delayed()
+    staged = delayed(attempt, pure=False)
+    client = connection.client
+    tasks = client.compute(
+        [staged(stage, job, part, number, chosen) for number, part in enumerate(frames)]
+    )
+    read, found = Counter[str](), dict[int, Staged]()
+
+    def tell() -> None:
+        share = min(1.0, read["pieces"] / len(pieces))
+        progress("shuffling", (share + len(found) / parts) / 2)
+
+    client.subscribe_topic(job.creation, lambda _: read.update(["pieces"]))
+    try:
+        tell()
+        for number, each in results(connection, tasks, tell):
+            found[number] = each
+            tell()
+    finally:
+        client.unsubscribe_topic(job.creation)
+    return [found[number] for number in range(parts)]

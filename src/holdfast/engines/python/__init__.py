@@ -2,10 +2,9 @@
 
     identity     the hash that says whether two functions ask the same question
     estimator    a function, how it is called, how it travels, and its results as numbers
-    metrics      scores of models and predictions as estimators
-    predictions  PredictionEngine: Holdfast's own metrics of predictions, in this process
-    engine       LocalEngine, and what it tries on public blocks before sealed ones are asked
-    pool         workers that are started once and replaced when they die
+    metrics      scores of models and predictions; Holdfast's own are evaluated in this process
+    admission    what is tried on public blocks before sealed ones are asked
+    engine       LocalEngine: workers that are started once and replaced when they die
     worker       what runs in a worker, and in the forks that call the function
     sandbox      what a fork may not do, and what it may leave behind
 

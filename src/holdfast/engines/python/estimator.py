@@ -28,58 +28,24 @@ from holdfast.errors import InvalidInput
 from holdfast.grids import floats_up
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds, unit_terms
 
-__all__ = [
-    "ASSUMPTION_PREDICTIONS",
-    "BLOCK_KINDS",
-    "HIDDEN",
-    "Job",
-    "Limits",
-    "LocalEstimator",
-    "Part",
-    "block_sum",
-    "block_value",
-    "block_values",
-    "checked_columns",
-    "checked_estimator",
-    "even_sums",
-    "failed_share",
-    "failed_sum",
-    "farthest_outside",
-    "local_estimator",
-    "make_estimator",
-    "pack",
-    "packages",
-    "refuse_hidden",
-    "row_numbers",
-    "row_terms",
-    "stored_columns",
-    "surroundings",
-]
+__all__ = ["LocalEstimator", "local_estimator"]
 
+BLOCK_KINDS = ("pandas", "polars", "arrow", "numpy")
+HIDDEN = ("__unit", "__row")  # number of the unit in its block; number of the row in the input
 
-# A job: what a worker must know to evaluate one question, apart from the blocks.
+ASSUMPTION_PREDICTIONS = (
+    "the predictions were made row by row, by a rule that used neither the sealed rows nor their "
+    "order"
+)
 
-
-_packing = threading.Lock()
+_MODULES = {"arrow": "pyarrow"}
+_SHOWN_DIGITS = 12
 _MOST_STEPS = 200_000  # of a pickle, read for the names of packages
+_packing = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What one evaluation may take."""
-
-    block_seconds: float
-    """For one block."""
-    batch_seconds: float
-    """For one call with many blocks."""
-    load_seconds: float
-    """Until the function and the modules that it needs are loaded."""
-    memory: int
-    """Bytes, above what the process has when it starts."""
-
-
-@dataclass(frozen=True)
-class Part:
+class Call:
     """How one function of a question is called."""
 
     kind: str
@@ -89,17 +55,25 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Job:
-    """One question: pickled functions, and how to call them."""
+class FunctionJob:
+    """What a worker must know to evaluate one question, apart from the blocks."""
 
     payloads: tuple[bytes | None, ...]
-    parts: tuple[Part | None, ...]
+    """The functions, pickled."""
+    calls: tuple[Call | None, ...]
     """Of values: the function. Of sums: the term and the filter, each of which may be missing."""
     sums: bool
     units: int
     grouped: bool
     """Whether units may have several rows."""
-    limits: Limits
+    block_seconds: float
+    """For one block."""
+    batch_seconds: float
+    """For one call with many blocks."""
+    load_seconds: float
+    """Until the function and the modules that it needs are loaded."""
+    memory: int
+    """Bytes, above what the process has when it starts."""
     path: tuple[str, ...]
     folder: str
     packages: tuple[str, ...]
@@ -117,20 +91,15 @@ class Job:
     @property
     def vectorised(self) -> bool:
         """Whether the functions are written for many blocks at once."""
-        return all(part is None or part.vectorised for part in self.parts)
-
-    @property
-    def batched(self) -> bool:
-        """Whether many blocks can be taken at once: a row's term depends on that row alone."""
-        return self.sums or self.vectorised
+        return all(call is None or call.vectorised for call in self.calls)
 
     @property
     def needs(self) -> dict[str, tuple[str, ...]]:
-        """The columns that the parts get, by the kind of their blocks."""
+        """The columns that the functions get, by the kind of their blocks."""
         found: dict[str, dict[str, None]] = {}
-        for part in self.parts:
-            if part is not None:
-                found.setdefault(part.kind, {}).update(dict.fromkeys(part.columns))
+        for call in self.calls:
+            if call is not None:
+                found.setdefault(call.kind, {}).update(dict.fromkeys(call.columns))
         return {kind: tuple(names) for kind, names in found.items()}
 
 
@@ -195,28 +164,11 @@ def _versioned(name: str) -> bool:
 
 def surroundings() -> tuple[tuple[str, ...], str]:
     """Where the user's modules are found: the path of imports, and the folder of work."""
-    folder = _folder()
-    path = tuple(each or folder for each in sys.path)
-    return path, folder
-
-
-def _folder() -> str:
     try:
-        return str(Path.cwd())
+        folder = str(Path.cwd())
     except OSError:
-        return "/"
-
-
-BLOCK_KINDS = ("pandas", "polars", "arrow", "numpy")
-HIDDEN = ("__unit", "__row")  # number of the unit in its block; number of the row in the input
-
-ASSUMPTION_PREDICTIONS = (
-    "the predictions were made row by row, by a rule that used neither the sealed rows nor their "
-    "order"
-)
-
-_MODULES = {"arrow": "pyarrow"}
-_SHOWN_DIGITS = 12
+        folder = "/"
+    return tuple(each or folder for each in sys.path), folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -370,37 +322,24 @@ def refuse_hidden(parameter: str, name: str) -> None:
         raise InvalidInput(parameter, name, "columns of the data", hint)
 
 
-def checked_estimator(estimator: object, store: Any) -> LocalEstimator:
-    """An estimator that fits the store: its columns exist, its blocks can be made."""
-    if not isinstance(estimator, LocalEstimator):
-        estimator = local_estimator(estimator)
-    stored_columns(estimator, store.schema)
-    rows = store.manifest.rows
-    if estimator.rows is not None and estimator.rows != rows:
-        allowed = f"{rows:,} predictions, one for each row of the data"
+def stored_columns(estimator: LocalEstimator, store: Any) -> tuple[str, ...]:
+    """The columns that it gets; refused unless they exist and its blocks can be made."""
+    manifest, schema = store.manifest, store.schema
+    hidden = HIDDEN if estimator.rows is not None else ()  # predictions are found by row
+    for name in estimator.columns or ():
+        column = None if name in hidden else schema.find(name)
+        if name not in hidden and (column is None or column.name != name):  # case counts in Python
+            names = ", ".join(schema.names[:12]) + (", …" if len(schema.names) > 12 else "")
+            hint = "" if column is None else f"Did you mean {column.name!r}?"
+            raise InvalidInput("columns", name, f"columns of the holdout: {names}", hint)
+    if estimator.rows is not None and estimator.rows != manifest.rows:
+        allowed = f"{manifest.rows:,} predictions, one for each row of the data"
         raise InvalidInput("model", f"{estimator.rows:,} predictions", allowed)
-    if estimator.function is None and not store.manifest.one_row_units:
+    if estimator.function is None and not manifest.one_row_units:
         hint = "Here units have several rows: write it for one block, and leave vectorised out."
         allowed = "a function of one block where units have several rows"
         raise InvalidInput("estimator", estimator.name, allowed, hint)
-    return estimator
-
-
-def stored_columns(estimator: LocalEstimator, schema: Any) -> tuple[str, ...]:
-    """The columns that an estimator gets, each of which the store has."""
-    if estimator.columns is None:
-        return tuple(schema.names)
-    hidden = HIDDEN if estimator.rows is not None else ()  # predictions are found by row
-    return tuple(name if name in hidden else _column(schema, name) for name in estimator.columns)
-
-
-def _column(schema: Any, name: str) -> str:
-    column = schema.find(name)
-    if column is None or column.name != name:  # Python tells upper from lower case
-        names = ", ".join(schema.names[:12]) + (", …" if len(schema.names) > 12 else "")
-        hint = "" if column is None else f"Did you mean {column.name!r}?"
-        raise InvalidInput("columns", name, f"columns of the holdout: {names}", hint)
-    return name
+    return tuple(schema.names) if estimator.columns is None else estimator.columns
 
 
 def _name(function: object) -> str:
@@ -414,9 +353,6 @@ def _name(function: object) -> str:
     return f"{module}.{named}" if isinstance(module, str) and module != "__main__" else named
 
 
-# Results of a function, as the numbers that protocols take: values of blocks, sums of terms.
-
-
 def block_value(result: object) -> float:
     """One number, rounded up to a float; NaN for what is none.
 
@@ -428,10 +364,12 @@ def block_value(result: object) -> float:
     return float(floats_up([result])[0])
 
 
-def block_values(result: object, blocks: int) -> NDArray[np.float64] | None:
-    """One number for each of many blocks; None if the result has another shape."""
+def block_values(result: object, blocks: int) -> NDArray[np.float64]:
+    """One number for each of many blocks; `TypeError` if the result has another shape."""
     numbers = floats_up(_several(result))
-    return numbers if numbers.shape == (blocks,) else None
+    if numbers.shape != (blocks,):
+        raise TypeError(f"the result must have shape ({blocks},)")
+    return numbers
 
 
 def row_numbers(result: object, rows: int) -> NDArray[np.float64]:

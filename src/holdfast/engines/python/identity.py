@@ -1,14 +1,13 @@
 """Identity: the hash that says whether two Python functions ask the same question.
 
-    encoder     one pass over everything that a function's value can depend on, into one sha256
-    data        plain values, containers, arrays, frames
-    functions   code, defaults, closures, the globals that the code names; classes
-    modules     which modules have a version, and which are the user's own files
-
 Two functions have the same identity only if what travels to a worker process is the same: code
 (not its file name or line numbers), constants, defaults, closure, the values of the global names
 that it uses, the versions of the packages that those come from, and Python's version. Whatever
 cannot be read that way has no identity: each time it is asked it is a new question, and is charged.
+
+A function of an installed package travels as a name; a user's own function or class travels with
+its code and with the globals that the code names; any other object with what its own pickling
+gives. So do they here.
 """
 
 from __future__ import annotations
@@ -34,38 +33,16 @@ import types
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import EllipsisType, ModuleType, NoneType, NotImplementedType
 from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "PLAIN",
-    "Encoder",
-    "Identity",
-    "Unhashable",
-    "add_data",
-    "add_module",
-    "add_module_name",
-    "add_object",
-    "by_name",
-    "identify",
-    "is_own",
-    "version",
-]
+__all__ = ["Identity", "identify", "version"]
 
-
-# One pass over a value and all that it refers to, in an order that no address and no seed changes.
-#
-# A value that can be changed is written out when it is met first; when it is met again, the
-# number of
-# the first meeting is written. That ends every cycle, keeps the time linear, and tells one list
-# used
-# twice from two equal lists. Values that cannot be changed are always written out: whether Python
-# shares them is an accident.
-
+Write = Callable[["Encoder", Any], None]
 
 _FORMAT = "holdfast callable 1"
 _MOST_VALUES = 500_000  # beyond, hashing takes longer than asking: no identity
@@ -84,7 +61,13 @@ class Identity:
 
 
 class Encoder:
-    """Writes values, each with its type, into one hash."""
+    """Writes a value and all that it refers to into one hash, each with its type.
+
+    The order is one that no address and no seed changes. A value that can be changed is written out
+    when it is met first; when it is met again, the number of the first meeting is written. That
+    ends every cycle, keeps the time linear, and tells one list used twice from two equal lists.
+    Values that cannot be changed are always written out: whether Python shares them is an accident.
+    """
 
     def __init__(self, outer: Encoder | None = None) -> None:
         self._hash = hashlib.sha256()
@@ -105,7 +88,7 @@ class Encoder:
 
     def add(self, value: object) -> None:
         """Any value; `Unhashable`, or what its own methods raise, if it cannot be read."""
-        plain: Callable[[Encoder, Any], None] | None = PLAIN.get(type(value))
+        plain = PLAIN.get(type(value))
         if plain is not None:
             plain(self, value)
             return
@@ -122,18 +105,15 @@ class Encoder:
         self._kept.append(listed)
         self._met.setdefault(id(listed), len(self._met))  # keep both of equal length
         self.write(kind, len(listed))
-        if set(map(type, listed)) == {str}:
-            self._add_texts(listed)
+        if set(map(type, listed)) != {str}:
+            for value in listed:
+                self.add(value)
             return
-        for value in listed:
-            self.add(value)
-
-    def _add_texts(self, texts: list[Any]) -> None:
-        """What `add` writes of each: labels of a million rows are a million texts."""
-        self._left[0] -= len(texts)
+        # What `add` writes of each: labels of a million rows are a million texts.
+        self._left[0] -= len(listed)
         if self._left[0] < 0:
             raise Unhashable("str")
-        encoded = (text.encode("utf-8", "surrogatepass") for text in texts)
+        encoded = (str(text).encode("utf-8", "surrogatepass") for text in listed)
         self._hash.update(b"".join(b"3:str1:1%d:%s" % (len(each), each) for each in encoded))
 
     def add_names(self, kind: str, values: dict[str, Any]) -> None:
@@ -144,14 +124,13 @@ class Encoder:
             self.add(values[name])
 
     def add_set(self, kind: str, values: Iterable[object]) -> None:
-        """Values without an order, sorted by what they hash to."""
-        self.write(kind, *sorted(self.apart(value) for value in values))
-
-    def apart(self, value: object) -> bytes:
-        """The hash of a value by itself."""
-        inner = Encoder(self)
-        inner.add(value)
-        return inner._hash.digest()
+        """Values without an order, sorted by what they hash to, each by itself."""
+        digests = []
+        for value in values:
+            inner = Encoder(self)
+            inner.add(value)
+            digests.append(inner._hash.digest())
+        self.write(kind, *sorted(digests))
 
     def digest(self) -> str:
         """The hash of everything written so far, in hexadecimal."""
@@ -184,57 +163,36 @@ def identify(value: object) -> Identity:
     return Identity(encoder.digest(), frozenset(encoder.modules))
 
 
-# Data that a function refers to: plain values, containers, arrays, and frames by their values.
-
-
 _MOST_CELLS = 500_000  # of a table that is not numpy's: read one by one
 
 
-def _text(kind: str) -> Callable[[Encoder, Any], None]:
-    return lambda encoder, value: encoder.write(kind, str(value))
-
-
-def _shown(kind: str) -> Callable[[Encoder, Any], None]:
-    return lambda encoder, value: encoder.write(kind, repr(value))
-
-
-def _float(encoder: Encoder, value: float) -> None:
-    encoder.write(
-        "float", struct.pack("<d", value)
-    )  # tells -0.0 from 0.0, and one NaN from another
-
-
-def _complex(encoder: Encoder, value: complex) -> None:
-    encoder.write("complex", struct.pack("<dd", value.real, value.imag))
-
-
-def _integer(encoder: Encoder, value: int) -> None:
-    encoder.write("int", value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
+def _spelled(kind: str, spell: Callable[[Any], str | bytes]) -> Write:
+    return lambda encoder, value: encoder.write(kind, spell(value))
 
 
 # Values that cannot be changed, by their exact type.
-PLAIN: dict[type, Callable[[Encoder, Any], None]] = {
-    NoneType: _shown("None"),
-    EllipsisType: _shown("Ellipsis"),
-    NotImplementedType: _shown("NotImplemented"),
-    bool: _shown("bool"),
-    int: _integer,
-    float: _float,
-    complex: _complex,
-    str: _text("str"),
-    bytes: lambda encoder, value: encoder.write("bytes", value),
-    range: _shown("range"),
+PLAIN: dict[type, Write] = {
+    NoneType: _spelled("None", repr),
+    EllipsisType: _spelled("Ellipsis", repr),
+    NotImplementedType: _spelled("NotImplemented", repr),
+    bool: _spelled("bool", repr),
+    int: _spelled("int", lambda n: n.to_bytes(n.bit_length() // 8 + 1, "little", signed=True)),
+    float: _spelled("float", partial(struct.pack, "<d")),  # tells -0.0 from 0.0, NaN from NaN
+    complex: _spelled("complex", lambda value: struct.pack("<dd", value.real, value.imag)),
+    str: _spelled("str", str),
+    bytes: _spelled("bytes", bytes),
+    range: _spelled("range", repr),
     slice: lambda encoder, value: encoder.add_all("slice", (value.start, value.stop, value.step)),
     tuple: lambda encoder, value: encoder.add_all("tuple", value),
     frozenset: lambda encoder, value: encoder.add_set("frozenset", value),
     np.dtype: lambda encoder, value: _dtype(encoder, value),
-    datetime.date: _shown("date"),
-    datetime.timedelta: _shown("timedelta"),
-    decimal.Decimal: _text("decimal"),
-    fractions.Fraction: _text("fraction"),
-    pathlib.PurePosixPath: _text("path"),
-    pathlib.PosixPath: _text("path"),
-    uuid.UUID: _text("uuid"),
+    datetime.date: _spelled("date", repr),
+    datetime.timedelta: _spelled("timedelta", repr),
+    decimal.Decimal: _spelled("decimal", str),
+    fractions.Fraction: _spelled("fraction", str),
+    pathlib.PurePosixPath: _spelled("path", str),
+    pathlib.PosixPath: _spelled("path", str),
+    uuid.UUID: _spelled("uuid", str),
 }
 
 
@@ -242,29 +200,19 @@ def _dtype(encoder: Encoder, value: Any) -> None:
     encoder.write("dtype", repr(value.descr) if value.names else value.str)
 
 
-def _scalar(encoder: Encoder, value: Any) -> None:
-    _array(encoder, np.asarray(value))
-
-
 def _array(encoder: Encoder, value: Any) -> None:
     encoder.write("array", *value.shape)
-    encoder.write("order", *_travelling(value))
+    # Order in memory and whether it may be written to, as pickle keeps them: an array that is
+    # contiguous in neither order arrives as a copy, in C's order, and writeable.
+    flags = value.flags
+    whole = flags.c_contiguous or flags.f_contiguous
+    order = "F" if whole and not flags.c_contiguous else "C"
+    encoder.write("order", order, "fixed" if whole and not flags.writeable else "writeable")
     _dtype(encoder, value.dtype)
     if value.dtype.hasobject:
         encoder.add_all("items", value.ravel().tolist())
     else:
         encoder.write("bytes", np.ascontiguousarray(value).tobytes())
-
-
-def _travelling(value: Any) -> tuple[str, str]:
-    """Order in memory and whether it may be written to, as pickle keeps them.
-
-    An array that is contiguous in neither order arrives as a copy: in C's order, and writeable.
-    """
-    flags = value.flags
-    if not (flags.c_contiguous or flags.f_contiguous):
-        return "C", "writeable"
-    return "C" if flags.c_contiguous else "F", "writeable" if flags.writeable else "fixed"
 
 
 def _masked(encoder: Encoder, value: Any) -> None:
@@ -288,20 +236,19 @@ def _values(encoder: Encoder, values: Any) -> None:
         encoder.write("ordered", str(values.dtype.ordered))
         _values(encoder, categories)
     if array.dtype.hasobject:
-        encoder.add_all("items", [_missing(each) for each in array.tolist()])
+        # The marks of a missing value, which are not plain, by their names.
+        marks = {"NAType", "NaTType"}
+        encoder.add_all(
+            "items",
+            [("missing", repr(x)) if type(x).__name__ in marks else x for x in array.tolist()],
+        )
     else:
         _array(encoder, np.array(array))  # a copy: how the column lies in its frame is an accident
 
 
-def _missing(value: object) -> object:
-    """The marks of a missing value, which are not plain, by their names."""
-    return ("missing", repr(value)) if type(value).__name__ in {"NAType", "NaTType"} else value
-
-
 def _index(encoder: Encoder, index: Any) -> None:
     encoder.add_all("index", index.names)
-    levels = range(index.nlevels)
-    for level in levels:
+    for level in range(index.nlevels):
         _values(encoder, index.get_level_values(level))
 
 
@@ -337,7 +284,7 @@ def _table(encoder: Encoder, table: Any) -> None:
 
 
 # Types of packages that may not be loaded: by module, then name.
-_FOREIGN: dict[tuple[str, str], Callable[[Encoder, Any], None]] = {
+_FOREIGN: dict[tuple[str, str], Write] = {
     ("pandas", "Index"): _index,
     ("pandas", "Series"): _series,
     ("pandas", "DataFrame"): _frame,
@@ -351,7 +298,7 @@ _FOREIGN: dict[tuple[str, str], Callable[[Encoder, Any], None]] = {
     ("pyarrow", "ChunkedArray"): _table,
 }
 
-_CONTAINERS: dict[type, Callable[[Encoder, Any], None]] = {
+_CONTAINERS: dict[type, Write] = {
     list: lambda encoder, value: encoder.add_all("list", value),
     dict: _dict,
     set: lambda encoder, value: encoder.add_set("set", value),
@@ -361,23 +308,15 @@ _CONTAINERS: dict[type, Callable[[Encoder, Any], None]] = {
 }
 
 
-def add_data(encoder: Encoder, value: object) -> bool:
-    """Write a container, an array or a frame; False if value is none of these, exactly."""
+def _data_writer(value: object) -> Write | None:
+    """How a container, an array or a frame is written; None if value is none of these, exactly."""
     known = _CONTAINERS.get(type(value))
-    if known is None and isinstance(value, np.generic):
-        known = _scalar
-    if known is None and isinstance(value, np.dtype):  # each dtype has a class of its own
-        known = _dtype
-    if known is None:
-        known = _foreign(value)
-    if known is None:
-        return False
-    encoder.write("data", type(value).__module__, type(value).__qualname__)
-    known(encoder, value)
-    return True
-
-
-def _foreign(value: object) -> Callable[[Encoder, Any], None] | None:
+    if known is not None:
+        return known
+    if isinstance(value, np.generic):
+        return lambda encoder, scalar: _array(encoder, np.asarray(scalar))
+    if isinstance(value, np.dtype):  # each dtype has a class of its own
+        return _dtype
     top = type(value).__module__.partition(".")[0]
     for (package, name), write in _FOREIGN.items():
         if package == top and package in sys.modules:
@@ -387,12 +326,9 @@ def _foreign(value: object) -> Callable[[Encoder, Any], None] | None:
     return None
 
 
-# Modules: those of Python and of installed packages have a version, the user's own have files.
-#
-# A version stands for a whole package. Of a user's own module every byte counts, and so do those
-# of
-# the modules that it uses: an edit is a new question.
-
+# Modules of Python and of installed packages have a version, which stands for a whole package. Of a
+# user's own module every byte counts, and so do those of the modules that it uses: an edit is a new
+# question.
 
 _OURS = "holdfast"
 _MOST_FILES = 5_000
@@ -456,6 +392,9 @@ def _python() -> str:
     return "python " + ".".join(platform.python_version_tuple()[:2])
 
 
+_distributions = cache(importlib.metadata.packages_distributions)
+
+
 def _installed(top: str) -> str | None:
     """The version that the installation states: the same whether or not the package is loaded."""
     try:
@@ -463,11 +402,6 @@ def _installed(top: str) -> str | None:
     except importlib.metadata.PackageNotFoundError:
         names = _distributions().get(top, [])
     return " ".join(importlib.metadata.version(each) for each in sorted(set(names))) or None
-
-
-@cache
-def _distributions() -> dict[str, list[str]]:
-    return {top: list(names) for top, names in importlib.metadata.packages_distributions().items()}
 
 
 def _file_hash(place: Path) -> str:
@@ -567,15 +501,6 @@ def _sources(top: str) -> bytes:
     return total.digest()
 
 
-# Functions by what they do, classes by what they define, other objects by what pickle takes along.
-#
-# Only what travels to a worker process can change what a function gives there. A function of an
-# installed package travels as a name; a user's own function or class travels with its code and
-# with
-# the globals that the code names; any other object with what its own pickling gives. So do they
-# here.
-
-
 _GLOBAL_OPERATIONS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL"})
 # Of a class: where it was written, and what Python or a decorator derives from the rest.
 _DERIVED = frozenset(
@@ -605,9 +530,12 @@ _DESCRIPTORS = (
 )
 
 
-def add_object(encoder: Encoder, value: object) -> None:
+def add_object(encoder: Encoder, value: Any) -> None:
     """Anything that is not plain."""
-    if add_data(encoder, value):
+    write = _data_writer(value)
+    if write is not None:
+        encoder.write("data", type(value).__module__, type(value).__qualname__)
+        write(encoder, value)
         return
     if isinstance(value, types.ModuleType):
         add_module(encoder, value)
@@ -615,52 +543,43 @@ def add_object(encoder: Encoder, value: object) -> None:
     named = by_name(value)
     if named is not None:
         encoder.write("named", *named)
-    elif isinstance(value, type):
-        _add_class(encoder, value)
-    elif not _add_callable(encoder, value):
-        _add_reduced(encoder, value)
+        return
+    for kinds, add in _CODE:
+        if isinstance(value, kinds):
+            add(encoder, value)
+            return
+    _add_reduced(encoder, value)
 
 
-def _add_callable(encoder: Encoder, value: Any) -> bool:
-    """Functions in every form that Python has for them; False for anything else."""
-    if isinstance(value, types.FunctionType):
-        _add_function(encoder, value)
-    elif isinstance(value, types.CodeType):
-        _add_code(encoder, value)
-    elif isinstance(value, types.CellType):
-        _add_cell(encoder, value)
-    elif isinstance(value, types.MethodType):
-        encoder.add_all("method", (value.__func__, value.__self__))
-    elif isinstance(value, types.BuiltinFunctionType | types.MethodWrapperType):
-        encoder.write("built-in", value.__name__)
-        encoder.add(value.__self__)
-    elif isinstance(value, _DESCRIPTORS):
-        encoder.write("descriptor", value.__name__)
-        encoder.add(value.__objclass__)  # int.__abs__ is not float.__abs__
-    elif isinstance(value, functools.partial):
-        encoder.add_all("partial", (value.func, value.args))
-        encoder.add_names("keywords", value.keywords)
-        encoder.add_names("attributes", vars(value))
-    else:
-        return _add_wrapper(encoder, value)
-    return True
+def _add_built_in(encoder: Encoder, value: Any) -> None:
+    encoder.write("built-in", value.__name__)
+    encoder.add(value.__self__)
 
 
-def _add_wrapper(encoder: Encoder, value: Any) -> bool:
-    if isinstance(value, staticmethod | classmethod):
-        encoder.write(type(value).__name__)
-        encoder.add(value.__func__)
-    elif isinstance(value, property):
-        encoder.add_all("property", (value.fget, value.fset, value.fdel))
-    elif isinstance(value, functools.cached_property):
-        encoder.write("cached property", str(value.attrname))
-        encoder.add(value.func)
-    elif isinstance(value, functools._lru_cache_wrapper):
-        encoder.write("cached")
-        encoder.add(value.__wrapped__)
-    else:
-        return False
-    return True
+def _add_descriptor(encoder: Encoder, value: Any) -> None:
+    encoder.write("descriptor", value.__name__)
+    encoder.add(value.__objclass__)  # int.__abs__ is not float.__abs__
+
+
+def _add_partial(encoder: Encoder, value: Any) -> None:
+    encoder.add_all("partial", (value.func, value.args))
+    encoder.add_names("keywords", value.keywords)
+    encoder.add_names("attributes", vars(value))
+
+
+def _add_static(encoder: Encoder, value: Any) -> None:
+    encoder.write(type(value).__name__)
+    encoder.add(value.__func__)
+
+
+def _add_cached_property(encoder: Encoder, value: Any) -> None:
+    encoder.write("cached property", str(value.attrname))
+    encoder.add(value.func)
+
+
+def _add_cached(encoder: Encoder, value: Any) -> None:
+    encoder.write("cached")
+    encoder.add(value.__wrapped__)
 
 
 def _add_function(encoder: Encoder, function: types.FunctionType) -> None:
@@ -743,6 +662,23 @@ def _add_class(encoder: Encoder, kind: type) -> None:
     encoder.add_names("content", content)
 
 
+# Classes, and functions in every form that Python has for them.
+_CODE: tuple[tuple[Any, Write], ...] = (
+    (type, _add_class),
+    (types.FunctionType, _add_function),
+    (types.CodeType, _add_code),
+    (types.CellType, _add_cell),
+    (types.MethodType, lambda to, value: to.add_all("method", (value.__func__, value.__self__))),
+    (types.BuiltinFunctionType | types.MethodWrapperType, _add_built_in),
+    (_DESCRIPTORS, _add_descriptor),
+    (functools.partial, _add_partial),
+    (staticmethod | classmethod, _add_static),
+    (property, lambda to, value: to.add_all("property", (value.fget, value.fset, value.fdel))),
+    (functools.cached_property, _add_cached_property),
+    (functools._lru_cache_wrapper, _add_cached),
+)
+
+
 def _add_reduced(encoder: Encoder, value: Any) -> None:
     """Another object, by what pickle would take along: its class, arguments, state and items."""
     if isinstance(value, enum.Enum):
@@ -758,17 +694,14 @@ def _add_reduced(encoder: Encoder, value: Any) -> None:
     encoder.write("object")
     encoder.add(parts[0])
     encoder.add_all("arguments", parts[1])
-    _add_state(encoder, parts[2])
-    encoder.add_all("items", parts[3] or ())
-    encoder.add_all("pairs", (each for pair in parts[4] or () for each in pair))
-
-
-def _add_state(encoder: Encoder, state: Any) -> None:
+    state = parts[2]
     if type(state) is dict and all(type(name) is str for name in state):
         encoder.add_names("state", state)  # attributes: their order is an accident
     else:
         encoder.write("state")
         encoder.add(state)
+    encoder.add_all("items", parts[3] or ())
+    encoder.add_all("pairs", (each for pair in parts[4] or () for each in pair))
 
 
 def _add_global(encoder: Encoder, value: object, name: str) -> None:

@@ -1,15 +1,12 @@
-"""Scores of models and of predictions, as estimators.
-
-    blockwise   the common metrics in numpy, for many blocks at once
-    table       metrics by name: what they need, their range, and scikit-learn's for the rest
-    score       a model or predictions with a metric, as a function of blocks
-    rowwise     the term of a row, where a metric is the mean of one between 0 and 1
+"""Scores of models and of predictions, as estimators: metrics by name, in numpy for many blocks;
+labels; a model or predictions with a metric as a function of blocks; the engine for predictions.
 
 scikit-learn is loaded only where a metric that is not in the table asks for it.
 """
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import math
 from collections import Counter
@@ -23,13 +20,21 @@ from numpy.typing import NDArray
 
 from holdfast.engines.python.estimator import (
     LocalEstimator,
+    block_value,
+    block_values,
     checked_columns,
+    even_sums,
+    failed_sum,
     make_estimator,
     refuse_hidden,
+    row_terms,
+    stored_columns,
 )
+from holdfast.engines.python.worker import column_array, too_large, unreadable
 from holdfast.errors import InvalidInput
 from holdfast.grids import floats_up
 from holdfast.protocols.answers import RULE
+from holdfast.protocols.source import UNIT, Bounds
 
 __all__ = [
     "NAMES",
@@ -37,61 +42,32 @@ __all__ = [
     "NEEDS_NUMBER",
     "NEEDS_PROBABILITY",
     "NEEDS_SCORE",
-    "ROW",
-    "UNIT",
     "Labels",
     "Metric",
-    "ModelScore",
-    "PredictionScore",
-    "Score",
-    "WrongLabels",
-    "absolute_error",
-    "accuracy",
-    "aligned",
-    "area_under_curve",
-    "balanced_accuracy",
-    "brier",
+    "PredictionEngine",
     "checked_function",
     "checked_predictions",
     "checked_target",
-    "error_rate",
-    "f1",
     "find_metric",
     "has_term",
-    "indicator",
     "is_exact",
-    "is_probability",
     "is_scorer",
     "listed",
-    "log_loss",
     "mean_estimator",
-    "missing_labels",
-    "model_score",
     "needs_of",
     "plain",
-    "r_squared",
-    "response_method",
-    "root_squared_error",
     "score_estimator",
-    "score_examples",
-    "score_notes",
-    "scored",
-    "squared_error",
     "term_estimator",
-    "tried_model",
     "unwrapped",
 ]
 
 
-# The common metrics for many blocks at once: from (blocks, t) arrays to one value per block.
-#
-# Each is scikit-learn's metric of the same name on every block. Where that is undefined, or
-# raises,
-# the value is NaN: the block has failed.
-
-
 Array = NDArray[Any]
 Values = NDArray[np.float64]
+
+# The common metrics for many blocks at once: from (blocks, t) arrays to one value per block. Each
+# is scikit-learn's metric of the same name on every block. Where that is undefined, or raises, the
+# value is NaN: the block has failed.
 
 
 def _missing(array: Array) -> NDArray[np.bool_]:
@@ -244,13 +220,10 @@ def _within(probability: Array) -> NDArray[np.bool_]:
     return np.asarray(((probability >= 0) & (probability <= 1)).all(axis=1))
 
 
-# Labels: what is public of a target's values, and where predictions contradict it.
-#
 # A prediction that is no label counts as wrong, and so would a whole column of probabilities, of
 # labels in capitals or of numbers for text: a score of 0, certified and charged. What can be told
 # apart by what is public is refused first: by the labels that were declared; else by the target's
 # kind and by the labels of the open part, which are some of them.
-
 
 _NAMED = 3
 _LONGEST = 40
@@ -302,65 +275,55 @@ class Labels:
         """
         missing = missing_labels(predicted)
         if missing.any() and not model:
-            return f"{_count(missing, 'missing prediction')}", "a label for every row"
-        values, counts = _distinct(predicted[~missing])
-        text = [type(each) is str for each in values]
-        if self.kind == "text" and not all(text):
-            return f"numbers ({listed(values)})", "text, as the target is"
-        if self.kind != "text" and any(text):
-            named = [each for each in values if type(each) is str]
-            return f"text ({listed(named)})", "numbers, as the target is"
-        other = np.array([each not in self._all for each in values], np.bool_)
-        if self.declared is not None:
-            if not other.any():
-                return None
-            found = (
-                f"{_count(counts[other], 'prediction that is', 'predictions that are')} no label"
-            )
-            allowed = f"one of the labels {listed(self.declared, 10)}"
-            return f"{found} ({listed(_picked(values, other))})", allowed
-        return self._unlike(values, counts, other, own, model)
+            return _count(int(missing.sum()), "missing prediction"), "a label for every row"
+        found = _distinct(predicted[~missing])
+        text = [each for each in found if type(each) is str]
+        if self.kind == "text" and len(text) < len(found):
+            return f"numbers ({listed([*found])})", "text, as the target is"
+        if self.kind != "text" and text:
+            return f"text ({listed(text)})", "numbers, as the target is"
+        other = [each for each in found if each not in self._all]
+        if self.declared is None:
+            return self._unlike(found, other, own, model=model)
+        if not other:
+            return None
+        several = sum(found[each] for each in other)
+        count = _count(several, "prediction that is", "predictions that are")
+        allowed = f"one of the labels {listed(self.declared, 10)}"
+        return f"{count} no label ({listed(other)})", allowed
 
     def _unlike(
-        self,
-        values: list[object],
-        counts: NDArray[np.int64],
-        other: NDArray[np.bool_],
-        own: Sequence[object],
-        model: bool,
+        self, found: dict[object, int], other: list[object], own: Sequence[object], *, model: bool
     ) -> Contradiction | None:
         """What the open part's labels say against predictions, or what no label can be."""
+        enough = self.rows >= _ENOUGH
         spelled = {str(each).strip().casefold(): each for each in self.seen if type(each) is str}
-        for each in _picked(values, other):
+        for each in other:
             near = spelled.get(str(each).strip().casefold()) if type(each) is str else None
             if near is not None:
                 return listed([each]), f"spelled as the open part spells it: {listed([near])}"
+        fractions = [each for each in other if _is_fraction(each)]
+        named = listed(fractions)
+        if fractions and enough and not any(map(_is_fraction, self._all)):
+            said = _count(sum(found[each] for each in fractions), "fraction")
+            return f"{said} ({named})", "whole numbers, as all labels of the open part are"
         theirs = {plain(each) for each in own}
-        fractional = other & np.array([_is_fraction(each) for each in values], np.bool_)
-        named = listed(_picked(values, fractional))
-        if fractional.any() and self._enough and not any(map(_is_fraction, self._all)):
-            found = f"{_count(counts[fractional], 'fraction')} ({named})"
-            return found, "whole numbers, as all labels of the open part are"
-        foreign = fractional & np.array([each not in theirs for each in values], np.bool_)
-        share = counts[foreign].sum() / max(1, counts.sum())
-        if share > 0.5 if model else np.count_nonzero(foreign) > _FRACTIONS:
-            found = f"{_count(foreign, 'different fraction')} ({named})"
-            return found, "labels: for probabilities there are brier, log_loss and roc_auc"
-        if self._enough and other.all() and len(values) and not (model and len(values) < 2):
-            found = f"predictions that are no label of the open part ({listed(values)})"
-            return found, f"labels such as the open part has: {listed(self.seen, 10)}"
+        foreign = [each for each in fractions if each not in theirs]
+        share = sum(found[each] for each in foreign) / max(1, sum(found.values()))
+        if share > 0.5 if model else len(foreign) > _FRACTIONS:
+            said = f"{_count(len(foreign), 'different fraction')} ({named})"
+            return said, "labels: for probabilities there are brier, log_loss and roc_auc"
+        if enough and 0 < len(other) == len(found) and not (model and len(found) < 2):
+            said = f"predictions that are no label of the open part ({listed([*found])})"
+            return said, f"labels such as the open part has: {listed(self.seen, 10)}"
         return None
-
-    @property
-    def _enough(self) -> bool:
-        return self.rows >= _ENOUGH
 
     def unknown(self, predicted: NDArray[Any]) -> tuple[str, ...]:
         """What has to be taken for granted of predictions that nothing public contradicts."""
         if self.declared is not None:
             return ()
-        values, _ = _distinct(predicted[~missing_labels(predicted)])
-        other = [each for each in values if each not in self._all]
+        found = _distinct(predicted[~missing_labels(predicted)])
+        other = [each for each in found if each not in self._all]
         if not other:
             return ()
         fractions = [each for each in other if _is_fraction(each)]
@@ -392,15 +355,14 @@ def listed(values: Sequence[object], most: int = _NAMED) -> str:
     >>> listed([0.0, 1.0, 2.5, 3.0]), listed(["a"])
     ('0, 1, 2.5, …', "'a'")
     """
-    shown = [_short(each) for each in values[:most]]
+    shown = []
+    for value in values[:most]:
+        if isinstance(value, str):
+            text = value if len(value) <= _LONGEST else value[: _LONGEST - 1] + "…"
+            shown.append(f"'{text}'" if text.isprintable() else ascii(text))
+        else:
+            shown.append(f"{float(value):.12g}")  # type: ignore[arg-type]
     return ", ".join(shown) + (", …" if len(values) > most else "")
-
-
-def _short(value: object) -> str:
-    if not isinstance(value, str):
-        return f"{float(value):.12g}"  # type: ignore[arg-type]
-    text = value if len(value) <= _LONGEST else value[: _LONGEST - 1] + "…"
-    return f"'{text}'" if text.isprintable() else ascii(text)
 
 
 def missing_labels(predicted: NDArray[Any]) -> NDArray[np.bool_]:
@@ -411,58 +373,44 @@ def missing_labels(predicted: NDArray[Any]) -> NDArray[np.bool_]:
         return np.asarray(~np.isfinite(predicted))
     if _all_text(predicted):
         return np.zeros(predicted.shape, np.bool_)
-    return np.array([not _is_label(each) for each in predicted], np.bool_)
+
+    def is_none(value: Any) -> bool:
+        try:
+            return not (isinstance(value, str) or np.isfinite(float(value)))
+        except (TypeError, ValueError, OverflowError):
+            return True
+
+    return np.array([is_none(each) for each in predicted], np.bool_)
 
 
 def _all_text(predicted: NDArray[Any]) -> bool:
     return set(map(type, predicted.tolist())) <= {str}
 
 
-def _is_label(value: object) -> bool:
-    if isinstance(value, str):
-        return True
-    try:
-        return bool(np.isfinite(float(value)))  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return False
-
-
-def _distinct(predicted: NDArray[Any]) -> tuple[list[object], NDArray[np.int64]]:
+def _distinct(predicted: NDArray[Any]) -> dict[object, int]:
     """The different predictions, in one spelling, and how many there are of each."""
     if predicted.dtype.kind in "biuf":
         values, counts = np.unique(predicted.astype(np.float64), return_counts=True)
-        return values.tolist(), counts
+        return dict(zip(values.tolist(), counts.tolist(), strict=True))
     given = predicted.tolist()
-    found = Counter[object](given if _all_text(predicted) else map(plain, given))
-    return [*found], np.array([*found.values()], np.int64)
+    return Counter(given if _all_text(predicted) else map(plain, given))
 
 
 def _is_fraction(value: object) -> bool:
     return isinstance(value, float) and not value.is_integer()
 
 
-def _picked(values: list[object], mask: NDArray[np.bool_]) -> list[object]:
-    return [each for each, chosen in zip(values, mask, strict=True) if chosen]
-
-
-def _count(counted: NDArray[Any], one: str, several: str | None = None) -> str:
-    count = int(counted.sum())
+def _count(count: int, one: str, several: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else several or one + 's'}"
-
-
-# scikit-learn's scorers as metrics: functions of targets and predictions, not of a model.
-#
-# A scorer is called with a model, its features and the targets. Here predictions are given, so
-# what
-# it wraps is called in its place, with its options and its sign.
-
-
-_FIELDS = ("_score_func", "_sign", "_kwargs")
 
 
 @dataclass(frozen=True)
 class Unwrapped:
-    """What a scorer says of predictions that were made before."""
+    """What a scorer of scikit-learn's says of predictions that were made before.
+
+    It is called with a model, its features and the targets. Here predictions are given, so what it
+    wraps is called in its place, with its options and its sign.
+    """
 
     scorer: Any
 
@@ -490,7 +438,7 @@ def unwrapped(what: str, scorer: Any) -> Unwrapped:
 
 def is_scorer(given: object) -> bool:
     """Whether it is one of scikit-learn's, as `make_scorer` and `get_scorer` give them."""
-    return all(hasattr(given, name) for name in _FIELDS)
+    return all(hasattr(given, name) for name in ("_score_func", "_sign", "_kwargs"))
 
 
 def scored(scorer: Any, target: Any, predicted: Any) -> Any:
@@ -520,12 +468,6 @@ def checked_function(what: str, given: object) -> Any:
     return given
 
 
-# Metrics by name: which prediction they need, the range of their values, how they are computed.
-
-
-Range = tuple[float, float]
-
-UNIT: Range = (0.0, 1.0)
 NEEDS_LABEL = "label"  # what `predict` gives
 NEEDS_NUMBER = "number"  # likewise, as numbers
 NEEDS_PROBABILITY = "probability"  # of the second class
@@ -541,13 +483,13 @@ class Metric:
     batched: Callable[[NDArray[Any], NDArray[Any]], NDArray[np.float64]] | None = None
     """For many blocks at once; None for what scikit-learn computes."""
     sign: float = 1.0
-    range: Range | None = None
+    range: Bounds | None = None
     bounded_mean: bool = False
     """Whether it is the mean over rows of a term within the range."""
     function: Callable[..., object] | None = None
     """A metric of the user: function(target, predicted)."""
     greater_is_better: bool = True
-    span: Range | None = None
+    span: Bounds | None = None
     """Where its values usually lie, if it has no range: where a grid may end without being told."""
     binary: bool = False
     """Whether targets must be 0 and 1."""
@@ -590,31 +532,25 @@ _BRIER = Metric("brier", NEEDS_PROBABILITY, brier, 1.0, UNIT, True, binary=True,
 _LOG_LOSS = Metric("log_loss", NEEDS_PROBABILITY, log_loss, span=(0.0, 2.0), binary=True, **_LOSS)
 _AREA = Metric("roc_auc", NEEDS_SCORE, area_under_curve, 1.0, UNIT, binary=True)
 
-_TABLE: dict[str, Metric] = {
-    "accuracy": _ACCURACY,
-    "balanced_accuracy": _BALANCED,
-    "brier": _BRIER,
-    "brier_score_loss": _BRIER,
-    "error_rate": _ERROR,
-    "f1": _F1,
+_NEGATIVE = {
+    "brier_score": _BRIER,
     "log_loss": _LOG_LOSS,
-    "mae": _ABSOLUTE,
     "mean_absolute_error": _ABSOLUTE,
     "mean_squared_error": _SQUARED,
-    "mse": _SQUARED,
-    "neg_brier_score": _BRIER.negative("neg_brier_score"),
-    "neg_log_loss": _LOG_LOSS.negative("neg_log_loss"),
-    "neg_mean_absolute_error": _ABSOLUTE.negative("neg_mean_absolute_error"),
-    "neg_mean_squared_error": _SQUARED.negative("neg_mean_squared_error"),
-    "neg_root_mean_squared_error": _ROOT.negative("neg_root_mean_squared_error"),
-    "r2": _R_SQUARED,
-    "rmse": _ROOT,
-    "roc_auc": _AREA,
+    "root_mean_squared_error": _ROOT,
+}
+_TABLE = {
+    "brier_score_loss": _BRIER,
+    "mean_absolute_error": _ABSOLUTE,
+    "mean_squared_error": _SQUARED,
     "root_mean_squared_error": _ROOT,
     "zero_one_loss": _ERROR,
+    **{each.name: each for each in (_ACCURACY, _ERROR, _BALANCED, _F1, _SQUARED, _ROOT, _ABSOLUTE)},
+    **{each.name: each for each in (_R_SQUARED, _BRIER, _LOG_LOSS, _AREA)},
+    **{f"neg_{name}": each.negative(f"neg_{name}") for name, each in _NEGATIVE.items()},
 }
-NAMES = tuple(_TABLE)
-_RANGES: dict[str, Range] = {
+NAMES = tuple(sorted(_TABLE))
+_RANGES: dict[str, Bounds] = {
     "adjusted_mutual_info_score": (-1.0, 1.0),
     "adjusted_rand_score": (-0.5, 1.0),
     "average_precision": UNIT,
@@ -659,40 +595,22 @@ def needs_of(scorer: object) -> str:
 
 def _from_scikit_learn(name: str) -> Metric:
     try:
-        from sklearn.metrics import get_scorer_names
+        from sklearn.metrics import get_scorer, get_scorer_names
     except ImportError:
         hint = "Others are scikit-learn's: pip install scikit-learn."
-        raise InvalidInput("metric", name, f"one of {', '.join(_TABLE)}", hint) from None
+        raise InvalidInput("metric", name, f"one of {', '.join(NAMES)}", hint) from None
     if name not in get_scorer_names():
-        near = _nearest(name, [*_TABLE, *get_scorer_names()])
-        hint = f"Did you mean {near}?" if near else "See sklearn.metrics.get_scorer_names()."
-        allowed = f"a metric that scikit-learn names, or one of {', '.join(_TABLE)}"
+        near = difflib.get_close_matches(name, [*NAMES, *get_scorer_names()], 1)
+        hint = f"Did you mean {near[0]}?" if near else "See sklearn.metrics.get_scorer_names()."
+        allowed = f"a metric that scikit-learn names, or one of {', '.join(NAMES)}"
         raise InvalidInput("metric", name, allowed, hint)
     family = name.removesuffix("_ovr").partition("_")[0]
     known = UNIT if name.startswith(_UNIT_FAMILIES) or family in _UNIT_FAMILIES else None
     limits = _RANGES.get(name, known)
     bounded = limits if limits is None or np.isfinite(limits).all() else None
-    return Metric(name, "scorer", range=bounded, response=_response(name))
-
-
-def _response(name: str) -> str:
-    from sklearn.metrics import get_scorer
-
-    return NEEDS_LABEL if response_method(get_scorer(name)) == "predict" else NEEDS_SCORE
-
-
-def _nearest(name: str, names: list[str]) -> str:
-    import difflib
-
-    return next(iter(difflib.get_close_matches(name, names, 1)), "")
-
-
-# A score: a model, or predictions made before, with a metric, as a function of blocks.
-#
-# A model predicts the rows of many blocks in one call, which is what makes it fast; that it treats
-# every row by itself is an assumption, checked like that of every vectorised estimator.
-# Predictions
-# are given for all rows of the data that the holdout was created from, in their order.
+    label = response_method(get_scorer(name)) == "predict"
+    response = NEEDS_LABEL if label else NEEDS_SCORE
+    return Metric(name, "scorer", range=bounded, response=response)
 
 
 ROW = "__row"
@@ -715,96 +633,123 @@ def score_estimator(
     all columns but the target. `checked`: predictions are known to be what metric and target take.
     `labels` are what is public of the target's.
 
+    A model predicts the rows of many blocks in one call, which is what makes it fast; that it
+    treats every row by itself is an assumption, checked like that of every vectorised estimator.
+
     >>> scored = score_estimator(np.array([0, 1, 1]), "accuracy", target="y")
     >>> scored.range, scored.bounded_mean, scored.columns
     ((0.0, 1.0), True, ('y', '__row'))
     """
     chosen = metric if isinstance(metric, Metric) else find_metric(metric)
-    score: Score
-    rows, tried = None, None
-    columns: tuple[str, ...] | None
-    if callable(getattr(model, "predict", None)):
-        score, columns, name = model_score(model, chosen, target, features)
-        tried = tried_model(score, columns, name, labels)
-    else:
-        predictions = checked_predictions(model)
-        score = PredictionScore(predictions, chosen, checked_target(target))
-        columns, rows = (target, ROW), len(predictions)
-        name = f"{chosen.name} of predictions for {target}"
-    failure = _failure(chosen)
+    score, fields = _scored(model, chosen, target, features, labels)
+    failure = math.nan if chosen.greater_is_better else math.inf  # the worst, or it were the best
     built_in = checked and chosen.function is None and not chosen.bounded_mean
     return make_estimator(
         score,
         None if chosen.needs == "scorer" else score.batch,
-        columns,
-        "pandas",
-        name,
+        block="pandas",
         range=chosen.range,
         bounded_mean=chosen.bounded_mean,
         failure=failure,
-        rows=rows,
         built_in=built_in,
         own=built_in and chosen.needs != "scorer",
         failing="highest" if failure == math.inf else None,
-        reading=RULE,
-        notes=score_notes(score, labels),
-        examples=score_examples(score, labels),
-        tried=tried,
+        **fields,
     )
 
 
-def score_examples(score: Score, labels: Labels | None) -> dict[str, Sequence[object]]:
-    """Targets for made-up rows: without them a metric of labels would be undefined there."""
-    metric, own = score.metric, score.own_labels()
+def term_estimator(
+    model: object, metric: Metric, target: str, features: Any = None, labels: Labels | None = None
+) -> LocalEstimator:
+    """The term of a row, where the metric is the mean of one between 0 and 1, to ask for its mean.
+
+    Where every unit is a row, such a score has a much narrower error bar as a mean than as an
+    estimator of any kind. A row that has no target, or on which a model fails, counts as the worst:
+    0 for accuracy, 1 for a loss. So a score of these never fails on a block, but for the end of its
+    process.
+
+    >>> term = term_estimator([0, 1, 1], find_metric("accuracy"), "y")
+    >>> term.describe().partition(" (")[0], term.rows, term.built_in
+    ('accuracy of predictions for y of y, __row', 3, True)
+    """
+    return _of_terms(model, metric, target, features, labels, mean=False)
+
+
+def mean_estimator(
+    model: object, metric: Metric, target: str, features: Any = None, labels: Labels | None = None
+) -> LocalEstimator:
+    """The mean of the same term over a block, to be asked for, or guessed, as any estimator."""
+    return _of_terms(model, metric, target, features, labels, mean=True)
+
+
+def _of_terms(
+    model: object, metric: Metric, target: str, features: Any, labels: Labels | None, *, mean: bool
+) -> LocalEstimator:
+    score, fields = _scored(model, metric, target, features, labels)
+    terms: ModelTerms | PredictionTerms
+    if isinstance(score, PredictionScore):
+        terms = PredictionTerms(score.predictions, metric.name, target)
+        fields |= {"built_in": True, "own": True}
+    else:
+        assert isinstance(score, ModelScore)
+        terms = ModelTerms(score)
+    return make_estimator(
+        None,
+        terms.mean if mean else terms.terms,
+        block="numpy",
+        range=UNIT,
+        bounded_mean=True,
+        failure=_worst(metric),
+        failing="wrong" if metric.needs == NEEDS_LABEL else "one",
+        **fields,
+    )
+
+
+def _scored(
+    model: object,
+    metric: Metric,
+    target: str,
+    features: Sequence[str] | None,
+    labels: Labels | None,
+) -> tuple[Score, dict[str, Any]]:
+    """The score of a model or of predictions, and what its estimators have in common."""
+    fields: dict[str, Any]
+    if not callable(getattr(model, "predict", None)):
+        predictions = checked_predictions(model)
+        score: Score = PredictionScore(predictions, metric, checked_target(target))
+        fields = {"columns": (target, ROW), "rows": len(predictions)}
+        fields["name"] = f"{metric.name} of predictions for {target}"
+        named = predictions
+    else:
+        checked_target(target)
+        names = _feature_names(model, checked_columns(features))
+        if names is not None and target in names:
+            raise InvalidInput("features", target, "columns other than the target")
+        columns = None if names is None else (*names, target)
+        score = found = ModelScore(model, metric, target, names)
+        fields = {
+            "columns": columns,
+            "name": f"{metric.name} of {type(model).__name__} for {target}",
+        }
+        if metric.needs != "scorer" or metric.predicted == NEEDS_LABEL:
+            # Else scikit-learn chooses what it asks of a model: the score itself is tried.
+            trial = ModelTrial(found, labels if metric.labels else None)
+            fields["tried"] = partial(make_estimator, trial, trial.batch, block="pandas", **fields)
+        named = np.asarray(score.own_labels(), object)
+    notes = []  # what is taken for granted of labels and targets, where nothing public decides
+    if metric.function is not None and metric.needs == NEEDS_LABEL:
+        notes.append(f"{metric.name} takes labels, as predict gives them")
+    if labels is not None and metric.labels and len(named):
+        notes += labels.unknown(named)
+    if labels is not None and metric.binary and not labels.known:
+        notes.append("every target is 0 or 1, or one of the model's two classes")
+    # Targets for made-up rows: without them a metric of labels would be undefined there.
     compared = metric.labels or metric.binary  # else targets lie where predictions do
     declared = None if labels is None or not compared else labels.declared
     two = (0.0, 1.0) if metric.predicted in {NEEDS_PROBABILITY, NEEDS_SCORE} else ()
-    values = declared or own or two
-    return {score.target: values} if values else {}
-
-
-def score_notes(score: Score, labels: Labels | None) -> tuple[str, ...]:
-    """What is taken for granted of labels and targets, where nothing public decides."""
-    metric, notes = score.metric, []
-    if metric.function is not None and metric.needs == NEEDS_LABEL:
-        notes.append(f"{metric.name} takes labels, as predict gives them")
-    if labels is not None and metric.labels:
-        if isinstance(score, PredictionScore):
-            named = score.predictions
-        else:
-            named = np.asarray(score.own_labels(), object)
-        notes += labels.unknown(named) if len(named) else ()
-    if labels is not None and metric.binary and not labels.known:
-        notes.append("every target is 0 or 1, or one of the model's two classes")
-    return tuple(notes)
-
-
-def tried_model(
-    score: ModelScore, columns: tuple[str, ...] | None, name: str, labels: Labels | None
-) -> Callable[[], LocalEstimator] | None:
-    """A model's predictions, to be tried on public blocks before its score is asked."""
-    if score.metric.needs == "scorer" and score.metric.predicted != NEEDS_LABEL:
-        return None  # scikit-learn chooses what it asks of a model: the score itself is tried
-    tried = ModelTrial(score, labels if score.metric.labels else None)
-    return partial(make_estimator, tried, tried.batch, columns, "pandas", name)
-
-
-def _failure(metric: Metric) -> float:
-    """A loss that fails is the worst one, or it would be the best."""
-    return math.nan if metric.greater_is_better else math.inf
-
-
-def model_score(
-    model: object, metric: Metric, target: str, features: Sequence[str] | None
-) -> tuple[ModelScore, tuple[str, ...] | None, str]:
-    """A model's score, the columns that it takes, and what it is called."""
-    checked_target(target)
-    names = _feature_names(model, checked_columns(features))
-    if names is not None and target in names:
-        raise InvalidInput("features", target, "columns other than the target")
-    columns = None if names is None else (*names, target)
-    called = f"{metric.name} of {type(model).__name__} for {target}"
-    return ModelScore(model, metric, target, names), columns, called
+    values = declared or score.own_labels() or two
+    examples = {target: values} if values else {}
+    return score, {**fields, "reading": RULE, "notes": tuple(notes), "examples": examples}
 
 
 def checked_target(target: object) -> str:
@@ -842,8 +787,6 @@ class Score:
 
     def _own(self, target: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.float64]:
         """A metric of the user, block by block; the rest of a batch does not fail with one."""
-        from holdfast.engines.python.estimator import block_value
-
         function, values = self.metric.function, np.full(len(target), np.nan)
         assert function is not None
         wrong: Exception | None = None
@@ -1093,21 +1036,9 @@ def checked_predictions(values: object) -> NDArray[Any]:
     return array
 
 
-# Scores that are a mean over rows of a term between 0 and 1, as that term.
-#
-# Where every unit is a row, such a score has a much narrower error bar as a mean than as an
-# estimator
-# of any kind. A row that has no target, or on which a model fails, counts as the worst: 0 for
-# accuracy, 1 for a loss. So a score of these never fails on a block, but for the end of its
-# process.
-#
-#     accuracy     1 where the prediction is the target
-#     error_rate   1 where it is not
-#     brier        (target − probability)², for targets 0 and 1 and a probability between them; for
-#                  any other it is 1
-
-
 Terms = NDArray[np.float64]
+
+# The term of a row, where a metric is the mean of one between 0 and 1.
 
 
 def _right(target: Array, predicted: Array) -> Terms:
@@ -1124,6 +1055,7 @@ def _wrong(target: Array, predicted: Array) -> Terms:
 
 
 def _squared(target: Array, probability: Array) -> Terms:
+    """For targets 0 and 1 and a probability between them; for any other it is 1."""
     probability = floats_up(probability)
     inside = ((target == 0) | (target == 1)) & is_probability(probability)
     chosen = np.where(inside, probability, 0.0)
@@ -1190,61 +1122,107 @@ class ModelTerms:
         return np.asarray(self.terms(arrays).mean(axis=1))
 
 
-def term_estimator(
-    model: object,
-    metric: Metric,
-    target: str,
-    features: Any = None,
-    labels: Labels | None = None,
-) -> LocalEstimator:
-    """The term of a model or of predictions, to be asked for its mean.
+_MOST_ROWS = 2**22  # that are read at once
 
-    >>> from holdfast.engines.python.metrics import find_metric
-    >>> term = term_estimator([0, 1, 1], find_metric("accuracy"), "y")
-    >>> term.describe().partition(" (")[0], term.rows, term.built_in
-    ('accuracy of predictions for y of y, __row', 3, True)
+
+class PredictionEngine:
+    """Scores of predictions by Holdfast's own metrics: in this process, many blocks at once.
+
+    Nothing of a user's runs here: a metric is NumPy's arithmetic on two columns, the target and the
+    number of each row, and on predictions that were checked before. So nothing is pickled, confined
+    or timed. The values are those that the same estimator has in `LocalEngine`: a block that cannot
+    be evaluated has failed, and no other with it.
     """
-    return _made(model, metric, target, features, labels, mean=False)
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def values(
+        self,
+        estimator: LocalEstimator,
+        start: int,
+        stop: int,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Values:
+        """The score of each of the blocks start, …, stop − 1; a failure is NaN, or its own."""
+        score = estimator.batched
+        assert score is not None
+
+        def evaluated(arrays: dict[str, Array], blocks: int) -> Values:
+            return block_values(score(arrays), blocks)
+
+        found = self._evaluate(estimator, start, stop, evaluated, progress)
+        return np.where(np.isnan(found), estimator.failure, found)
+
+    def sums(
+        self,
+        function: LocalEstimator,
+        where: None,
+        start: int,
+        stop: int,
+        *,
+        bounds: Bounds = UNIT,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> NDArray[np.int64]:
+        """The sum of the terms of each block, in parts of 2⁻¹⁶: see `LocalEngine.sums`."""
+        terms, units = function.batched, self._store.units
+        assert terms is not None
+        assert where is None
+
+        def evaluated(arrays: dict[str, Array], blocks: int) -> Values:
+            return even_sums(row_terms(terms(arrays), blocks * units, bounds), blocks)
+
+        found = self._evaluate(function, start, stop, evaluated, progress)
+        return np.where(np.isnan(found), failed_sum(function, units), found).astype(np.int64)
+
+    def _evaluate(
+        self,
+        estimator: LocalEstimator,
+        start: int,
+        stop: int,
+        evaluated: Callable[[dict[str, Array], int], Values],
+        progress: Callable[[int, int], None] | None,
+    ) -> Values:
+        store, columns = self._store, stored_columns(estimator, self._store)
+        data = [name for name in columns if not name.startswith("__")]
+        for shard in store.overlapping(start, stop):
+            store.check_there(shard)
+        found = np.full(stop - start, np.nan)
+        size = max(1, int(_MOST_ROWS * store.blocks / store.manifest.block_rows))
+        for first in range(start, stop, size):
+            last = min(stop, first + size)
+            try:
+                table = store.table(first, last, data, hidden=True)
+                arrays = {name: column_array(table.column(name)) for name in columns}
+                cuts = store.cuts(first, last).tolist()
+            except MemoryError:
+                raise too_large("there is not enough of it") from None
+            except Exception:
+                raise unreadable() from None
+            # All together as (blocks, rows) arrays, or each alone where blocks differ in rows.
+            each = last - first if store.manifest.one_row_units else 1
+            for block in range(0, last - first, each):
+                rows = slice(cuts[block], cuts[block + each])
+                part = {name: array[rows].reshape(each, -1) for name, array in arrays.items()}
+                place = first - start + block
+                found[place : place + each] = _each_block(evaluated, part, each)
+            if progress is not None:
+                progress(last - start, stop - start)
+        return found
 
 
-def mean_estimator(
-    model: object,
-    metric: Metric,
-    target: str,
-    features: Any = None,
-    labels: Labels | None = None,
-) -> LocalEstimator:
-    """The mean of the same term over a block, to be asked for, or guessed, as any estimator."""
-    return _made(model, metric, target, features, labels, mean=True)
-
-
-def _made(
-    model: object, metric: Metric, target: str, features: Any, labels: Labels | None, *, mean: bool
-) -> LocalEstimator:
-    score: Score
-    terms: ModelTerms | PredictionTerms
-    if callable(getattr(model, "predict", None)):
-        found, columns, name = model_score(model, metric, target, features)
-        score, terms = found, ModelTerms(found)
-        more: dict[str, Any] = {"tried": tried_model(found, columns, name, labels)}
-    else:
-        predictions = checked_predictions(model)
-        score = PredictionScore(predictions, metric, checked_target(target))
-        terms = PredictionTerms(predictions, metric.name, target)
-        columns, name = (target, ROW), f"{metric.name} of predictions for {target}"
-        more = {"rows": len(predictions), "built_in": True, "own": True}
-    return make_estimator(
-        None,
-        terms.mean if mean else terms.terms,
-        columns,
-        "numpy",
-        name,
-        range=UNIT,
-        bounded_mean=True,
-        failure=_worst(metric),
-        failing="wrong" if metric.needs == NEEDS_LABEL else "one",
-        reading=RULE,
-        notes=score_notes(score, labels),
-        examples=score_examples(score, labels),
-        **more,
-    )
+def _each_block(
+    evaluated: Callable[[dict[str, Array], int], Values], arrays: dict[str, Array], blocks: int
+) -> Values:
+    """One number for each block. What raises is a failure of the block that it is raised for."""
+    try:
+        with np.errstate(all="ignore"):  # a warning too may depend on the data
+            return evaluated(arrays, blocks)
+    except MemoryError:
+        raise too_large("there is not enough of it") from None
+    except Exception:
+        if blocks == 1:
+            return np.full(1, np.nan)
+    alone = ({name: array[k : k + 1] for name, array in arrays.items()} for k in range(blocks))
+    return np.concatenate([_each_block(evaluated, each, 1) for each in alone])

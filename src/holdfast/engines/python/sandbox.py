@@ -14,7 +14,6 @@ import contextlib
 import ctypes
 import errno
 import os
-import resource
 import signal
 import struct
 import sys
@@ -26,14 +25,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "CHANNEL",
-    "Traces",
-    "adopt_orphans",
-    "confine",
-    "left_processes",
-    "same_randomness",
-]
+from holdfast.engines.process import limit_memory
+
+__all__ = ["confine"]
 
 CHANNEL = 3  # the one file beside the standard ones that stays open
 
@@ -96,7 +90,7 @@ def confine(memory: int) -> None:
     """Confine this process, for good; `memory` in bytes, above what it has now."""
     os.closerange(CHANNEL + 1, 4096)
     _LIBRARY.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    _limit_memory(memory)
+    limit_memory(memory)
     with contextlib.suppress(OSError):  # if the machine has no memory left, this goes first
         score = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
         os.write(score, b"1000")
@@ -104,16 +98,6 @@ def confine(memory: int) -> None:
     _LIBRARY.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)  # without it, neither of these may be had
     _forbid_reach()
     _forbid_sockets()
-
-
-def _limit_memory(memory: int) -> None:
-    file = os.open("/proc/self/statm", os.O_RDONLY)
-    pages = int(os.read(file, 100).split()[0])
-    os.close(file)
-    limit = pages * resource.getpagesize() + memory
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def _forbid_reach() -> None:
@@ -179,15 +163,6 @@ def _program(calls: _Calls) -> bytes:
     return b"".join(steps)
 
 
-# Traces: what a block's evaluation leaves behind in its process, and the next one could meet.
-#
-# Blocks share a process because a process for each would cost more than most functions do. The
-# function itself is unpickled for every block, and the common generators start in the same state.
-# If
-# any of the traces below is found, the process ends and the next block gets a new one. What is not
-# seen here is found by asking the first block again (see runner).
-
-
 _MODULES = ("builtins", "math", "numpy", "pandas", "polars", "statistics")
 _CLASSES = (("pandas", "DataFrame"), ("pandas", "Series"), ("polars", "DataFrame"))
 
@@ -201,22 +176,26 @@ def same_randomness() -> None:
 
 
 class Traces:
-    """The state of the process when it was made, to compare with."""
+    """What a block's evaluation leaves behind in its process, and the next one could meet.
+
+    Blocks share a process because a process for each would cost more than most functions do. The
+    function itself is unpickled for every block, and the common generators start in the same state.
+    If any trace is found, the process ends and the next block gets a new one. What is not seen here
+    is found by asking the first block again (see `worker.Runner`).
+    """
 
     def __init__(self, modules: Iterable[str]) -> None:
         names = {*_MODULES, *modules}
         self._spaces: list[tuple[Mapping[str, Any], dict[str, Any]]] = []
         for name in sorted(names & set(sys.modules)):
-            self._keep(vars(sys.modules[name]))
+            self._spaces.append((vars(sys.modules[name]), dict(vars(sys.modules[name]))))
         for name, kind in _CLASSES:
             if name in sys.modules:
-                self._keep(vars(getattr(sys.modules[name], kind)))
+                space = vars(getattr(sys.modules[name], kind))
+                self._spaces.append((space, dict(space)))
         self._environment = dict(_environment())
         self._folder = os.getcwd()  # noqa: PTH109 – asked after every block, and Path is slow
         self._depth = sys.getrecursionlimit()
-
-    def _keep(self, space: Mapping[str, Any]) -> None:
-        self._spaces.append((space, dict(space)))
 
     def found(self) -> bool:
         """Whether anything is left behind; also if it cannot be told."""

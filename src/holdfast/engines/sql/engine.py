@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 from functools import partial
@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast import concurrency
 from holdfast.concurrency import Combiner, Job
 from holdfast.engines.process import Worker, WorkerDied, WorkerTimeout
-from holdfast.engines.sql.estimator import Number, SqlEstimator, SqlTerm, sum_of, value_of
-from holdfast.engines.sql.worker import LENGTH, UNREADABLE, Query, Setup
+from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm, sum_of, value_of
+from holdfast.engines.sql.worker import LENGTH, UNREADABLE, Number, Query, Setup
 from holdfast.errors import Damaged, InvalidInput, Unavailable, real_number, whole_number
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 
@@ -83,7 +82,10 @@ class SqlEngine:
         threads = whole_number("threads", threads or os.cpu_count() or 1, 1, 1024)
         columns = tuple((each.name, each.kind) for each in store.schema.columns)
         self._paths = {each: str(store.place(each).absolute()) for each in store.shards}
-        small, paths = _is_small(store), tuple(self._paths.values())
+        # Whether there is little of it, whatever is in it: a text can be of any length.
+        texts = "text" in dict(columns).values()
+        small = not texts and 8 * store.manifest.block_rows * (len(columns) + 3) <= _SMALL
+        paths = tuple(self._paths.values())
         self._setup = Setup(paths, columns, 1 if small else threads, memory, in_memory=small)
         self._store = store
         self._seconds = real_number("time_limit", time_limit, 0, open_low=True)
@@ -109,7 +111,7 @@ class SqlEngine:
         """
         batch = _DISTINCT_BATCH if estimator.distinct else _BATCH
         number = value_of(estimator)
-        return self._all(number, start, stop, batch, progress=progress).astype(np.float64)
+        return self._all(number, start, stop, batch, progress).astype(np.float64)
 
     def sums(
         self,
@@ -130,11 +132,11 @@ class SqlEngine:
             raise InvalidInput("where", where.text, "a condition", "Write one such as x > 0.")
         term = term or SqlTerm(None, None, None, None, ())
         if term.text is None and term.where is None and where is None:
-            first, last = self._bounds(start, stop)
+            first, last = self._range(start, stop)
             return np.full(last - first, self._store.units * WEIGHT_SCALE, np.int64)
         single = self._store.manifest.one_row_units
         number = sum_of(term, where, bounds, one_row_units=single)
-        return self._all(number, start, stop, _BATCH, progress=progress).astype(np.int64)
+        return self._all(number, start, stop, _BATCH, progress).astype(np.int64)
 
     def close(self) -> None:
         """End the process; the next question starts another."""
@@ -143,38 +145,35 @@ class SqlEngine:
                 self._worker.kill()
             self._worker = None
 
-    def _bounds(self, start: int, stop: int | None) -> tuple[int, int]:
-        blocks = self._store.blocks
-        last = whole_number("stop", blocks if stop is None else stop, 1, blocks)
-        return whole_number("start", start, 0, last - 1), last
-
     def _all(
         self,
         number: Number,
         start: int,
         stop: int | None,
         batch: int,
-        *,
-        progress: Progress | None = None,
+        progress: Progress | None,
     ) -> NDArray[np.generic]:
-        first, last = self._bounds(start, stop)
+        """The number of each block. A query is about blocks of one file, wherever that is asked."""
+        first, last = self._range(start, stop)
         parts = []
-        for query in self._queries(number, first, last, batch):
-            done = query.start - first
-            tick = None if progress is None else partial(progress, done, last - first)
-            parts.append(self._together(query, tick))
+        for shard in self._store.overlapping(first, last):
+            path, end = self._paths[shard], min(last, shard.stop)
+            with self._store.held(shard):
+                if not self._setup.in_memory:  # there the process has read it, or cannot start
+                    self._store.check_there(shard)  # without it every value would be a failure
+                for low in range(max(first, shard.first), end, batch):
+                    high = min(low + batch, end)
+                    whole = (low, high) == (shard.first, shard.stop)
+                    tick = (
+                        None if progress is None else partial(progress, low - first, last - first)
+                    )
+                    parts.append(self._together(Query(number, path, low, high, whole), tick))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _queries(self, number: Number, first: int, last: int, batch: int) -> Iterator[Query]:
-        """Each about blocks of one file: so it is the same wherever that file is asked."""
-        for shard in self._store.overlapping(first, last):
-            if not self._setup.in_memory:  # there the process has read it, or cannot start
-                self._store.check_there(shard)  # without it every value would be a failure
-            path, end = self._paths[shard], min(last, shard.stop)
-            for low in range(max(first, shard.first), end, batch):
-                high = min(low + batch, end)
-                whole = (low, high) == (shard.first, shard.stop)
-                yield Query(number, path, low, high, whole)
+    def _range(self, start: int, stop: int | None) -> tuple[int, int]:
+        blocks = self._store.blocks
+        last = whole_number("stop", blocks if stop is None else stop, 1, blocks)
+        return whole_number("start", start, 0, last - 1), last
 
     def _together(self, query: Query, tick: Tick | None) -> NDArray[np.generic]:
         """All blocks of a query at once, or else each by itself."""
@@ -183,7 +182,7 @@ class SqlEngine:
             return found
         with self._counting:
             self.fallbacks += 1
-        return concurrency.elsewhere(lambda: np.concatenate(list(self._one_by_one(query, tick))))
+        return np.concatenate(list(self._one_by_one(query, tick)))
 
     def _one_by_one(self, query: Query, tick: Tick | None) -> Iterator[NDArray[np.generic]]:
         failure: NDArray[np.generic] = np.full(1, 0 if query.number.integer else np.nan)
@@ -215,27 +214,23 @@ class SqlEngine:
         tasks = [job.task for job in jobs]
         with self._lock:
             found = self._run(tasks)
-            if found is None:
-                silent: list[Found | Damaged] = [_Failed.SILENCE]
-                found = silent if len(tasks) == 1 else [self._alone(task) for task in tasks]
-        for job, each in zip(jobs, found, strict=True):
-            if isinstance(each, Damaged):
-                job.fail(each)
+            if found is None and len(tasks) > 1:  # each tick is for its own thread
+                alone = [self._run([(query, seconds, None)]) for query, seconds, _ in tasks]
+                found = [_Failed.SILENCE if each is None else each[0] for each in alone]
+        for job, outcome in zip(jobs, found or [_Failed.SILENCE], strict=True):
+            if isinstance(outcome, Damaged):
+                job.fail(outcome)
             else:
-                job.succeed(each)
-
-    def _alone(self, task: Task) -> Found | Damaged:
-        query, seconds, _ = task  # its tick is for its own thread
-        return (self._run([(query, seconds, None)]) or [_Failed.SILENCE])[0]
+                job.succeed(outcome)
 
     def _run(self, tasks: list[Task]) -> list[Found | Damaged] | None:
         """What the worker says of each query, or None if it did not say it in time."""
         worker = self._ready()
-        queries = [query for query, _, _ in tasks]
+        queries, seconds, ticks = zip(*tasks, strict=True)
         # Where queries go together they are short, and one must not end the others.
-        tick = tasks[0][2] if len(tasks) == 1 else None
+        tick = ticks[0] if len(tasks) == 1 else None
         try:
-            reply = worker.call(queries, min(seconds for _, seconds, _ in tasks), tick)
+            reply = worker.call(list(queries), min(seconds), tick)
         except (WorkerDied, WorkerTimeout):
             return None
         return _divided(reply, queries)
@@ -261,13 +256,7 @@ class SqlEngine:
         raise Unavailable("Starting the SQL engine", needed, f"{_STARTS} have failed", remedy)
 
 
-def _is_small(store: BlockStore) -> bool:
-    """Whether there is little of it, whatever is in it: a text can be of any length."""
-    kinds = [each.kind for each in store.schema.columns]
-    return "text" not in kinds and 8 * store.manifest.block_rows * (len(kinds) + 3) <= _SMALL
-
-
-def _divided(reply: bytes, queries: list[Query]) -> list[Found | Damaged] | None:
+def _divided(reply: bytes, queries: Sequence[Query]) -> list[Found | Damaged] | None:
     """The numbers of each query, if it has not failed; None if the reply is not made so."""
     start = LENGTH.size * len(queries)
     if len(reply) < start:

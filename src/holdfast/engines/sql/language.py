@@ -1,4 +1,4 @@
-"""The functions and operators that a question may use: this table is the whole list.
+"""What a question may be made of: this table of functions and operators is the whole list.
 
 A row says the name, what it takes and gives, the SQL it becomes, and its bounds. None of them can
 fail at run time in DuckDB 2, whatever the data: numbers are DOUBLE, a domain error is NaN, overflow
@@ -12,20 +12,22 @@ is ∞, a division by zero is NULL (by `nullif`), dates outside the years 1 to 9
     measured                              as `same`, but no booleans and no texts
     digits pattern part                   constants: -15 … 15, a text, the name of a unit of time
     …                                     the one before, again and again
+
+Bounds are intervals: between which numbers an expression's value lies, whatever the data. NaN sorts
+above all numbers, as in DuckDB. +, −, ·, / and rounding are monotone in floating point as they are
+over the reals, so the ends are exact; where a library computes (exp, ln, powers) the ends are moved
+outwards by a few units in the last place.
 """
 
 from __future__ import annotations
 
 import datetime
 import difflib
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
-
-from holdfast.engines.sql import bounds
-from holdfast.engines.sql.bounds import Bound, Interval, fixed, monotone, strict
-from holdfast.errors import InvalidInput
+from typing import ClassVar, Literal
 
 __all__ = [
     "AGGREGATES",
@@ -39,34 +41,321 @@ __all__ = [
     "TIME_PARTS",
     "TOKENS",
     "Aggregate",
-    "AggregateBound",
     "AggregateFunction",
+    "Bound",
     "Call",
     "Constant",
     "Function",
+    "Interval",
     "Kind",
     "Node",
     "Reference",
-    "Refusal",
     "Value",
-    "aggregate_of",
-    "as_kind",
-    "call_of",
-    "case_of",
-    "children",
-    "contains_aggregate",
-    "fit",
-    "like",
+    "hull",
     "meant",
-    "one_kind",
-    "refused",
-    "unknown",
     "walk",
 ]
 
-TIME_PARTS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+# The checked tree of a question: what is left of its text once every part of it is known.
+# Operators, CASE, IN and LIKE are calls too. The SQL that runs is written from it alone.
 
-_INFINITY = math.inf
+Kind = Literal["number", "boolean", "text", "date", "timestamp"]
+Value = float | bool | str | datetime.date | datetime.datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number, a text, a date, …; None is NULL of that type."""
+
+    kind: Kind
+    value: Value
+    aggregated: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A column, by the name it has in the schema."""
+
+    kind: Kind
+    name: str
+    aggregated: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of one row's values, or of aggregates."""
+
+    kind: Kind
+    function: Function
+    arguments: tuple[Node, ...]
+
+    @property
+    def aggregated(self) -> bool:
+        """Whether some part of it is an aggregate."""
+        return any(each.aggregated for each in self.arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A function of all rows of a block, or of those for which `filter` is true."""
+
+    kind: Kind
+    function: AggregateFunction
+    arguments: tuple[Node, ...]
+    distinct: bool = False
+    filter: Node | None = None
+    aggregated: ClassVar[bool] = True
+
+
+Node = Constant | Reference | Call | Aggregate
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all below it, in the order of the text; a filter comes after its aggregate."""
+    left = [node]
+    while left:
+        node = left.pop()
+        yield node
+        if isinstance(node, Aggregate) and node.filter is not None:
+            left.append(node.filter)
+        if isinstance(node, Aggregate | Call):
+            left += reversed(node.arguments)
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """' Did you mean …?' if a known name is close, else nothing.
+
+    >>> meant("arr_dely", ["dep_delay", "arr_delay"])
+    " Did you mean 'arr_delay'?"
+    """
+    spelled = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(name.lower()[:100], spelled, n=1)
+    return f" Did you mean {spelled[close[0]]!r}?" if close else ""
+
+
+# Intervals, and how functions move them.
+
+_LIBRARY_ULPS = 4  # more than any of glibc's functions is off
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """All numbers from low to high; perhaps NULL, perhaps NaN."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    null: bool = True
+    nan: bool = True
+
+    @property
+    def finite(self) -> bool:
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    def holds(self, number: float) -> bool:
+        return self.low <= number <= self.high
+
+
+Bound = Callable[[Sequence[Interval]], Interval]
+
+
+def _any_null(arguments: Sequence[Interval]) -> bool:
+    return any(each.null for each in arguments)
+
+
+def _any_nan(arguments: Sequence[Interval]) -> bool:
+    return any(each.nan for each in arguments)
+
+
+def between(low: float, high: float, *, nan: bool | None = False, null: bool = True) -> Bound:
+    """Always between low and high; NULL perhaps of NULL; NaN perhaps of NaN if `nan` is None."""
+
+    def bound(arguments: Sequence[Interval]) -> Interval:
+        some = _any_nan(arguments) if nan is None else nan
+        return Interval(low, high, null and _any_null(arguments), some)
+
+    return bound
+
+
+def _around(ends: Sequence[float], null: bool, nan: bool) -> Interval:
+    """The interval of these ends; what is no number (∞ − ∞) bounds nothing."""
+    low = min(-math.inf if math.isnan(x) else x for x in ends)
+    high = max(math.inf if math.isnan(x) else x for x in ends)
+    return Interval(low, high, null, nan)
+
+
+def hull(intervals: Sequence[Interval]) -> Interval:
+    """The smallest interval that holds all of them."""
+    low, high = min(x.low for x in intervals), max(x.high for x in intervals)
+    return Interval(low, high, _any_null(intervals), _any_nan(intervals))
+
+
+def negate(arguments: Sequence[Interval]) -> Interval:
+    """−x"""
+    (x,) = arguments
+    return replace(x, low=-x.high, high=-x.low)
+
+
+def absolute(arguments: Sequence[Interval]) -> Interval:
+    """|x|"""
+    (x,) = arguments
+    ends = abs(x.low), abs(x.high)
+    return replace(x, low=0.0 if x.holds(0.0) else min(ends), high=max(ends))
+
+
+def add(arguments: Sequence[Interval]) -> Interval:
+    """x + y"""
+    x, y = arguments
+    nan = _any_nan(arguments) or not (x.finite or y.finite)
+    low, high = x.low + y.low, x.high + y.high
+    low = -math.inf if math.isnan(low) else low
+    high = math.inf if math.isnan(high) else high
+    return Interval(low, high, _any_null(arguments), nan)
+
+
+def subtract(arguments: Sequence[Interval]) -> Interval:
+    """x − y"""
+    x, y = arguments
+    return add([x, negate([y])])
+
+
+def multiply(arguments: Sequence[Interval]) -> Interval:
+    """x·y"""
+    x, y = arguments
+    nan = (not x.finite and y.holds(0.0)) or (not y.finite and x.holds(0.0))
+    # 0·∞ is NaN as a value; as an end of values that are numbers it is 0.
+    ends = [
+        0.0 if 0.0 in (a, b) else a * b
+        for a, b in itertools.product((x.low, x.high), (y.low, y.high))
+    ]
+    return _around(ends, _any_null(arguments), nan or _any_nan(arguments))
+
+
+def divide(arguments: Sequence[Interval]) -> Interval:
+    """x / y, where a division by 0 is NULL."""
+    x, y = arguments
+    null = _any_null(arguments) or y.holds(0.0)
+    nan = _any_nan(arguments) or not (x.finite or y.finite)
+    if not y.holds(0.0):
+        ends = [a / b for a, b in itertools.product((x.low, x.high), (y.low, y.high))]
+        return _around(ends, null, nan)
+    same_sign = (x.low >= 0 and y.low >= 0) or (x.high <= 0 and y.high <= 0)
+    return Interval(0.0 if same_sign else -math.inf, math.inf, null, nan)
+
+
+def modulo(arguments: Sequence[Interval]) -> Interval:
+    """The remainder has the sign of x and is smaller than |y|; of 0 it is NULL."""
+    x, y = arguments
+    most = max(abs(y.low), abs(y.high))
+    low, high = (0.0 if x.low >= 0 else -most), (0.0 if x.high <= 0 else most)
+    nan = _any_nan(arguments) or not x.finite
+    return Interval(low, high, _any_null(arguments) or y.holds(0.0), nan)
+
+
+def power(arguments: Sequence[Interval]) -> Interval:
+    """For x ≥ 0 monotone in x and in y, so that the corners bound it; else whole powers alone."""
+    x, y = arguments
+    null, nan = _any_null(arguments), _any_nan(arguments)
+    if x.low >= 0:
+        corners = itertools.product((x.low, x.high), (y.low, y.high))
+        ends = [_power(a, b) for a, b in corners]
+        if x.low == 0 and y.low < 0 and (y.low < y.high or y.low % 2 == 1):
+            ends.append(-math.inf)  # of −0, which is no lower than 0: power(−0, −1) is −∞
+        return _outwards(_around(ends, null, nan))
+    if y.low == y.high and y.low >= 0 and y.low.is_integer():
+        ends = [_power(x.low, y.low), _power(x.high, y.low)]
+        if y.low % 2 == 0 and x.holds(0.0):
+            ends.append(0.0)
+        if y.low == 0:
+            ends = [1.0]
+        return _outwards(_around(ends, null, nan))
+    return Interval(null=null, nan=True)
+
+
+def _power(x: float, y: float) -> float:
+    try:
+        return math.pow(x, y)
+    except OverflowError:
+        return -math.inf if x < 0 and y % 2 == 1 else math.inf
+    except ValueError:  # 0 to a negative power
+        return math.inf
+
+
+def _outwards(x: Interval) -> Interval:
+    low, high = x.low, x.high
+    for _ in range(_LIBRARY_ULPS):
+        low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+    return replace(x, low=low, high=high)
+
+
+def monotone(
+    function: Callable[[float], float],
+    domain: tuple[float, float] = (-math.inf, math.inf),
+    image: tuple[float, float] = (-math.inf, math.inf),
+) -> Bound:
+    """An increasing function of a library; NaN outside its domain, and inside its image always."""
+
+    def at(end: float, otherwise: float) -> float:
+        try:
+            return function(end)
+        except OverflowError:
+            return math.inf if end > 0 else -math.inf
+        except ValueError:  # an end of the domain, as ln 0
+            return otherwise
+
+    def bound(arguments: Sequence[Interval]) -> Interval:
+        (x,) = arguments
+        low, high = max(x.low, domain[0]), min(x.high, domain[1])
+        nan = x.nan or x.low < domain[0] or x.high > domain[1]
+        if low > high:
+            return Interval(*image, x.null, nan)
+        wide = _outwards(Interval(at(low, image[0]), at(high, image[1]), x.null, nan))
+        return replace(wide, low=max(wide.low, image[0]), high=min(wide.high, image[1]))
+
+    return bound
+
+
+def same_steps(function: Callable[[float], float]) -> Bound:
+    """Rounding to steps: increasing, the same everywhere, and infinity stays as it is."""
+
+    def at(end: float) -> float:
+        return end if math.isinf(end) else float(function(end))
+
+    return lambda arguments: replace(
+        arguments[0], low=at(arguments[0].low), high=at(arguments[0].high)
+    )
+
+
+def least(arguments: Sequence[Interval]) -> Interval:
+    """The least of those that are not NULL; NaN is above all numbers."""
+    every = hull(arguments)
+    solid = [x for x in arguments if not x.null and not x.nan]
+    high = min([every.high, *(x.high for x in solid)])
+    null = all(x.null for x in arguments)
+    return Interval(every.low, high, null, every.nan and not solid)
+
+
+def greatest(arguments: Sequence[Interval]) -> Interval:
+    """The greatest of those that are not NULL; NaN is above all numbers."""
+    every = hull(arguments)
+    low = max([every.low, *(x.low for x in arguments if not x.null)])
+    return Interval(low, every.high, all(x.null for x in arguments), every.nan)
+
+
+def coalesce(arguments: Sequence[Interval]) -> Interval:
+    """The first that is not NULL."""
+    last = next((n for n, x in enumerate(arguments) if not x.null), len(arguments) - 1)
+    return replace(hull(arguments[: last + 1]), null=arguments[last].null)
+
+
+def case(arguments: Sequence[Interval]) -> Interval:
+    """CASE: condition, value, condition, value, …, and the value of ELSE."""
+    values = [*arguments[1:-1:2], arguments[-1]]
+    return hull(values)
+
+
+# The functions and operators.
+
+TIME_PARTS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +391,7 @@ def _infix(symbol: str, types: str, bound: Bound, sql: str = "") -> Function:
 
 
 def _whole(arguments: Sequence[Interval]) -> Interval:
-    down, up = bounds.same_steps(math.floor), bounds.same_steps(math.ceil)
+    down, up = same_steps(math.floor), same_steps(math.ceil)
     return replace(down(arguments), high=up(arguments).high)
 
 
@@ -112,33 +401,34 @@ def _rounded(arguments: Sequence[Interval]) -> Interval:
     return replace(x, low=x.low - step, high=x.high + step)
 
 
-_TRUTH = fixed(0.0, 1.0)
-_TEXT = fixed(-_INFINITY, _INFINITY)
-_ANYTHING = strict(-_INFINITY, _INFINITY, nan=True)
-_POSITIVE = (0.0, _INFINITY)
-_UNIT = strict(-1.0, 1.0, nan=True)
+_TRUTH = between(0.0, 1.0)
+_SURE = between(0.0, 1.0, null=False)
+_TEXT = between(-math.inf, math.inf)
+_ANYTHING = between(-math.inf, math.inf, nan=True)
+_POSITIVE = (0.0, math.inf)
+_UNIT = between(-1.0, 1.0, nan=True)
 
 _OPERATORS = (
-    _infix("+", "number number -> number", bounds.add),
-    _infix("-", "number number -> number", bounds.subtract),
+    _infix("+", "number number -> number", add),
+    _infix("-", "number number -> number", subtract),
     _infix(
         "-",
         "date date -> number",
-        fixed(-_INFINITY, _INFINITY),
+        between(-math.inf, math.inf),
         sql="CAST(({0} - {1}) AS DOUBLE)",
     ),
-    _infix("*", "number number -> number", bounds.multiply),
-    _infix("/", "number number -> number", bounds.divide, sql="({0} / nullif({1}, 0e0))"),
-    _infix("%", "number number -> number", bounds.modulo, sql="({0} % nullif({1}, 0e0))"),
-    _row("negative", "number -> number", "(-{0})", bounds.negate, "-{0}"),
+    _infix("*", "number number -> number", multiply),
+    _infix("/", "number number -> number", divide, sql="({0} / nullif({1}, 0e0))"),
+    _infix("%", "number number -> number", modulo, sql="({0} % nullif({1}, 0e0))"),
+    _row("negative", "number -> number", "(-{0})", negate, "-{0}"),
     _infix("=", "same same -> boolean", _TRUTH),
     _infix("<>", "same same -> boolean", _TRUTH),
     _infix("<", "ordered ordered -> boolean", _TRUTH),
     _infix("<=", "ordered ordered -> boolean", _TRUTH),
     _infix(">", "ordered ordered -> boolean", _TRUTH),
     _infix(">=", "ordered ordered -> boolean", _TRUTH),
-    _infix("IS DISTINCT FROM", "same same -> boolean", bounds.never_null(_TRUTH)),
-    _infix("IS NOT DISTINCT FROM", "same same -> boolean", bounds.never_null(_TRUTH)),
+    _infix("IS DISTINCT FROM", "same same -> boolean", _SURE),
+    _infix("IS NOT DISTINCT FROM", "same same -> boolean", _SURE),
     _row(
         "between",
         "ordered ordered ordered -> boolean",
@@ -150,24 +440,24 @@ _OPERATORS = (
         "is null",
         "any -> boolean",
         "({0} IS NULL)",
-        bounds.never_null(_TRUTH),
+        _SURE,
         "{0} IS NULL",
     ),
     _row("not", "boolean -> boolean", "(NOT {0})", _TRUTH, "NOT {0}"),
     _row("and", "boolean boolean … -> boolean", "({and})", _TRUTH, "{and}"),
     _row("or", "boolean boolean … -> boolean", "({or})", _TRUTH, "{or}"),
     _row("in", "same same … -> boolean", "({0} IN ({rest}))", _TRUTH, "{0} IN ({rest})"),
-    _row("case", "boolean measured … -> same", "({case})", bounds.case, "{case}"),
+    _row("case", "boolean measured … -> same", "({case})", case, "{case}"),
 )
 
 _NUMBERS = (
-    _plain("abs", "number -> number", bounds.absolute),
-    _plain("ceil", "number -> number", bounds.same_steps(math.ceil)),
-    _plain("floor", "number -> number", bounds.same_steps(math.floor)),
-    _plain("trunc", "number -> number", bounds.same_steps(math.trunc)),
+    _plain("abs", "number -> number", absolute),
+    _plain("ceil", "number -> number", same_steps(math.ceil)),
+    _plain("floor", "number -> number", same_steps(math.floor)),
+    _plain("trunc", "number -> number", same_steps(math.trunc)),
     _plain("round", "number -> number", _whole),
     _row("round", "number digits -> number", "round({0}, CAST({1} AS INTEGER))", _rounded),
-    _counted("sign", "number -> number", fixed(-1.0, 1.0)),
+    _counted("sign", "number -> number", between(-1.0, 1.0)),
     _plain("sqrt", "number -> number", monotone(math.sqrt, _POSITIVE, _POSITIVE)),
     _plain("cbrt", "number -> number", monotone(math.cbrt)),
     _plain("exp", "number -> number", monotone(math.exp, image=_POSITIVE)),
@@ -176,21 +466,21 @@ _NUMBERS = (
     _plain("log", "number number -> number", _ANYTHING),
     _plain("log2", "number -> number", monotone(math.log2, _POSITIVE)),
     _plain("log10", "number -> number", monotone(math.log10, _POSITIVE)),
-    _plain("power", "number number -> number", bounds.power),
-    _row("mod", "number number -> number", "({0} % nullif({1}, 0e0))", bounds.modulo),
+    _plain("power", "number number -> number", power),
+    _row("mod", "number number -> number", "({0} % nullif({1}, 0e0))", modulo),
     _plain("sin", "number -> number", _UNIT),
     _plain("cos", "number -> number", _UNIT),
     _plain("tan", "number -> number", _ANYTHING),
     _plain("asin", "number -> number", monotone(math.asin, (-1.0, 1.0))),
-    _plain("acos", "number -> number", strict(0.0, 4.0, nan=True)),
+    _plain("acos", "number -> number", between(0.0, 4.0, nan=True)),
     _plain("atan", "number -> number", monotone(math.atan)),
-    _plain("atan2", "number number -> number", strict(-4.0, 4.0, nan=True)),
+    _plain("atan2", "number number -> number", between(-4.0, 4.0, nan=True)),
     _plain("sinh", "number -> number", monotone(math.sinh)),
-    _plain("cosh", "number -> number", strict(1.0, _INFINITY)),
+    _plain("cosh", "number -> number", between(1.0, math.inf, nan=None)),
     _plain("tanh", "number -> number", monotone(math.tanh, image=(-1.0, 1.0))),
     _plain("degrees", "number -> number", monotone(math.degrees)),
     _plain("radians", "number -> number", monotone(math.radians)),
-    _plain("pi", "-> number", strict(3.0, 4.0)),
+    _plain("pi", "-> number", between(3.0, 4.0, nan=None)),
     _plain("isnan", "number -> boolean", _TRUTH),
     _plain("isinf", "number -> boolean", _TRUTH),
     _plain("isfinite", "number -> boolean", _TRUTH),
@@ -199,14 +489,14 @@ _NUMBERS = (
 # None of these chooses between texts, but for coalesce, and nor does CASE: a comparison with a text
 # that is always NULL, as nullif('', ''), is an error of DuckDB 2.0 while it plans.
 _CHOICES = (
-    _plain("coalesce", "same … -> same", bounds.coalesce),
-    _plain("nullif", "measured measured -> same", bounds.nullable(lambda both: both[0])),
-    _plain("least", "measured measured … -> same", bounds.least),
-    _plain("greatest", "measured measured … -> same", bounds.greatest),
+    _plain("coalesce", "same … -> same", coalesce),
+    _plain("nullif", "measured measured -> same", lambda both: replace(both[0], null=True)),
+    _plain("least", "measured measured … -> same", least),
+    _plain("greatest", "measured measured … -> same", greatest),
 )
 
 _TEXTS = (
-    _counted("length", "text -> number", fixed(0.0, _INFINITY)),
+    _counted("length", "text -> number", between(0.0, math.inf)),
     _plain("lower", "text -> text", _TEXT),
     _plain("upper", "text -> text", _TEXT),
     _plain("trim", "text -> text", _TEXT),
@@ -216,20 +506,20 @@ _TEXTS = (
 )
 
 _MOMENTS = (
-    _counted("year", "moment -> number", fixed(1, 9999)),
-    _counted("quarter", "moment -> number", fixed(1, 4)),
-    _counted("month", "moment -> number", fixed(1, 12)),
-    _counted("week", "moment -> number", fixed(1, 53)),
-    _counted("day", "moment -> number", fixed(1, 31)),
-    _counted("dayofweek", "moment -> number", fixed(0, 6)),
-    _counted("isodow", "moment -> number", fixed(1, 7)),
-    _counted("dayofyear", "moment -> number", fixed(1, 366)),
-    _counted("hour", "timestamp -> number", fixed(0, 23)),
-    _counted("minute", "timestamp -> number", fixed(0, 59)),
-    _counted("second", "timestamp -> number", fixed(0, 59)),
-    _plain("epoch", "moment -> number", fixed(-_INFINITY, _INFINITY)),
-    _counted("date_diff", "part date date -> number", fixed(-_INFINITY, _INFINITY)),
-    _counted("date_diff", "part timestamp timestamp -> number", fixed(-_INFINITY, _INFINITY)),
+    _counted("year", "moment -> number", between(1, 9999)),
+    _counted("quarter", "moment -> number", between(1, 4)),
+    _counted("month", "moment -> number", between(1, 12)),
+    _counted("week", "moment -> number", between(1, 53)),
+    _counted("day", "moment -> number", between(1, 31)),
+    _counted("dayofweek", "moment -> number", between(0, 6)),
+    _counted("isodow", "moment -> number", between(1, 7)),
+    _counted("dayofyear", "moment -> number", between(1, 366)),
+    _counted("hour", "timestamp -> number", between(0, 23)),
+    _counted("minute", "timestamp -> number", between(0, 59)),
+    _counted("second", "timestamp -> number", between(0, 59)),
+    _plain("epoch", "moment -> number", between(-math.inf, math.inf)),
+    _counted("date_diff", "part date date -> number", between(-math.inf, math.inf)),
+    _counted("date_diff", "part timestamp timestamp -> number", between(-math.inf, math.inf)),
 )
 
 # What the checker adds where a type is meant to become another: they cannot be written, and are
@@ -264,15 +554,13 @@ def _table(*groups: Sequence[Function]) -> dict[str, tuple[Function, ...]]:
 
 
 FUNCTIONS = _table(_OPERATORS, _NUMBERS, _CHOICES, _TEXTS, _MOMENTS, _IMPLIED)
+CALLABLE = frozenset(name for name, rows in FUNCTIONS.items() if not rows[0].text)
+"""Functions that are written name(…); the others are operators."""
 
 
-# The aggregates that a question may use, and the better known ones that it may not, with reasons.
-#
-# In `sql`, {0}, {1} are the arguments and {f} is the FILTER. Every value is a function of the
-# block's
-# rows alone, the same on every run and however many blocks are evaluated at once; none can fail.
-# `number` arguments may be booleans: true counts as 1, false as 0.
-
+# The aggregates. Every value is a function of the block's rows alone, the same on every run and
+# however many blocks are evaluated at once; none can fail. `number` arguments may be booleans: true
+# counts as 1, false as 0.
 
 AggregateBound = Callable[[Sequence[Interval], float], Interval]
 """The arguments' intervals on a row, and the most rows a block can have (∞ if unknown)."""
@@ -280,7 +568,7 @@ AggregateBound = Callable[[Sequence[Interval], float], Interval]
 
 @dataclass(frozen=True, slots=True)
 class AggregateFunction:
-    """One row of the table; the types are written as in `functions`."""
+    """One row of the table. In `sql`, {0}, {1} are the arguments and {f} is the FILTER."""
 
     name: str
     takes: tuple[str, ...]
@@ -289,13 +577,13 @@ class AggregateFunction:
     bound: AggregateBound
 
 
-def _aggregates_row(name: str, types: str, sql: str, bound: AggregateBound) -> AggregateFunction:
+def _aggregate(name: str, types: str, sql: str, bound: AggregateBound) -> AggregateFunction:
     takes, gives = types.split("->")
     return AggregateFunction(name, tuple(takes.split()), gives.strip(), sql, bound)
 
 
-def _aggregates_plain(name: str, types: str, bound: AggregateBound) -> AggregateFunction:
-    return _aggregates_row(name, types, f"{name}({{all}}){{f}}", bound)
+def _aggregated(name: str, types: str, bound: AggregateBound) -> AggregateFunction:
+    return _aggregate(name, types, f"{name}({{all}}){{f}}", bound)
 
 
 def _inside(arguments: Sequence[Interval], _: float) -> Interval:
@@ -345,10 +633,7 @@ def _skewness(_: Sequence[Interval], rows: float) -> Interval:
     return Interval(-math.sqrt(rows), math.sqrt(rows))
 
 
-def _anything(_arguments: Sequence[Interval], _rows: float) -> Interval:
-    return Interval()
-
-
+_anything = _always(-math.inf, math.inf)
 # From sums of powers as DuckDB's own, which fail where these give NaN: "SKEW is out of range!".
 _N = "CAST(count({0}){f} AS DOUBLE)"
 _S1, _S2, _S3, _S4 = (f"sum({'*'.join(['{0}'] * k)}){{f}}" for k in (1, 2, 3, 4))
@@ -371,40 +656,40 @@ _KURTOSIS = (
 )
 
 _ROWS = (
-    _aggregates_plain("avg", "number -> number", _inside),
-    _aggregates_plain("sum", "number -> number", _sum),
-    _aggregates_row("count", "-> number", "CAST(count(*){f} AS DOUBLE)", _count),
-    _aggregates_row("count", "any -> number", "CAST(count({0}){f} AS DOUBLE)", _count),
+    _aggregated("avg", "number -> number", _inside),
+    _aggregated("sum", "number -> number", _sum),
+    _aggregate("count", "-> number", "CAST(count(*){f} AS DOUBLE)", _count),
+    _aggregate("count", "any -> number", "CAST(count({0}){f} AS DOUBLE)", _count),
     # Not DuckDB's count_if, which is NULL where there is nothing to count.
-    _aggregates_row(
+    _aggregate(
         "count_if",
         "boolean -> number",
         "CAST(count(CASE WHEN {0} THEN 1 END){f} AS DOUBLE)",
         _count,
     ),
-    _aggregates_plain("min", "number -> number", _inside),
-    _aggregates_plain("min", "moment -> same", _anything),
-    _aggregates_plain("max", "number -> number", _inside),
-    _aggregates_plain("max", "moment -> same", _anything),
-    _aggregates_plain("median", "number -> number", _inside),
-    _aggregates_plain("quantile_cont", "number fraction -> number", _inside),
-    _aggregates_plain("quantile_disc", "number fraction -> number", _inside),
-    _aggregates_plain("stddev_samp", "number -> number", _spread(1, math.sqrt(0.5))),
-    _aggregates_plain("stddev_pop", "number -> number", _spread(1, 0.5)),
-    _aggregates_plain("var_samp", "number -> number", _spread(2, 0.5)),
-    _aggregates_plain("var_pop", "number -> number", _spread(2, 0.25)),
-    _aggregates_plain("mad", "number -> number", _spread(1, 0.5)),
-    _aggregates_row("skewness", "number -> number", _SKEWNESS, _skewness),
-    _aggregates_row("kurtosis", "number -> number", _KURTOSIS, _anything),
-    _aggregates_row("kurtosis_pop", "number -> number", _G2, _anything),
-    _aggregates_plain("corr", "number number -> number", _always(-1.0, 1.0)),
-    _aggregates_plain("covar_samp", "number number -> number", _covariance(0.5)),
-    _aggregates_plain("covar_pop", "number number -> number", _covariance(0.25)),
-    _aggregates_plain("regr_slope", "number number -> number", _anything),
-    _aggregates_plain("regr_intercept", "number number -> number", _anything),
-    _aggregates_plain("regr_r2", "number number -> number", _always(0.0, 1.0)),
-    _aggregates_plain("bool_and", "boolean -> boolean", _always(0.0, 1.0)),
-    _aggregates_plain("bool_or", "boolean -> boolean", _always(0.0, 1.0)),
+    _aggregated("min", "number -> number", _inside),
+    _aggregated("min", "moment -> same", _anything),
+    _aggregated("max", "number -> number", _inside),
+    _aggregated("max", "moment -> same", _anything),
+    _aggregated("median", "number -> number", _inside),
+    _aggregated("quantile_cont", "number fraction -> number", _inside),
+    _aggregated("quantile_disc", "number fraction -> number", _inside),
+    _aggregated("stddev_samp", "number -> number", _spread(1, math.sqrt(0.5))),
+    _aggregated("stddev_pop", "number -> number", _spread(1, 0.5)),
+    _aggregated("var_samp", "number -> number", _spread(2, 0.5)),
+    _aggregated("var_pop", "number -> number", _spread(2, 0.25)),
+    _aggregated("mad", "number -> number", _spread(1, 0.5)),
+    _aggregate("skewness", "number -> number", _SKEWNESS, _skewness),
+    _aggregate("kurtosis", "number -> number", _KURTOSIS, _anything),
+    _aggregate("kurtosis_pop", "number -> number", _G2, _anything),
+    _aggregated("corr", "number number -> number", _always(-1.0, 1.0)),
+    _aggregated("covar_samp", "number number -> number", _covariance(0.5)),
+    _aggregated("covar_pop", "number number -> number", _covariance(0.25)),
+    _aggregated("regr_slope", "number number -> number", _anything),
+    _aggregated("regr_intercept", "number number -> number", _anything),
+    _aggregated("regr_r2", "number number -> number", _always(0.0, 1.0)),
+    _aggregated("bool_and", "boolean -> boolean", _always(0.0, 1.0)),
+    _aggregated("bool_or", "boolean -> boolean", _always(0.0, 1.0)),
 )
 
 AGGREGATES = {each.name: tuple(row for row in _ROWS if row.name == each.name) for each in _ROWS}
@@ -447,21 +732,18 @@ REFUSED = {
 }
 
 
-# Why a part of SQL is refused, and what to write instead, by sqlglot's name of it.
-
+# Why the rest is refused, and what to write instead, by sqlglot's name of it.
 
 _SUBQUERY = "Subqueries are not allowed: a question is one expression over the columns."
 _LIST = "Lists, structs and maps are not allowed: they can grow without bound."
 _NAMED = "Columns are written by their names alone, without a table or a field."
 _PARAMETER = "Parameters are not allowed. Write the value itself."
-_REASONS_REGULAR = "Regular expressions are not allowed: some take very long. Write x LIKE 'A%'."
-_REASONS_ORDER = (
-    "ORDER BY and LIMIT are not allowed in an aggregate. For a quantile write median(x)."
-)
+_NO_REGULAR = "Regular expressions are not allowed: some take very long. Write x LIKE 'A%'."
+_NO_ORDER = "ORDER BY and LIMIT are not allowed in an aggregate. For a quantile write median(x)."
 _BITS = "Operators on bits are not allowed: numbers are floats here."
-_REASONS_TEXT = "Texts cannot be joined or built: they could grow without bound."
+_NO_TEXT = "Texts cannot be joined or built: they could grow without bound."
 _STRING = "Text constants are written in plain single quotes."
-_REASONS_CAST = (
+_NO_CAST = (
     "Casts are not allowed: they can fail on some values, and a failure tells of the data."
     " Dates are written DATE '2024-12-31'."
 )
@@ -470,12 +752,12 @@ CLASSES = {
     "All": _SUBQUERY,
     "Tuple": _LIST,
     **dict.fromkeys(["Dot", "Identifier"], _NAMED),
-    "WithinGroup": _REASONS_ORDER,
+    "WithinGroup": _NO_ORDER,
     "Star": "A star is allowed in count(*) alone.",
-    "Concat": _REASONS_TEXT,
+    "Concat": _NO_TEXT,
     "Alias": "Names for results are not allowed.",
     "AtTimeZone": "Time zones are not allowed: timestamps are in UTC.",
-    "Cast": _REASONS_CAST,
+    "Cast": _NO_CAST,
     "Distinct": "DISTINCT is allowed in count(DISTINCT x) alone.",
     **dict.fromkeys(
         ["IgnoreNulls", "RespectNulls"],
@@ -489,18 +771,18 @@ TOKENS = {
     **dict.fromkeys(["L_BRACKET", "L_BRACE"], _LIST),
     **dict.fromkeys(["DOT", "HASH"], _NAMED),
     **dict.fromkeys(["PLACEHOLDER", "PARAMETER"], _PARAMETER),
-    **dict.fromkeys(["TILDE", "RLIKE", "IRLIKE", "SIMILAR_TO", "GLOB"], _REASONS_REGULAR),
-    **dict.fromkeys(["ORDER_BY", "LIMIT", "OFFSET", "FETCH"], _REASONS_ORDER),
+    **dict.fromkeys(["TILDE", "RLIKE", "IRLIKE", "SIMILAR_TO", "GLOB"], _NO_REGULAR),
+    **dict.fromkeys(["ORDER_BY", "LIMIT", "OFFSET", "FETCH"], _NO_ORDER),
     **dict.fromkeys(["AMP", "PIPE", "XOR"], _BITS),
     **dict.fromkeys(["RAW_STRING", "HEX_STRING", "BYTE_STRING", "UNICODE_STRING"], _STRING),
     **dict.fromkeys(["BIT_STRING", "NATIONAL_STRING", "HEREDOC_STRING"], _STRING),
     **dict.fromkeys(["COLON_EQ", "FARROW"], "Arguments have no names here."),
-    "ALIAS": f"Names for results are not allowed. {_REASONS_CAST}",
+    "ALIAS": f"Names for results are not allowed. {_NO_CAST}",
     "ARROW": "Lambdas are not allowed.",
     "COLLATE": "Collations are not allowed.",
-    "DCOLON": _REASONS_CAST,
+    "DCOLON": _NO_CAST,
     "DIV": "// is not allowed. Write floor(x / y).",
-    "DPIPE": _REASONS_TEXT,
+    "DPIPE": _NO_TEXT,
     "ESCAPE": "LIKE takes no ESCAPE.",
     "ILIKE": "ILIKE is not allowed. Write lower(x) LIKE 'a%'.",
     "INTERVAL": "Intervals are not allowed. Write date_diff('day', a, b) or compare with a DATE.",
@@ -536,316 +818,3 @@ HINTS = {
     "round": " The digits are a whole constant from -15 to 15.",
 }
 """Function or operator → what to do, when its arguments do not fit or it is not there."""
-
-
-# Refusals: what is wrong with a text, in words that depend on it and the schema alone.
-
-
-ALLOWED = {
-    "question": "an SQL aggregate of the columns, as avg(x) or sum(x * w) / sum(w)",
-    "term": "an SQL expression of one row, a truth value or a number from 0 to 1",
-    "where": "an SQL condition on one row, as x > 60 AND group = 'A'",
-}
-
-
-class Refusal(Exception):
-    """Some part of the text is not allowed; the message says which, why, and what to do."""
-
-
-def refused(parameter: str, text: object, refusal: Refusal) -> InvalidInput:
-    """The error that a user sees; a mean's term is the question too."""
-    name = "question" if parameter == "term" else parameter
-    return InvalidInput(name, text, ALLOWED[parameter], str(refusal))
-
-
-def meant(name: str, known: Iterable[str]) -> str:
-    """' Did you mean …?' if a known name is close, else nothing.
-
-    >>> meant("arr_dely", ["dep_delay", "arr_delay"])
-    " Did you mean 'arr_delay'?"
-    """
-    spelled = {each.lower(): each for each in known}
-    close = difflib.get_close_matches(name.lower()[:100], spelled, n=1)
-    return f" Did you mean {spelled[close[0]]!r}?" if close else ""
-
-
-# The checked tree of a question: what is left of its text once every part of it is known.
-#
-# Four kinds of node, each with its type. Operators, CASE, IN and LIKE are calls of functions too.
-# The
-# tree knows nothing of the text it came from: the SQL that runs is written from the tree alone.
-
-
-Kind = Literal["number", "boolean", "text", "date", "timestamp"]
-Value = float | bool | str | datetime.date | datetime.datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A number, a text, a date, …; None is NULL of that type."""
-
-    kind: Kind
-    value: Value
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A column, by the name it has in the schema."""
-
-    kind: Kind
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A function of one row's values, or of aggregates."""
-
-    kind: Kind
-    function: Function
-    arguments: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregate:
-    """A function of all rows of a block, or of those for which `filter` is true."""
-
-    kind: Kind
-    function: AggregateFunction
-    arguments: tuple[Node, ...]
-    distinct: bool = False
-    filter: Node | None = None
-
-
-Node = Constant | Reference | Call | Aggregate
-
-
-def children(node: Node) -> tuple[Node, ...]:
-    """The nodes directly below; an aggregate's filter comes last."""
-    if isinstance(node, Constant | Reference):
-        return ()
-    if isinstance(node, Aggregate) and node.filter is not None:
-        return (*node.arguments, node.filter)
-    return node.arguments
-
-
-def walk(node: Node) -> Iterator[Node]:
-    """The node and all below it."""
-    yield node
-    for child in children(node):
-        yield from walk(child)
-
-
-# Signatures: whether arguments fit what a function takes, and what becomes of them if they do.
-#
-# Types are settled before anything runs. Three things become another type by themselves: a text
-# constant that is compared with a date or timestamp, a date that is compared with a timestamp,
-# and a
-# boolean that is averaged, summed or counted up.
-
-
-_SIGNATURES_MOMENTS = ("date", "timestamp")
-_SHARED = {
-    "same": ("number", "boolean", "text", *_SIGNATURES_MOMENTS),
-    "ordered": ("number", "text", *_SIGNATURES_MOMENTS),
-    "measured": ("number", *_SIGNATURES_MOMENTS),
-}
-_DIGITS_MAX = 15
-
-
-def fit(
-    takes: Sequence[str], arguments: Sequence[Node], *, counts_booleans: bool = False
-) -> tuple[tuple[Node, ...], Kind | None] | None:
-    """The arguments, made to fit, and the type of `same`; None if they do not fit."""
-    tokens = _tokens(takes, len(arguments))
-    if tokens is None:
-        return None
-    shared = [x for token, x in zip(tokens, arguments, strict=True) if token in _SHARED]
-    same = one_kind(shared) if shared else None
-    if any(token in _SHARED and same not in _SHARED[token] for token in tokens):
-        return None
-    fitted = []
-    for token, argument in zip(tokens, arguments, strict=True):
-        each = _fitted(same if token in _SHARED else token, argument, counts_booleans)
-        if each is None:
-            return None
-        fitted.append(each)
-    if same is None and "moment" in tokens:
-        same = fitted[0].kind
-    return tuple(fitted), same
-
-
-def _tokens(takes: Sequence[str], count: int) -> list[str] | None:
-    if takes and takes[-1] == "…":
-        fixed = list(takes[:-1])
-        return None if count < len(fixed) else fixed + [fixed[-1]] * (count - len(fixed))
-    return list(takes) if count == len(takes) else None
-
-
-def one_kind(nodes: Sequence[Node]) -> Kind | None:
-    """The one type that all of them have or can take."""
-    kinds = {node.kind for node in nodes if not _is_null(node)}
-    if "timestamp" in kinds or "date" in kinds:
-        wanted: Kind = "timestamp" if "timestamp" in kinds else "date"
-        return wanted if all(as_kind(wanted, node) is not None for node in nodes) else None
-    return kinds.pop() if len(kinds) == 1 else None
-
-
-def as_kind(kind: Kind, node: Node) -> Node | None:
-    """The node as an expression of that type, if it is one or becomes one by itself."""
-    if _is_null(node):
-        return Constant(kind, None)
-    if node.kind == kind:
-        return node
-    if isinstance(node, Constant) and kind in ("date", "timestamp"):
-        return _moment(kind, node)
-    if (node.kind, kind) == ("date", "timestamp"):
-        return Call(kind, FUNCTIONS["as timestamp"][0], (node,))
-    return None
-
-
-def _is_null(node: Node) -> bool:
-    return isinstance(node, Constant) and node.value is None
-
-
-def _moment(kind: Kind, node: Constant) -> Constant | None:
-    """A constant text, or date, as a date or timestamp."""
-    value = node.value
-    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
-        value = value.isoformat()
-    if not isinstance(value, str):
-        return None
-    try:
-        if kind == "date":
-            return Constant(kind, datetime.date.fromisoformat(value))
-        moment = datetime.datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    return None if moment.tzinfo else Constant(kind, moment)
-
-
-def _fitted(token: str | None, argument: Node, counts_booleans: bool) -> Node | None:
-    if _is_null(argument):
-        return None
-    if token == "any":
-        return argument
-    if token == "moment":
-        return argument if argument.kind in _SIGNATURES_MOMENTS else None
-    if token in ("digits", "fraction", "pattern", "part"):
-        return _constant(token, argument)
-    if token == "number" and argument.kind == "boolean" and counts_booleans:
-        return Call("number", FUNCTIONS["as number"][0], (argument,))
-    return as_kind(token, argument) if token is not None else None  # type: ignore[arg-type]
-
-
-def _constant(token: str, argument: Node) -> Constant | None:
-    """The argument if it is a constant of that sort."""
-    value = argument.value if isinstance(argument, Constant) else None
-    if token == "part":
-        part = value.lower() if isinstance(value, str) else None
-        return Constant("text", part) if part in TIME_PARTS else None
-    if token == "pattern":
-        fits = isinstance(value, str)
-    elif isinstance(value, bool) or not isinstance(value, float):
-        fits = False
-    else:
-        whole = abs(value) <= _DIGITS_MAX and value == int(value)
-        fits = whole if token == "digits" else 0.0 <= value <= 1.0
-    return argument if fits and isinstance(argument, Constant) else None
-
-
-# Calls: which row of the tables a name and its arguments mean, or why none.
-
-
-CALLABLE = frozenset(name for name, rows in FUNCTIONS.items() if not rows[0].text)
-"""Functions that are written name(…); the others are operators."""
-
-
-def call_of(name: str, arguments: Sequence[Node]) -> Call:
-    """The function of that name which takes these arguments."""
-    for function in FUNCTIONS[name]:
-        fitted = fit(function.takes, arguments)
-        if fitted is not None:
-            nodes, same = fitted
-            kind = same if function.gives == "same" else function.gives
-            return Call(kind, function, nodes)  # type: ignore[arg-type]
-    raise _misfit(name, [row.takes for row in FUNCTIONS[name]], arguments)
-
-
-def aggregate_of(name: str, arguments: Sequence[Node], *, distinct: bool) -> Aggregate:
-    """The aggregate of that name which takes these arguments; booleans may count as numbers."""
-    if any(contains_aggregate(each) for each in arguments):
-        raise Refusal(f"{name} is taken of an aggregate. Aggregates cannot be nested.")
-    for row in AGGREGATES[name]:
-        fitted = fit(row.takes, arguments, counts_booleans=True)
-        if fitted is not None:
-            nodes, same = fitted
-            kind = same if row.gives == "same" else row.gives
-            return Aggregate(kind, row, nodes, distinct)  # type: ignore[arg-type]
-    raise _misfit(name, [row.takes for row in AGGREGATES[name]], arguments)
-
-
-def case_of(parts: Sequence[Node]) -> Call:
-    """CASE of condition, result, …, and the result of ELSE; NULL takes the results' type."""
-    conditions, results = parts[:-1:2], [*parts[1:-1:2], parts[-1]]
-    if any(each.kind != "boolean" for each in conditions):
-        raise Refusal("After WHEN write a condition: CASE WHEN x > 0 THEN 1 ELSE 0 END.")
-    kind = one_kind(results)
-    typed = [as_kind(kind, each) if kind else None for each in results]
-    whole = [each for each in typed if each is not None]
-    if kind is None or len(whole) < len(results):
-        raise Refusal("The results of a CASE must have one type, and not all be NULL.")
-    if kind == "text":
-        raise Refusal("The results of a CASE cannot be texts. Compare the texts in its conditions.")
-    mixed = [each for pair in zip(conditions, whole, strict=False) for each in pair]
-    return Call(kind, FUNCTIONS["case"][0], (*mixed, whole[-1]))
-
-
-def contains_aggregate(node: Node) -> bool:
-    """Whether some part of it is an aggregate."""
-    return any(isinstance(below, Aggregate) for below in walk(node))
-
-
-def unknown(name: str) -> Refusal:
-    """Why there is no such function here."""
-    hint = HINTS.get(name, "")
-    if name in REFUSED:
-        return Refusal(f"{name} is not allowed: {REFUSED[name]}.{hint}")
-    known = [*AGGREGATES, *AGGREGATE_ALIASES, *sorted(CALLABLE), *ALIASES]
-    return Refusal(f"There is no function {name[:40]!r} here.{hint or meant(name, known)}")
-
-
-def _misfit(name: str, signatures: Sequence[Sequence[str]], arguments: Sequence[Node]) -> Refusal:
-    given = ", ".join(each.kind for each in arguments)
-    taken = " or ".join(dict.fromkeys(f"({', '.join(takes)})" for takes in signatures))
-    return Refusal(f"{name} takes {taken} and was given ({given}).{HINTS.get(name, '')}")
-
-
-# LIKE without LIKE: patterns with one gap become comparisons that take linear time.
-#
-# A pattern with several gaps can take time that grows like a power of the text's length, so it is
-# refused. 'A%' is starts_with, '%A' ends_with, '%A%' contains, 'A%Z' both ends, 'A' equality.
-
-
-_ALLOWED = (
-    "LIKE takes the patterns 'A%', '%A', '%A%', 'A%Z' and 'A', without _ and \\."
-    " Join several with AND or OR."
-)
-
-
-def like(text: Node, pattern: str, call: Callable[[str, Sequence[Node]], Node]) -> Node:
-    """The comparison that the pattern stands for."""
-    while "%%" in pattern:
-        pattern = pattern.replace("%%", "%")
-    parts = pattern.split("%")
-    if "_" in pattern or "\\" in pattern or len(parts) > 3 or (len(parts) == 3 and any(parts[::2])):
-        raise Refusal(_ALLOWED)
-    if len(parts) == 1:
-        return call("=", [text, Constant("text", pattern)])
-    if len(parts) == 3:
-        return call("contains", [text, Constant("text", parts[1])])
-    start, end = (Constant("text", part) for part in parts)
-    first, last = call("starts_with", [text, start]), call("ends_with", [text, end])
-    if not start.value or not end.value:
-        return first if start.value or not end.value else last
-    length = Constant("number", float(len(pattern) - 1))  # the two ends must not overlap
-    return call("and", [first, last, call(">=", [call("length", [text]), length])])

@@ -1,4 +1,4 @@
-"""Reading: a question's text becomes sqlglot's tree of it, or is refused.
+"""Reading: a question's text becomes the checked tree, with a type at every node, or is refused.
 
 The parser is sqlglot's for DuckDB with its knowledge of functions taken out: a call is a name and
 arguments, and what the name means is looked up in one table, ours. sqlglot is pinned exactly, for
@@ -7,15 +7,22 @@ its trees change between releases; tests/engines/sql keeps a list of what is acc
 Some texts would keep sqlglot busy for hours, for it reads a part twice inside a part that it reads
 twice. So its tokens are looked at first: those that no question can have are refused, and every
 other word of SQL is a mere name. And its steps are counted, for whatever that does not catch.
+
+Every class of node that may then occur is named in `_READERS`, with the parts it may have; every
+other class, every other part and every unknown name is refused. Types are settled before anything
+runs. Three things become another type by themselves: a text constant that is compared with a date
+or timestamp, a date that is compared with a timestamp, and a boolean that is averaged or summed.
 """
 
 from __future__ import annotations
 
+import datetime
 import functools
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from holdfast.engines.sql.language import (
     AGGREGATE_ALIASES,
@@ -24,63 +31,159 @@ from holdfast.engines.sql.language import (
     CALLABLE,
     CLASSES,
     FUNCTIONS,
+    HINTS,
     REFUSED,
+    TIME_PARTS,
     TOKENS,
     Aggregate,
+    AggregateFunction,
+    Call,
     Constant,
+    Function,
     Kind,
     Node,
     Reference,
-    Refusal,
-    aggregate_of,
-    as_kind,
-    call_of,
-    case_of,
-    contains_aggregate,
-    like,
     meant,
-    unknown,
 )
-from holdfast.errors import Infeasible
+from holdfast.errors import Infeasible, InvalidInput
 
 __all__ = [
-    "CHARACTERS_MAX",
-    "DEPTH_MAX",
-    "LIST_MAX",
-    "NODES_MAX",
-    "TEXT_MAX",
+    "Checked",
+    "Refusal",
     "SchemaLike",
-    "check",
+    "aggregate_of",
+    "call_of",
+    "case_of",
     "keywords",
     "parse",
+    "read",
+    "reread",
 ]
 
-CHARACTERS_MAX = 10_000
+_CHARACTERS_MAX = 10_000
+_NODES_MAX = 500
+_DEPTH_MAX = 50
+_LIST_MAX = 1_000
+_TEXT_MAX = 1_000
+_DIGITS_MAX = 15
 _STEPS, _STEPS_MORE = 5, 200  # for each token, and for all; questions take 1 to 2 for each
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
-_ALLOWED = """
+_NUMBER = re.compile(r"\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
+_TOKENS = """
 VAR IDENTIFIER STRING NUMBER L_PAREN R_PAREN COMMA SEMICOLON PLUS DASH STAR SLASH MOD CARET DSTAR
 EQ NEQ LT LTE GT GTE NULLSAFE_EQ AND OR NOT IS ISNULL NOTNULL IN BETWEEN LIKE CASE WHEN THEN ELSE
 END NULL TRUE FALSE DISTINCT ALL FROM FILTER WHERE
 """
+_ALLOWED = {
+    "question": "an SQL aggregate of the columns, as avg(x) or sum(x * w) / sum(w)",
+    "term": "an SQL expression of one row, a truth value or a number from 0 to 1",
+    "where": "an SQL condition on one row, as x > 60 AND group = 'A'",
+}
+_WANTED = {
+    "question": "a number",
+    "term": "a truth value or a number",
+    "where": "a condition",
+}
+_Row = TypeVar("_Row", Function, AggregateFunction)
+
+
+class SchemaLike(Protocol):
+    """What is needed of a schema: the names, and the column of a name in any case."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The columns' names."""
+        ...
+
+    def find(self, name: str, /) -> Any:
+        """The column of that name, or None."""
+        ...
+
+
+class Refusal(Exception):
+    """Some part of the text is not allowed; the message, which depends on it alone, says why."""
+
+
+class Checked(NamedTuple):
+    """What was read: the tree, the columns in it, and whether it counts distinct values."""
+
+    tree: Node
+    columns: frozenset[str]
+    distinct: bool
+
+
+def read(what: str, text: object, schema: SchemaLike) -> Checked:
+    """What a `question`, a mean's `term` or a condition, `where`, says."""
+    reader = _Reader(schema)
+    try:
+        tree = reader.node(parse(text), 1)
+        _check_form(what, tree)
+    except Refusal as refusal:
+        name = "question" if what == "term" else what
+        raise InvalidInput(name, text, _ALLOWED[what], str(refusal)) from None
+    return Checked(tree, frozenset(reader.columns), reader.distinct)
+
+
+def reread(text: str, schema: SchemaLike) -> Node | None:
+    """The tree that the text was written from; None if it has become too long."""
+    try:
+        return _Reader(schema).node(parse(text), 1)
+    except Refusal:
+        return None
+
+
+def _check_form(what: str, tree: Node) -> None:
+    if what != "question" and tree.aggregated:
+        raise Refusal(
+            "An aggregate cannot stand in it: it is about one row."
+            if what == "where"
+            else "It is averaged over the units already: leave the aggregate out."
+        )
+    if what == "question":
+        if not tree.aggregated:
+            raise Refusal(f"It has no aggregate. Known are {', '.join(AGGREGATES)}.")
+        _refuse_outside(tree)
+    if tree.kind != "boolean" and (what == "where" or tree.kind != "number"):
+        raise Refusal(f"It is a {tree.kind}, not {_WANTED[what]}.")
+
+
+def _refuse_outside(tree: Node) -> None:
+    """Refuse a column that is not inside an aggregate."""
+    if isinstance(tree, Reference):
+        raise Refusal(
+            f"The column {tree.name!r} stands outside an aggregate, and has no one value for a"
+            f" block. Write avg({tree.name}) or the like."
+        )
+    if isinstance(tree, Call):
+        for each in tree.arguments:
+            _refuse_outside(each)
 
 
 def parse(text: object) -> Any:
-    """The tree of one expression; comments are gone."""
+    """sqlglot's tree of one expression; comments are gone."""
     import sqlglot.errors
     from sqlglot import exp
 
-    checked = _characters(text)
+    if not isinstance(text, str):
+        raise Refusal("Write it as a text.")
+    if len(text) > _CHARACTERS_MAX:
+        raise Refusal(f"It has {len(text):,} characters, and {_CHARACTERS_MAX:,} are allowed.")
+    if not text.strip():
+        raise Refusal("It is empty.")
+    if _NO_TEXT.search(text):
+        raise Refusal("It contains a character that is no text: a zero byte or half a character.")
     dialect, parser = _parser()
     words: list[str] = []
     try:
-        tokens = dialect.tokenize(checked)
+        tokens = dialect.tokenize(text)
         words = _check_tokens(tokens)
-        trees = parser(len(tokens)).parse_into(exp.Condition, tokens, checked)
+        trees = parser(len(tokens)).parse_into(exp.Condition, tokens, text)
     except sqlglot.errors.ParseError as error:
-        reasons = [f" {TOKENS[word]}" for word in words if word in TOKENS]
-        reason = "".join(reasons[:1])
-        raise Refusal(f"It cannot be read as SQL{_place(error)}.{reason}") from None
+        reason = next((f" {TOKENS[word]}" for word in words if word in TOKENS), "")
+        first = error.errors[0] if error.errors else {}
+        line, column = first.get("line"), first.get("col")
+        place = f" near character {column}" if isinstance(column, int) and line == 1 else ""
+        raise Refusal(f"It cannot be read as SQL{place}.{reason}") from None
     except sqlglot.errors.SqlglotError:
         raise Refusal("It cannot be read as SQL: a quote or comment is not closed.") from None
     except RecursionError:
@@ -98,25 +201,13 @@ def keywords() -> frozenset[str]:
     return frozenset(DuckDB.Tokenizer.KEYWORDS)
 
 
-def _characters(text: object) -> str:
-    if not isinstance(text, str):
-        raise Refusal("Write it as a text.")
-    if len(text) > CHARACTERS_MAX:
-        raise Refusal(f"It has {len(text):,} characters, and {CHARACTERS_MAX:,} are allowed.")
-    if not text.strip():
-        raise Refusal("It is empty.")
-    if _NO_TEXT.search(text):
-        raise Refusal("It contains a character that is no text: a zero byte or half a character.")
-    return text
-
-
 @functools.cache
 def _kinds() -> tuple[frozenset[Any], frozenset[Any], frozenset[Any]]:
     """The kinds of tokens that a question can have; those that can be a name; the types."""
     from sqlglot import TokenType
     from sqlglot.dialects.duckdb import DuckDB
 
-    allowed = frozenset(TokenType[name] for name in _ALLOWED.split())
+    allowed = frozenset(TokenType[name] for name in _TOKENS.split())
     dates = frozenset({TokenType.DATE, TokenType.TIMESTAMP, TokenType.TIMESTAMPNTZ})
     return allowed, frozenset(DuckDB.Parser.ID_VAR_TOKENS | DuckDB.Parser.FUNC_TOKENS), dates
 
@@ -130,11 +221,13 @@ def _check_tokens(tokens: list[Any]) -> list[str]:
     from sqlglot import TokenType
 
     allowed, names, dates = _kinds()
-    words = []
-    kinds = [None, *(token.token_type for token in tokens), None]
-    for before, token, after in zip(kinds, tokens, kinds[2:], strict=False):
-        kind = token.token_type
-        if kind in dates and (after == TokenType.STRING or before == TokenType.DCOLON):
+    words: list[str] = []
+    before: Any = None
+    for place, token in enumerate(tokens, 1):
+        kind, earlier = token.token_type, before
+        before = kind
+        after = tokens[place].token_type if place < len(tokens) else None
+        if kind in dates and (after == TokenType.STRING or earlier == TokenType.DCOLON):
             continue
         if kind in allowed or (kind == TokenType.DCOLON and after in dates):
             continue
@@ -182,29 +275,6 @@ def _parser() -> tuple[Any, Any]:
     return dialect, made
 
 
-def _place(error: Any) -> str:
-    """Where the parser stopped, as ' near character 7'."""
-    first = error.errors[0] if error.errors else {}
-    line, column = first.get("line"), first.get("col")
-    if not isinstance(column, int) or line != 1:
-        return ""
-    return f" near character {column}"
-
-
-# Checking: sqlglot's tree of a text becomes the checked tree, or is refused.
-#
-# Every class of node that may occur is named in `_READERS`, with the parts it may have; every
-# other
-# class, every other part and every unknown name is refused. What comes out has a type at every
-# node.
-
-
-NODES_MAX = 500
-DEPTH_MAX = 50
-LIST_MAX = 1_000
-TEXT_MAX = 1_000
-
-_NUMBER = re.compile(r"\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 _COMPARISONS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
 _INFIX = {
     "Add": "+",
@@ -221,37 +291,23 @@ _EXTRACTED = {"dow": "dayofweek", "doy": "dayofyear"}
 _DATES: dict[str, Kind] = {"DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMPNTZ": "timestamp"}
 
 
-class SchemaLike(Protocol):
-    """What is needed of a schema: the names, and the column of a name in any case."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """The columns' names."""
-        ...
-
-    def find(self, name: str, /) -> Any:
-        """The column of that name, or None."""
-        ...
-
-
-def check(tree: Any, schema: SchemaLike) -> Node:
-    """The checked tree of sqlglot's tree."""
-    return _Checker(schema).node(tree, 1)
-
-
-class _Checker:
-    def __init__(self, schema: SchemaLike) -> None:
-        self._schema = schema
-        self._count = 0
+@dataclass
+class _Reader:
+    schema: SchemaLike
+    columns: set[str] = field(default_factory=set)
+    distinct: bool = False
+    count: int = 0  # of nodes so far
 
     def node(self, tree: Any, depth: int) -> Node:
         """The checked node, with all below it."""
         tree = _bare(tree)
-        self._count += 1
-        if self._count > NODES_MAX:
-            raise Refusal(f"It has more than {NODES_MAX} parts. Ask for less at once.")
-        if depth > DEPTH_MAX:
-            raise Refusal(f"It is nested more than {DEPTH_MAX} deep. Write it with fewer brackets.")
+        self.count += 1
+        if self.count > _NODES_MAX:
+            raise Refusal(f"It has more than {_NODES_MAX} parts. Ask for less at once.")
+        if depth > _DEPTH_MAX:
+            raise Refusal(
+                f"It is nested more than {_DEPTH_MAX} deep. Write it with fewer brackets."
+            )
         name = type(tree).__name__
         if name not in _READERS:
             raise Refusal(CLASSES.get(name, f"{name.upper()} is not allowed."))
@@ -263,18 +319,19 @@ class _Checker:
         if type(tree.this).__name__ != "Identifier":
             raise Refusal(CLASSES.get(type(tree.this).__name__, CLASSES["Identifier"]))
         name = tree.this.this
-        column = None if name.startswith("__") else self._schema.find(name)
+        column = None if name.startswith("__") else self.schema.find(name)
         if column is not None:
+            self.columns.add(column.name)
             return Reference(column.kind, column.name)
         if not tree.this.args.get("quoted") and name.lower() in REFUSED:
             raise Refusal(f"{name} is not allowed: {REFUSED[name.lower()]}.")
-        raise Refusal(f"There is no column {name[:40]!r}.{meant(name, self._schema.names)}")
+        raise Refusal(f"There is no column {name[:40]!r}.{meant(name, self.schema.names)}")
 
     def literal(self, tree: Any, _: int) -> Node:
         text = tree.this
         if tree.args.get("is_string"):
-            if len(text) > TEXT_MAX:
-                raise Refusal(f"A text constant may have {TEXT_MAX:,} characters at most.")
+            if len(text) > _TEXT_MAX:
+                raise Refusal(f"A text constant may have {_TEXT_MAX:,} characters at most.")
             return Constant("text", text)
         value = float(text) if _NUMBER.fullmatch(text) else math.nan
         if not math.isfinite(value):
@@ -293,7 +350,7 @@ class _Checker:
         text = tree.this
         if kind is None or type(text).__name__ != "Literal" or not text.args.get("is_string"):
             raise Refusal(CLASSES["Cast"])
-        node = as_kind(kind, self.literal(text, 0))
+        node = _as_kind(kind, self.literal(text, 0))
         if node is None:
             raise Refusal(f"{text.this[:40]!r} is no {kind}. Write {kind.upper()} '2024-12-31'.")
         return node
@@ -339,22 +396,22 @@ class _Checker:
         return call_of("between", [self.node(each, depth + 1) for each in parts])
 
     def in_(self, tree: Any, depth: int) -> Node:
-        if len(tree.expressions) > LIST_MAX:
-            raise Refusal(f"IN takes {LIST_MAX:,} constants at most.")
+        if len(tree.expressions) > _LIST_MAX:
+            raise Refusal(f"IN takes {_LIST_MAX:,} constants at most.")
         parts = [self.node(tree.this, depth + 1)]
-        count = self._count
+        count = self.count
         for each in tree.expressions:
             parts.append(self.node(each, depth + 1))
             if not isinstance(parts[-1], Constant):
                 raise Refusal("IN takes constants: x IN (1, 2, 3).")
-            self._count = count  # a list has a limit of its own
+            self.count = count  # a list has a limit of its own
         return call_of("in", parts)
 
     def like(self, tree: Any, depth: int) -> Node:
         node, pattern = self.node(tree.this, depth + 1), self.node(tree.expression, depth + 1)
         if node.kind != "text" or not isinstance(pattern, Constant) or pattern.kind != "text":
             raise Refusal("LIKE compares a text with a constant pattern: name LIKE 'A%'.")
-        found = like(node, str(pattern.value), call_of)
+        found = _like(node, str(pattern.value))
         return call_of("not", [found]) if tree.args.get("negate") else found
 
     def case(self, tree: Any, depth: int) -> Node:
@@ -392,7 +449,7 @@ class _Checker:
             results = [self._result(each, depth) for each in tree.expressions[1:]]
             return case_of([condition, *results])
         if name not in CALLABLE:
-            raise unknown(name)
+            raise _unknown(name)
         return call_of(name, [self.node(each, depth + 1) for each in tree.expressions])
 
     def aggregate(self, name: str, trees: Sequence[Any], depth: int) -> Aggregate:
@@ -402,6 +459,7 @@ class _Checker:
             trees = trees[0].expressions
             if name != "count" or len(trees) != 1:
                 raise Refusal(CLASSES["Distinct"])
+            self.distinct = True
         elif name == "count" and len(trees) == 1 and type(trees[0]).__name__ == "Star":
             _only(trees[0], frozenset())
             trees = []
@@ -413,7 +471,7 @@ class _Checker:
         if not isinstance(node, Aggregate) or node.filter is not None:
             raise Refusal("FILTER follows an aggregate: avg(x) FILTER (WHERE y > 0).")
         condition = self.node(tree.expression.this, depth + 1)
-        if condition.kind != "boolean" or contains_aggregate(condition):
+        if condition.kind != "boolean" or condition.aggregated:
             raise Refusal("FILTER takes a condition on one row: avg(x) FILTER (WHERE y > 0).")
         return Aggregate(node.kind, node.function, node.arguments, node.distinct, condition)
 
@@ -433,26 +491,218 @@ def _only(tree: Any, parts: frozenset[str]) -> None:
             raise Refusal(CLASSES.get(type(value).__name__, f"{what} is not allowed here."))
 
 
-_Reader = Callable[[_Checker, Any, int], Node]
+_Read = Callable[[_Reader, Any, int], Node]
 _TWO = frozenset({"this", "expression"})
-_READERS: dict[str, tuple[_Reader, frozenset[str]]] = {
-    "Anonymous": (_Checker.function, frozenset({"this", "expressions"})),
-    "Column": (_Checker.column, frozenset({"this"})),
-    "Literal": (_Checker.literal, frozenset({"this", "is_string"})),
-    "Boolean": (_Checker.boolean, frozenset({"this"})),
-    "Null": (_Checker.null, frozenset()),
-    "Cast": (_Checker.date, frozenset({"this", "to"})),
-    "Neg": (_Checker.negative, frozenset({"this"})),
-    "Not": (_Checker.negation, frozenset({"this"})),
-    "And": (_Checker.connective, _TWO),
-    "Or": (_Checker.connective, _TWO),
-    "Is": (_Checker.is_, _TWO),
-    "In": (_Checker.in_, frozenset({"this", "expressions"})),
-    "Between": (_Checker.between, frozenset({"this", "low", "high"})),
-    "Like": (_Checker.like, frozenset({"this", "expression", "negate"})),
-    "Case": (_Checker.case, frozenset({"this", "ifs", "default"})),
-    "Extract": (_Checker.extract, _TWO),
-    "Filter": (_Checker.filter, _TWO),
-    **dict.fromkeys(_INFIX, (_Checker.infix, _TWO)),
+_READERS: dict[str, tuple[_Read, frozenset[str]]] = {
+    "Anonymous": (_Reader.function, frozenset({"this", "expressions"})),
+    "Column": (_Reader.column, frozenset({"this"})),
+    "Literal": (_Reader.literal, frozenset({"this", "is_string"})),
+    "Boolean": (_Reader.boolean, frozenset({"this"})),
+    "Null": (_Reader.null, frozenset()),
+    "Cast": (_Reader.date, frozenset({"this", "to"})),
+    "Neg": (_Reader.negative, frozenset({"this"})),
+    "Not": (_Reader.negation, frozenset({"this"})),
+    "And": (_Reader.connective, _TWO),
+    "Or": (_Reader.connective, _TWO),
+    "Is": (_Reader.is_, _TWO),
+    "In": (_Reader.in_, frozenset({"this", "expressions"})),
+    "Between": (_Reader.between, frozenset({"this", "low", "high"})),
+    "Like": (_Reader.like, frozenset({"this", "expression", "negate"})),
+    "Case": (_Reader.case, frozenset({"this", "ifs", "default"})),
+    "Extract": (_Reader.extract, _TWO),
+    "Filter": (_Reader.filter, _TWO),
+    **dict.fromkeys(_INFIX, (_Reader.infix, _TWO)),
 }
 """The whole list of sqlglot's classes that are read, and of the parts that they may have."""
+
+
+# Signatures: whether arguments fit what a function takes, and what becomes of them if they do.
+
+_MOMENTS = ("date", "timestamp")
+_SHARED = {
+    "same": ("number", "boolean", "text", *_MOMENTS),
+    "ordered": ("number", "text", *_MOMENTS),
+    "measured": ("number", *_MOMENTS),
+}
+
+
+def _fit(
+    takes: Sequence[str], arguments: Sequence[Node], counts_booleans: bool
+) -> tuple[tuple[Node, ...], Kind | None] | None:
+    """The arguments, made to fit, and the type of `same`; None if they do not fit."""
+    tokens = list(takes)
+    if tokens[-1:] == ["…"]:  # the one before, as often as there are arguments for it
+        tokens[-1:] = tokens[-2:-1] * (len(arguments) - len(tokens) + 1)
+    if len(tokens) != len(arguments):
+        return None
+    same: Kind | None = None
+    if not _SHARED.keys().isdisjoint(tokens):
+        same = _one_kind(
+            [x for token, x in zip(tokens, arguments, strict=True) if token in _SHARED]
+        )
+        if any(token in _SHARED and same not in _SHARED[token] for token in tokens):
+            return None
+    fitted = []
+    for token, argument in zip(tokens, arguments, strict=True):
+        each = _fitted(same if token in _SHARED else token, argument, counts_booleans)
+        if each is None:
+            return None
+        fitted.append(each)
+    if same is None and "moment" in tokens:
+        same = fitted[0].kind
+    return tuple(fitted), same
+
+
+def _one_kind(nodes: Sequence[Node]) -> Kind | None:
+    """The one type that all of them have or can take."""
+    kinds = {node.kind for node in nodes if not _is_null(node)}
+    if "timestamp" in kinds or "date" in kinds:
+        wanted: Kind = "timestamp" if "timestamp" in kinds else "date"
+        return wanted if all(_as_kind(wanted, node) is not None for node in nodes) else None
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _as_kind(kind: Kind, node: Node) -> Node | None:
+    """The node as an expression of that type, if it is one or becomes one by itself."""
+    if _is_null(node):
+        return Constant(kind, None)
+    if node.kind == kind:
+        return node
+    if isinstance(node, Constant) and kind in ("date", "timestamp"):
+        return _moment(kind, node)
+    if (node.kind, kind) == ("date", "timestamp"):
+        return Call(kind, FUNCTIONS["as timestamp"][0], (node,))
+    return None
+
+
+def _is_null(node: Node) -> bool:
+    return isinstance(node, Constant) and node.value is None
+
+
+def _moment(kind: Kind, node: Constant) -> Constant | None:
+    """A constant text, or date, as a date or timestamp."""
+    value = node.value
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        value = value.isoformat()
+    if not isinstance(value, str):
+        return None
+    try:
+        if kind == "date":
+            return Constant(kind, datetime.date.fromisoformat(value))
+        moment = datetime.datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return None if moment.tzinfo else Constant(kind, moment)
+
+
+def _fitted(token: str | None, argument: Node, counts_booleans: bool) -> Node | None:
+    if _is_null(argument):
+        return None
+    if token == "any":
+        return argument
+    if token == "moment":
+        return argument if argument.kind in _MOMENTS else None
+    if token in ("digits", "fraction", "pattern", "part"):
+        return _constant(token, argument)
+    if token == "number" and argument.kind == "boolean" and counts_booleans:
+        return Call("number", FUNCTIONS["as number"][0], (argument,))
+    return _as_kind(token, argument) if token is not None else None  # type: ignore[arg-type]
+
+
+def _constant(token: str, argument: Node) -> Constant | None:
+    """The argument if it is a constant of that sort."""
+    value = argument.value if isinstance(argument, Constant) else None
+    if token == "part":
+        part = value.lower() if isinstance(value, str) else None
+        return Constant("text", part) if part in TIME_PARTS else None
+    if token == "pattern":
+        fits = isinstance(value, str)
+    elif isinstance(value, bool) or not isinstance(value, float):
+        fits = False
+    else:
+        whole = abs(value) <= _DIGITS_MAX and value == int(value)
+        fits = whole if token == "digits" else 0.0 <= value <= 1.0
+    return argument if fits and isinstance(argument, Constant) else None
+
+
+# Calls: which row of the tables a name and its arguments mean, or why none.
+
+
+def call_of(name: str, arguments: Sequence[Node]) -> Call:
+    """The function of that name which takes these arguments."""
+    return Call(*_row(name, FUNCTIONS[name], arguments, counts_booleans=False))
+
+
+def aggregate_of(name: str, arguments: Sequence[Node], *, distinct: bool) -> Aggregate:
+    """The aggregate of that name which takes these arguments; booleans may count as numbers."""
+    if any(each.aggregated for each in arguments):
+        raise Refusal(f"{name} is taken of an aggregate. Aggregates cannot be nested.")
+    return Aggregate(*_row(name, AGGREGATES[name], arguments, counts_booleans=True), distinct)
+
+
+def _row(
+    name: str, rows: Sequence[_Row], arguments: Sequence[Node], *, counts_booleans: bool
+) -> tuple[Kind, _Row, tuple[Node, ...]]:
+    """The type of the result, the row of the table that fits, and the arguments made to fit it."""
+    for row in rows:
+        fitted = _fit(row.takes, arguments, counts_booleans)
+        if fitted is not None:
+            nodes, same = fitted
+            return same if row.gives == "same" else row.gives, row, nodes  # type: ignore[return-value]
+    given = ", ".join(each.kind for each in arguments)
+    taken = " or ".join(dict.fromkeys(f"({', '.join(row.takes)})" for row in rows))
+    raise Refusal(f"{name} takes {taken} and was given ({given}).{HINTS.get(name, '')}")
+
+
+def case_of(parts: Sequence[Node]) -> Call:
+    """CASE of condition, result, …, and the result of ELSE; NULL takes the results' type."""
+    conditions, results = parts[:-1:2], [*parts[1:-1:2], parts[-1]]
+    if any(each.kind != "boolean" for each in conditions):
+        raise Refusal("After WHEN write a condition: CASE WHEN x > 0 THEN 1 ELSE 0 END.")
+    kind = _one_kind(results)
+    typed = [_as_kind(kind, each) if kind else None for each in results]
+    whole = [each for each in typed if each is not None]
+    if kind is None or len(whole) < len(results):
+        raise Refusal("The results of a CASE must have one type, and not all be NULL.")
+    if kind == "text":
+        raise Refusal("The results of a CASE cannot be texts. Compare the texts in its conditions.")
+    mixed = [each for pair in zip(conditions, whole, strict=False) for each in pair]
+    return Call(kind, FUNCTIONS["case"][0], (*mixed, whole[-1]))
+
+
+def _unknown(name: str) -> Refusal:
+    """Why there is no such function here."""
+    hint = HINTS.get(name, "")
+    if name in REFUSED:
+        return Refusal(f"{name} is not allowed: {REFUSED[name]}.{hint}")
+    known = [*AGGREGATES, *AGGREGATE_ALIASES, *sorted(CALLABLE), *ALIASES]
+    return Refusal(f"There is no function {name[:40]!r} here.{hint or meant(name, known)}")
+
+
+_PATTERNS = (
+    "LIKE takes the patterns 'A%', '%A', '%A%', 'A%Z' and 'A', without _ and \\."
+    " Join several with AND or OR."
+)
+
+
+def _like(text: Node, pattern: str) -> Node:
+    """The comparison that the pattern stands for: those with one gap take linear time.
+
+    A pattern with several can take time that grows like a power of the text's length, so it is
+    refused. 'A%' is starts_with, '%A' ends_with, '%A%' contains, 'A%Z' both ends, 'A' equality.
+    """
+    while "%%" in pattern:
+        pattern = pattern.replace("%%", "%")
+    parts = pattern.split("%")
+    if "_" in pattern or "\\" in pattern or len(parts) > 3 or (len(parts) == 3 and any(parts[::2])):
+        raise Refusal(_PATTERNS)
+    if len(parts) == 1:
+        return call_of("=", [text, Constant("text", pattern)])
+    if len(parts) == 3:
+        return call_of("contains", [text, Constant("text", parts[1])])
+    start, end = (Constant("text", part) for part in parts)
+    first, last = call_of("starts_with", [text, start]), call_of("ends_with", [text, end])
+    if not start.value or not end.value:
+        return first if start.value or not end.value else last
+    length = Constant("number", float(len(pattern) - 1))  # the two ends must not overlap
+    return call_of("and", [first, last, call_of(">=", [call_of("length", [text]), length])])

@@ -1,15 +1,20 @@
 """What runs in the SQL engine's process: DuckDB on some files, with everything else locked.
 
-The message is a list of queries of `queries`, each with a range of blocks. The reply has one 8-byte
+The message is a list of queries, each a number for a range of blocks. The reply has one 8-byte
 number for each block of each, or nothing for a query with which anything went wrong, and in front
 how long each of them is, or that its file could not be read. No word of an error leaves the
-process: it may carry rows.
+process: it may carry rows. Little is imported here: a process starts for every holdout.
+
+Several numbers of the same rows can be asked in one statement, which DuckDB plans for longer than
+it runs, and each has the bits that it has alone. What DuckDB would do otherwise beside others is
+switched off, see `_REWRITERS`, or outwitted: it adds up constants in a way of its own, but only if
+all that it adds up are constants. Which they never are: the block's own number, taken as a smallest
+one, is among them.
 """
 
 from __future__ import annotations
 
 import gc
-import itertools
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,13 +23,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.engines.sql.estimator import COMPANY, Number, statement, view
-
-__all__ = ["LENGTH", "UNREADABLE", "Query", "Setup", "start"]
+__all__ = [
+    "BLOCKS_VIEW",
+    "LENGTH",
+    "UNREADABLE",
+    "Number",
+    "Query",
+    "Setup",
+    "start",
+    "statement",
+]
 
 LENGTH = struct.Struct("<Q")  # of a query's part of the reply, in bytes
 UNREADABLE = 2**64 - 1  # in its place: the file could not be read, which is no failure
 
+BLOCKS_VIEW = "blocks"
 _SETTINGS = {
     "allow_community_extensions": "false",
     "allow_persistent_secrets": "false",
@@ -41,10 +54,23 @@ _SETTINGS = {
     "temp_directory": "",
     "TimeZone": "UTC",
 }
-
+# DuckDB's optimizers that make an aggregate of others, as avg of sum and count beside it.
+_REWRITERS = ("aggregate_function_rewriter", "aggregate_reuse")
 # There are no joins to put in order, and few groups to make smaller: neither changes a value.
 _IDLE = ("compressed_materialization", "join_order")
 _STATEMENT = 1_000  # characters: planning is shared by short questions, memory by all
+
+# Dates outside these years would make some functions fail, on some values.
+_VIEWS = {
+    "number": "CAST({0} AS DOUBLE)",
+    "boolean": "CAST({0} AS BOOLEAN)",
+    "text": "CAST({0} AS VARCHAR)",
+    "date": "CASE WHEN {0} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {0} END",
+    "timestamp": (
+        "CASE WHEN {0} BETWEEN TIMESTAMP '0001-01-01 00:00:00'"
+        " AND TIMESTAMP '9999-12-31 23:59:59.999999' THEN {0} END"
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -59,6 +85,17 @@ class Setup:
 
 
 @dataclass(frozen=True)
+class Number:
+    """What is asked of every block: an aggregate, as SQL, and the rows that it is of."""
+
+    aggregate: str
+    rows: str = BLOCKS_VIEW
+    integer: bool = False
+    alone: bool = False
+    """Whether nothing else may be asked in its statement: what is distinct is grouped apart."""
+
+
+@dataclass(frozen=True)
 class Query:
     """A number for each of the blocks start, …, stop − 1 of a file: `whole` if it has no others."""
 
@@ -68,10 +105,10 @@ class Query:
     stop: int
     whole: bool
 
-    @property
-    def where(self) -> str:
-        """The range of blocks, as a condition."""
-        return "" if self.whole else f"WHERE __block BETWEEN {self.start} AND {self.stop - 1}"
+
+def _quoted(name: str) -> str:
+    """A name in double quotes."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def start(setup: Setup) -> Callable[[list[Query]], bytes]:
@@ -91,46 +128,40 @@ class _Session:
 
     def open(self, path: str) -> Any:
         """The connection, a new one after any error: DuckDB may be unusable after some."""
-        setup = self._setup
         if self._connection is None:
-            self._connection, self._path = _connect(setup), ""
+            self._connection, self._path = _connect(self._setup), ""
         if path != self._path:
-            # As a table the same rows come in the same order, and nothing is read again.
-            self._connection.execute(view(path, setup.columns, kept=setup.in_memory))
+            self._connection.execute(_view(path, self._setup))
             self._path = path
         return self._connection
 
     def answer_all(self, queries: list[Query]) -> bytes:
         """The numbers of every query: none sees another's errors."""
-        companies: dict[object, list[Query]] = {}
-        for query in dict.fromkeys(queries):
-            companies.setdefault(_company(query), []).append(query)
         replies: dict[Query, bytes | None] = {}
-        for company in itertools.chain.from_iterable(map(_portions, companies.values())):
-            replies.update(zip(company, self.answer(company), strict=True))
+        for group in _groups(queries):
+            replies.update(zip(group, self._answer(group), strict=True))
         found = [replies[query] for query in queries]
         lengths = (UNREADABLE if each is None else len(each) for each in found)
         return b"".join([*map(LENGTH.pack, lengths), *(each or b"" for each in found)])
 
-    def answer(self, company: list[Query]) -> Sequence[bytes | None]:
+    def _answer(self, group: list[Query]) -> Sequence[bytes | None]:
         """The numbers of each query, nothing if it failed, None if the file cannot be read.
 
-        They go in one statement, which DuckDB plans for longer than it runs. If that fails, each
-        is asked by itself.
+        They go in one statement. If that fails, each is asked by itself.
         """
         import duckdb
 
         try:
-            connection = self.open(company[0].path)
+            connection = self.open(group[0].path)
         except Exception:  # no question has been near it: that says nothing of the data
             self._close()
-            return [None] * len(company)
+            return [None] * len(group)
         try:
-            return [each.tobytes() for each in _numbers(connection, company)]
+            return [each.tobytes() for each in _numbers(connection, group)]
         except Exception as error:
             self._close()
-            if len(company) > 1:
-                return [reply for query in company for reply in self.answer([query])]
+            if len(group) > 1:
+                return [reply for query in group for reply in self._answer([query])]
             return [None if isinstance(error, duckdb.IOException) else b""]
 
     def _close(self) -> None:
@@ -149,7 +180,7 @@ def _connect(setup: Setup) -> Any:
     for name, value in _SETTINGS.items():
         connection.execute(f"SET {name} = '{value}'")
     connection.execute(f"SET memory_limit = '{setup.memory_limit // 2**10}KiB'")
-    idle = (*COMPANY, *_IDLE) if setup.in_memory else COMPANY
+    idle = (*_REWRITERS, *_IDLE) if setup.in_memory else _REWRITERS
     connection.execute(f"SET disabled_optimizers = '{','.join(idle)}'")
     paths = ", ".join("'" + path.replace("'", "''") + "'" for path in setup.paths)
     connection.execute(f"SET allowed_paths = [{paths}]")
@@ -158,33 +189,54 @@ def _connect(setup: Setup) -> Any:
     return connection
 
 
-def _company(query: Query) -> object:
-    """What queries have in common that go in one statement; nothing with any other, if alone."""
-    number = query.number
-    blocks = (query.path, query.start, query.stop)
-    return (*blocks, number.rows) if number.sociable else (*blocks, number)
+def _view(path: str, setup: Setup) -> str:
+    """The statement that makes the file's columns a view, each of the type that it has here.
+
+    As a table, in memory, the same rows come in the same order, and nothing is read again.
+    """
+    columns = setup.columns
+    parts = [f"{_VIEWS[kind].format(_quoted(name))} AS {_quoted(name)}" for name, kind in columns]
+    source = "'" + path.replace("'", "''") + "'"
+    every = ", ".join(["__block", "__unit", *parts])
+    what = "TABLE" if setup.in_memory else "VIEW"
+    return f"CREATE OR REPLACE {what} {BLOCKS_VIEW} AS SELECT {every} FROM read_parquet({source})"
 
 
-def _portions(company: list[Query]) -> Iterator[list[Query]]:
-    """The same queries, in statements none of which asks for more than a single one may."""
-    portion: list[Query] = []
-    length = 0
-    for query in company:
-        length += len(query.number.aggregate)
-        if portion and length > _STATEMENT:
-            yield portion
-            portion, length = [], len(query.number.aggregate)
-        portion.append(query)
-    yield portion
+def _groups(queries: list[Query]) -> Iterator[list[Query]]:
+    """Queries that go in one statement: of the same rows, and no longer than a single one may be.
+
+    What must be alone has nothing in common with any other.
+    """
+    alike: dict[object, list[Query]] = {}
+    for query in dict.fromkeys(queries):
+        rows = query.number if query.number.alone else query.number.rows
+        alike.setdefault((query.path, query.start, query.stop, rows), []).append(query)
+    for together in alike.values():
+        group: list[Query] = []
+        length = 0
+        for query in together:
+            length += len(query.number.aggregate)
+            if group and length > _STATEMENT:
+                yield group
+                group, length = [], len(query.number.aggregate)
+            group.append(query)
+        yield group
 
 
-def _numbers(connection: Any, company: list[Query]) -> Iterator[NDArray[np.generic]]:
+def statement(queries: Sequence[Query]) -> str:
+    """Of every block `id` the numbers `value0`, `value1`, …, which are all of the same rows."""
+    first = queries[0]
+    values = ", ".join(f"{each.number.aggregate} AS value{k}" for k, each in enumerate(queries))
+    some = f"WHERE __block BETWEEN {first.start} AND {first.stop - 1}"
+    where = "" if first.whole else some
+    return f"SELECT min(__block) AS id, {values} FROM {first.number.rows} {where} GROUP BY __block"
+
+
+def _numbers(connection: Any, group: list[Query]) -> Iterator[NDArray[np.generic]]:
     """One number for each block and query: NaN, or 0 for integers, where there is none."""
-    first = company[0]
-    sql = statement([query.number for query in company], first.where)
-    found = connection.execute(sql).fetchnumpy()
-    places = found["id"] - first.start
-    for k, query in enumerate(company):
+    found = connection.execute(statement(group)).fetchnumpy()
+    places = found["id"] - group[0].start
+    for k, query in enumerate(group):
         kind, missing = (np.int64, 0) if query.number.integer else (np.float64, np.nan)
         numbers: NDArray[np.generic] = np.full(query.stop - query.start, missing, kind)
         numbers[places] = np.ma.filled(found[f"value{k}"], missing)

@@ -1,3 +1,13 @@
-"""Analysts who try to be told wrong numbers, and the methods that answer them."""
+"""Analysts who try to be told wrong numbers, and the methods that answer them: one framework.
 
-from __future__ import annotations
+    conversation   questions, replies, responders, analysts, and the interview; how to add one
+    targets        what is attacked: every protocol of Holdfast as a responder
+    textbook       known remedies as responders
+    analysts       published attacks
+    learners       the collector and the aggregator, with exact laws
+    signs          blocks of fair signs: looks and exact medians under long attacks
+    medians        many runs on fair signs: `holdfast lab attack`
+    protocols      an attack on each protocol; results: many runs, and their page
+
+`python -m holdfast_lab.attacks --runs 300 --seed 1 --output PAGE.md` attacks all protocols.
+"""

@@ -1,12 +1,12 @@
-"""Analysts: who asks. Each file is one published attack, or one of ours.
+"""Published attacks: each an analyst, with the world that it draws.
 
-freedman            screens variables, then tests the survivors on the same rows
-variable_selection  selects attributes with a holdout's help (the experiment of Thresholdout)
-boosting            climbs a leaderboard by the vote of lucky submissions
-quadratic           the strategy of Rogers et al. 2020: weighted votes, again and again
-signs               adds up medians of fair signs, then asks for the median of the sum
-subgroups           searches real flights for the worst subgroups
-fair_bits           random bits, fast
+Freedman            screens variables, then tests the survivors on the same rows
+VariableSelection   selects attributes with a holdout's help (the experiment of Thresholdout)
+Boosting            climbs a leaderboard by the vote of lucky submissions
+Quadratic           the strategy of Rogers et al. 2020: weighted votes, again and again
+Subgroups           searches real flights for the worst subgroups
+
+`signs.SignAggregator` adds up medians of fair signs, then asks for the median of the sum.
 """
 
 from __future__ import annotations
@@ -22,48 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput, real_number, whole_number
-from holdfast_lab.attacks.conversation import Conversation, FloatArray, Means, Medians
-from holdfast_lab.attacks.sign_sums import SignSum
+from holdfast_lab.attacks.conversation import (
+    Bits,
+    Conversation,
+    FloatArray,
+    Means,
+    fair_bits,
+)
+from holdfast_lab.attacks.signs import SignAggregator
 from holdfast_lab.flights import Cell, Flights, Rows, load_flights
-
-__all__ = [
-    "REACH",
-    "Agreements",
-    "Attributes",
-    "Bits",
-    "Boosting",
-    "FairSigns",
-    "FlightSample",
-    "Freedman",
-    "Keep",
-    "Leaderboard",
-    "Listed",
-    "Noise",
-    "Quadratic",
-    "SignAggregation",
-    "SignBlocks",
-    "Subgroups",
-    "VariableSelection",
-    "fair_bits",
-]
-
-
-# Fair bits, many at once: one random bit each.
-
-
-Bits = NDArray[np.bool_]
-
-
-def fair_bits(chance: np.random.Generator, *shape: int) -> Bits:
-    """A table of independent fair bits.
-
-    >>> fair_bits(np.random.default_rng(2), 2, 3).shape
-    (2, 3)
-    """
-    size = math.prod(shape)
-    packed = np.frombuffer(chance.bytes(-(-size // 8)), np.uint8)
-    return np.unpackbits(packed, count=size).reshape(shape).view(np.bool_)
-
 
 # The boosting attack on a leaderboard (Blum & Hardt 2015, "The Ladder", section 4).
 
@@ -83,11 +50,6 @@ class Leaderboard:
 
     holdout: Bits
     predictions: Bits
-
-    @property
-    def rows(self) -> int:
-        """How many labels there are."""
-        return self.holdout.size
 
 
 @dataclass(frozen=True)
@@ -173,11 +135,6 @@ class Noise:
 
     holdout: Bits
 
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return int(self.holdout.shape[1])
-
 
 @dataclass(frozen=True)
 class Freedman:
@@ -213,7 +170,7 @@ class Freedman:
         half = np.full(self.variables, 0.5)
         replies = yield Means(lambda table: table, half, half)
         leans = np.nan_to_num(2 * replies.values - 1)  # a refusal leans nowhere
-        kept = np.abs(leans) * math.sqrt(world.rows) > ndtri(1 - self.level / 2)
+        kept = np.abs(leans) * math.sqrt(self.rows) > ndtri(1 - self.level / 2)
         edge = np.abs(leans[kept]).sum() / math.sqrt(max(int(kept.sum()), 1))
         yield Means(_vote(np.sign(leans) * kept), np.array([0.5]), np.array([float(ndtr(edge))]))
 
@@ -276,11 +233,6 @@ class FairSigns:
     """A sample of a population of fair signs."""
 
     holdout: Agreements
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return self.holdout.last.size
 
 
 @dataclass(frozen=True)
@@ -365,85 +317,6 @@ class _Vote:
         return np.where(tied, rows.last, sums > 0)[np.newaxis]
 
 
-# Sign aggregation: fair signs, asked one by one, and added up as they were answered.
-#
-# Each answer agrees with a block's own sign a little more often than not, by 1/√(2πm) for an exact
-# median of m blocks. Over J questions the sum of a block's signs, each oriented as it was answered,
-# drifts by 2·√(J/2πm) standard deviations; that of a fresh block does not. So the last question,
-# the median of that sum, gets an answer that fresh blocks hardly ever have.
-# `holdfast_lab.attacks.sign_sums` has the same attack on packed bits, fast, for looks and exact
-# medians; here it can talk to everybody.
-
-
-_SIGNS_BATCH = 1_000  # questions at once
-_POINTS = 1_024  # of the last question
-_DEVIATIONS = 10  # that its grid covers
-
-
-@dataclass(frozen=True, eq=False)
-class SignBlocks:
-    """Blocks of fair signs: a line for each sign."""
-
-    holdout: Bits
-
-    @property
-    def rows(self) -> int:
-        """How many blocks there are."""
-        return int(self.holdout.shape[1])
-
-
-@dataclass(frozen=True)
-class SignAggregation:
-    """Which way does each sign lean? And then the median of their sum, oriented like that."""
-
-    name: ClassVar[str] = "sign-aggregation"
-
-    rows: int = 500
-    signs: int = 9_990
-
-    def __post_init__(self) -> None:
-        whole_number("rows", self.rows, 1, _MOST)
-        whole_number("signs", self.signs, 1, _MOST)
-
-    @property
-    def queries(self) -> int:
-        """The signs and their sum."""
-        return self.signs + 1
-
-    def draw(self, chance: np.random.Generator) -> SignBlocks:
-        return SignBlocks(fair_bits(chance, self.signs, self.rows))
-
-    def converse(self, world: SignBlocks) -> Conversation:
-        del world  # nothing but the answers is used
-        leaning: list[FloatArray] = []
-        for first in range(0, self.signs, _SIGNS_BATCH):
-            replies = yield _signs(first, min(first + _SIGNS_BATCH, self.signs))
-            leaning.append(replies.values)
-        answers = np.concatenate(leaning)
-        # A refusal says nothing: its sign is left out of the sum.
-        yield _sum(np.nan_to_num(2 * answers - 1).astype(np.int64))
-
-
-def _signs(first: int, end: int) -> Medians:
-    law = np.tile([0.5, 1.0], (end - first, 1))
-    return Medians(lambda blocks: blocks[first:end], law)
-
-
-def _sum(orientation: NDArray[np.int64]) -> Medians:
-    """The oriented sum on a grid of whole numbers about 0; what lies beyond is at its ends."""
-    terms = int(np.count_nonzero(orientation))
-    step = max(1, -(-int(_DEVIATIONS * np.sqrt(terms)) // _POINTS))
-    middle = _POINTS // 2
-    law = SignSum(terms).at_most(step * (np.arange(_POINTS) - middle))
-    law[-1] = 1.0
-
-    def values(blocks: Bits) -> NDArray[np.int64]:
-        sums = 2 * (orientation @ blocks.astype(np.int64)) - orientation.sum()
-        return np.asarray(np.clip(-(-sums // step) + middle, 0, _POINTS - 1)[np.newaxis])
-
-    return Medians(values, law[np.newaxis])
-
-
 # A search for the worst flights, subgroup by subgroup, on a sample of real ones.
 #
 # The analyst keeps a list of cells, at first the one with all flights. Round by round it splits
@@ -481,11 +354,6 @@ class FlightSample:
     holdout: Rows
     found: Listed | None = None
 
-    @property
-    def rows(self) -> int:
-        """How many flights are held back."""
-        return self.holdout.size
-
 
 @dataclass(frozen=True)
 class Subgroups:
@@ -521,7 +389,10 @@ class Subgroups:
                 answers.append(replies.values)
             if answers:
                 found = parts.worst(np.concatenate(answers), self.keep)
-        world.found = _listed(flights, found)
+        rows = flights.listed(found)
+        world.found = Listed(
+            tuple(found), rows.size / flights.count, float(flights.late[rows].mean())
+        )
         yield _last_question(flights, world.found)
 
     def _parts(self, flights: Flights, found: dict[Cell, float], column: str, most: int) -> _Parts:
@@ -544,7 +415,12 @@ class _Parts:
     def question(self, flights: Flights, first: int, end: int) -> Means:
         """Some of them: the share of all flights that are in a part, and late."""
         cells = self.cells[first:end]
-        truths = np.array([_late_share(flights, flights.rows(cell)) for cell in cells])
+        truths = np.array(
+            [
+                float(np.count_nonzero(flights.late[flights.rows(cell)]) / flights.count)
+                for cell in cells
+            ]
+        )
 
         def values(rows: Rows) -> NDArray[np.bool_]:
             return np.stack([flights.contains(cell, rows) for cell in cells]) & flights.late[rows]
@@ -564,15 +440,6 @@ class _Parts:
 @cache
 def _population() -> Flights:
     return load_flights()
-
-
-def _late_share(flights: Flights, rows: Rows) -> float:
-    return float(np.count_nonzero(flights.late[rows]) / flights.count)
-
-
-def _listed(flights: Flights, found: dict[Cell, float]) -> Listed:
-    rows = flights.listed(found)
-    return Listed(tuple(found), rows.size / flights.count, float(flights.late[rows].mean()))
 
 
 def _last_question(flights: Flights, listed: Listed) -> Means:
@@ -636,11 +503,6 @@ class Attributes:
     bias: float
     seed: int
 
-    @property
-    def rows(self) -> int:
-        """How many rows the holdout has, and the training set too."""
-        return int(self.holdout.shape[1])
-
 
 @dataclass(frozen=True)
 class VariableSelection:
@@ -695,7 +557,7 @@ class VariableSelection:
         return Attributes(holdout, training, self.signals, bias, seed)
 
     def converse(self, world: Attributes) -> Conversation:
-        least = 1 / math.sqrt(world.rows)
+        least = 1 / math.sqrt(self.rows)
         said = np.empty(self.variables)
         for start in range(0, self.variables, _TOGETHER):
             lines = slice(start, min(start + _TOGETHER, self.variables))
@@ -760,9 +622,11 @@ class _Classifiers(NamedTuple):
         """The accuracies on the training set."""
         chance = np.random.Generator(np.random.Philox(self.world.seed))
         strength = np.abs(self.world.training[self.chosen])
-        score, accuracies = np.zeros(self.world.rows), []
+        rows: int = self.world.holdout.shape[1]
+        accuracies: list[float] = []
+        score = np.zeros(rows)
         for piece in self.pieces():
-            grown = chance.standard_normal(self.world.rows)
+            grown = chance.standard_normal(rows)
             grown -= grown.mean()
             score += strength[piece].sum() + math.sqrt(piece.stop - piece.start) * grown
             accuracies.append(float(np.mean((1.0 + np.sign(score)) / 2)))
@@ -789,5 +653,5 @@ def _reader(lines: slice) -> Callable[[Any], NDArray[np.float32]]:
 
 ANALYSTS: dict[str, type[Any]] = {
     each.name: each
-    for each in (Freedman, VariableSelection, Boosting, Quadratic, SignAggregation, Subgroups)
+    for each in (Freedman, VariableSelection, Boosting, Quadratic, SignAggregator, Subgroups)
 }

@@ -18,36 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import Infeasible, InvalidInput, whole_number
-from holdfast.randomness import Entropy, SeededEntropy, system_entropy
+from holdfast.randomness import SeededEntropy, system_entropy
 from holdfast.theory.coins import Coin
 from holdfast.theory.sizing import Promise, best_steepest
-from holdfast_lab.attacks.sign_sums import (
-    Analyst,
-    ExactMedian,
-    FairBlocks,
-    Looks,
-    Responder,
-    SignAggregator,
-    interview,
-)
+from holdfast_lab.attacks.conversation import interview
+from holdfast_lab.attacks.signs import ExactMedian, Looks, SignAggregator, SignAnalyst
 from holdfast_lab.statistics import failure_rate_bound
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "HOLDFAST",
-    "NAIVE",
-    "AttackPlan",
-    "AttackResult",
-    "demo_lines",
-    "draw_attack",
-    "plan_attack",
-    "plan_lines",
-    "run_attack",
-    "run_demo",
-]
 
 NAIVE, HOLDFAST = "naive", "holdfast"
 
@@ -93,7 +74,7 @@ class AttackResult:
     """One attack, many runs: for each responder the most extreme rank of each run."""
 
     plan: AttackPlan
-    analyst: Analyst
+    analyst: SignAnalyst
     blocks: int
     seed: int | None
     ranks: Mapping[str, NDArray[np.float64]]
@@ -161,7 +142,7 @@ class AttackResult:
 
 
 def run_attack(
-    analyst: Analyst | None = None,
+    analyst: SignAnalyst | None = None,
     *,
     runs: int = 100,
     blocks: int | None = None,
@@ -185,24 +166,20 @@ def run_attack(
     ranks = {name: np.empty(runs) for name in against}
     for run in range(runs):
         entropy = system_entropy() if seed is None else SeededEntropy((seed, run))
-        sample = FairBlocks(blocks, analyst.features, entropy)
+        sample = analyst.sample(blocks, entropy)
         for name in against:
-            heard = interview(analyst, sample, _responder(name, plan.coin, entropy))
-            _within_plan(heard.looks, plan)
+            heard = interview(
+                analyst, sample, (ExactMedian() if name == NAIVE else Looks(plan.coin, entropy))
+            )
+            if heard.looks > plan.promise.looks:
+                given = f"the plan has {plan.promise.looks:,}"
+                raise Infeasible(
+                    "Looks", f"{heard.looks:,} looks", given, "Let the analyst count all its looks."
+                )
             ranks[name][run] = heard.rank
         if progress is not None:
             progress(run + 1, runs)
     return AttackResult(plan, analyst, blocks, seed, ranks)
-
-
-def _responder(name: str, coin: Coin, entropy: Entropy) -> Responder:
-    return ExactMedian() if name == NAIVE else Looks(coin, entropy)
-
-
-def _within_plan(looks: int, plan: AttackPlan) -> None:
-    if looks > plan.promise.looks:
-        given = f"the plan has {plan.promise.looks:,}"
-        raise Infeasible("Looks", f"{looks:,} looks", given, "Let the analyst count all its looks.")
 
 
 # `holdfast demo`: plan, attack the naive median and the planned looks, show who kept the promise.
@@ -340,8 +317,30 @@ def draw_attack(result: AttackResult) -> Figure:
 
     figure = Figure(figsize=(8.0, 5.0), layout="constrained")
     axes = figure.add_subplot()
-    _limits(axes, np.concatenate(list(result.ranks.values())))
-    _promise(axes, result.plan.tail)
+    ranks = np.concatenate(list(result.ranks.values()))
+    low = _DEEP if float(ranks.min()) < _SHALLOW else _SHALLOW
+    high = 1 - (_DEEP if float(ranks.max()) > 1 - _SHALLOW else _SHALLOW)
+    ticks = [tick for tick in _TICKS if low <= tick <= high]
+    axes.set_yscale("logit")
+    axes.set_ylim(low, high)
+    axes.set_yticks(ticks)
+    axes.set_yticklabels([f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    axes.axhspan(result.plan.tail, 1 - result.plan.tail, color=_PROMISED, alpha=0.13, linewidth=0)
+    for edge in (result.plan.tail, 1 - result.plan.tail):
+        axes.axhline(edge, color=_PROMISED, linewidth=1.2)
+    axes.text(
+        0.5,  # between the two columns
+        result.plan.tail * 1.2,
+        f"promised: rank between {result.plan.tail:g} and {1 - result.plan.tail:g}",
+        ha="center",
+        va="bottom",
+        color="#00664B",
+        fontsize=10,
+    )
+    for side in ("top", "right", "bottom"):
+        axes.spines[side].set_visible(False)
+    axes.tick_params(axis="y", colors=_FAINT)
     for column, name in enumerate(result.ranks):
         _column(axes, column, name, result)
     axes.set_xlim(-0.5, len(result.ranks) - 0.5)
@@ -354,60 +353,6 @@ def draw_attack(result: AttackResult) -> Figure:
         text.set_color(_COLOURS[name])
         text.set_fontweight("bold")
     axes.tick_params(axis="x", length=0, pad=8)
-    _titles(figure, axes, result)
-    return figure
-
-
-def _limits(axes: Axes, ranks: NDArray[np.float64]) -> None:
-    low = _DEEP if float(ranks.min()) < _SHALLOW else _SHALLOW
-    high = 1 - (_DEEP if float(ranks.max()) > 1 - _SHALLOW else _SHALLOW)
-    ticks = [tick for tick in _TICKS if low <= tick <= high]
-    axes.set_yscale("logit")
-    axes.set_ylim(low, high)
-    axes.set_yticks(ticks)
-    axes.set_yticklabels([f"{tick:g}" for tick in ticks])
-    axes.minorticks_off()
-
-
-def _promise(axes: Axes, tail: float) -> None:
-    axes.axhspan(tail, 1 - tail, color=_PROMISED, alpha=0.13, linewidth=0)
-    for edge in (tail, 1 - tail):
-        axes.axhline(edge, color=_PROMISED, linewidth=1.2)
-    axes.text(
-        0.5,  # between the two columns
-        tail * 1.2,
-        f"promised: rank between {tail:g} and {1 - tail:g}",
-        ha="center",
-        va="bottom",
-        color="#00664B",
-        fontsize=10,
-    )
-    for side in ("top", "right", "bottom"):
-        axes.spines[side].set_visible(False)
-    axes.tick_params(axis="y", colors=_FAINT)
-
-
-def _column(axes: Axes, column: int, name: str, result: AttackResult) -> None:
-    ranks = np.clip(result.ranks[name], *axes.get_ylim())  # those beyond are drawn at the edge
-    axes.scatter(
-        column + _spread(ranks),
-        ranks,
-        s=26,
-        marker=_MARKERS[name],
-        color=_COLOURS[name],
-        alpha=0.65,
-        linewidth=0,
-        clip_on=False,
-        zorder=3,
-    )
-
-
-def _spread(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sideways places in run order: the same picture for the same result, without more chance."""
-    return np.linspace(-0.22, 0.22, ranks.size) if ranks.size > 1 else np.zeros(1)
-
-
-def _titles(figure: Figure, axes: Axes, result: AttackResult) -> None:
     looks, blocks = result.plan.promise.looks, result.blocks
     figure.suptitle(
         "One attack, the same blocks, two ways to answer",
@@ -424,4 +369,20 @@ def _titles(figure: Figure, axes: Axes, result: AttackResult) -> None:
     axes.set_ylabel("population rank of the last answer", color=_INK, fontsize=11)
     figure.supxlabel(
         f"one mark per run, {result.runs:,} runs; {result.entropy}", fontsize=9, color=_FAINT
+    )
+    return figure
+
+
+def _column(axes: Axes, column: int, name: str, result: AttackResult) -> None:
+    ranks = np.clip(result.ranks[name], *axes.get_ylim())  # those beyond are drawn at the edge
+    axes.scatter(
+        column + (np.linspace(-0.22, 0.22, ranks.size) if ranks.size > 1 else np.zeros(1)),
+        ranks,
+        s=26,
+        marker=_MARKERS[name],
+        color=_COLOURS[name],
+        alpha=0.65,
+        linewidth=0,
+        clip_on=False,
+        zorder=3,
     )

@@ -1,670 +1,1153 @@
-"""Responders that search with looks: estimate, simple, amplified, interval, near."""
+"""Attacks on every protocol: an adaptive analyst tries to break each promise, in many runs.
+
+Responders hold the same blocks. *Holdfast* is the protocol itself, on its own budget. *Naive*
+answers exactly and has no budget: its answers would keep the promise for questions fixed in
+advance, and it goes on answering whatever is asked. Holdfast with looks that never err
+(`Trial.unerring`) is a third, which shows what the coins are good for.
+
+An attack is an analyst for one protocol: what is planned, the blocks, both responders, and one
+conversation. All laws are known exactly (`learners`). The collector attacks searches, corrections,
+weights and what uses blocks up; the aggregator means, intervals, verdicts and a mixture of them.
+"""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import replace
-from functools import lru_cache
-from typing import Any, ClassVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import count, cycle
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import Exhausted, Infeasible, InvalidInput
 from holdfast.grids import Grid, grid
-from holdfast.mechanisms.hypothesis import Universe
-from holdfast.planning.exact import (
-    ExactCorrections,
-    ExactEstimates,
-    ExactVerdicts,
-    ExactWeights,
-    exact_corrections,
-    exact_estimates,
-    exact_verdicts,
-    exact_weights,
-)
-from holdfast.planning.joint import JointPlan, joint_plan
-from holdfast.planning.menu import Order
-from holdfast.planning.parts import DirectPart, SearchPart
-from holdfast.planning.requests import (
-    AmplifiedEstimates,
-    Estimates,
-    Guesses,
-    Intervals,
-    MedianMeans,
-    Request,
-    SimpleEstimates,
-    WeightedEstimates,
-)
-from holdfast.planning.rounds import RoundsPlan, rounds_plan
-from holdfast.planning.shapes import BoundedMean
-from holdfast.planning.splits import SplitPlan, split_plan
-from holdfast.protocols.budget import Budget
-from holdfast.protocols.exact import ExactCorrect, ExactEstimate, ExactVerify
-from holdfast.protocols.guesses import Correct, Verify
-from holdfast.protocols.means import DirectMean, MedianMean
-from holdfast.protocols.rounds import EffectiveRounds
-from holdfast.protocols.searches import Amplified, Estimate, Interval, Near, Simple
-from holdfast.protocols.split import Split
-from holdfast.protocols.weights import ExactWeighing, Weights
-from holdfast.randomness import Entropy
-from holdfast.theory.means import best_direct, narrowest_direct
-from holdfast_lab.attacks.blocks import (
-    NOTHING,
-    SPARE,
-    Asked,
-    BlockResponder,
-    Desk,
-    Rows,
-    Told,
-    as_replies,
-    confidence_of,
-    mean_claim,
-    of_answer,
-    of_corrected,
-    of_verdict,
-    points_for,
-    rank_claim,
-    tail_of,
-    units_for,
-)
+from holdfast.randomness import Entropy, SeededEntropy, system_entropy, uniform_index
+from holdfast.theory.numerics import binomial_tail, smallest_whole
 from holdfast_lab.attacks.conversation import (
+    Conversation,
     FloatArray,
-    MeanResponder,
+    Means,
+    Medians,
+    Question,
     Replies,
     Responder,
-    Terms,
-    looks_of,
+    Verdicts,
+    listen,
 )
-from holdfast_lab.protocol_attacks.base import KeptPlan
+from holdfast_lab.attacks.conversation import Intervals as IntervalQuestion
+from holdfast_lab.attacks.learners import (
+    LEVELS,
+    Aggregator,
+    Collector,
+    Feature,
+    LabelQuestion,
+    Overfit,
+    cut_at,
+    draw_labels,
+    draw_levels,
+    lean,
+)
+from holdfast_lab.attacks.targets import (
+    AmplifiedEstimates,
+    BlockResponder,
+    DirectMeans,
+    Estimates,
+    Guesses,
+    HoldfastAmplified,
+    HoldfastCorrect,
+    HoldfastEstimate,
+    HoldfastInterval,
+    HoldfastMean,
+    HoldfastMedianMean,
+    HoldfastRounds,
+    HoldfastSimple,
+    HoldfastSplit,
+    HoldfastVerify,
+    HoldfastWeights,
+    Intervals,
+    JointPlan,
+    Labelled,
+    MedianMeans,
+    MemoryHoldout,
+    Request,
+    RoundsPlan,
+    Rows,
+    SimpleEstimates,
+    SplitPlan,
+    Wanted,
+    WeightedEstimates,
+    kept_plan,
+    split_plan,
+)
+from holdfast_lab.attacks.textbook import binomial_limits
 
-__all__ = [
-    "HoldfastAmplified",
-    "HoldfastCorrect",
-    "HoldfastEstimate",
-    "HoldfastExact",
-    "HoldfastExactCorrect",
-    "HoldfastExactVerify",
-    "HoldfastExactWeights",
-    "HoldfastInterval",
-    "HoldfastMean",
-    "HoldfastMedianMean",
-    "HoldfastNear",
-    "HoldfastRounds",
-    "HoldfastSimple",
-    "HoldfastSplit",
-    "HoldfastVerify",
-    "HoldfastWeights",
-    "Labelled",
-    "narrowest_means",
-    "refusals_of",
-]
+Side = Literal["naive", "holdfast"]
 
-
-def _questions(asked: Asked) -> int:
-    """Questions of the planned grid whose looks are those planned, and the spare ones."""
-    return asked.queries + math.ceil(SPARE / looks_of(asked.points))
-
-
-class HoldfastEstimate(BlockResponder[Estimate]):
-    """A search for every question: the median, or the median of the means of blocks."""
-
-    name: ClassVar[str] = "holdfast-estimate"
-    mean_tail: ClassVar[float] = 1e-10
-    protocol: ClassVar[type[Estimate]] = Estimate
-
-    @classmethod
-    def request(cls, asked: Asked) -> Request:
-        """What is planned for."""
-        return Estimates(_questions(asked), asked.points, asked.tail, asked.tail)
-
-    @classmethod
-    def planned(cls, asked: Asked, blocks: int | None = None) -> JointPlan:
-        return joint_plan(cls.request(asked), confidence=asked.confidence, blocks=blocks)
-
-    def open(self, plan: JointPlan, source: Rows, entropy: Entropy) -> Estimate:
-        return self.protocol(Budget(plan), source, entropy)
-
-    def tell(self, desk: Desk[Estimate], line: NDArray[Any], guess: float, grid: Grid) -> Told:
-        del guess
-        return of_answer(desk.protocol.ask(line, grid, shape=desk.shape), mean=desk.mean)
+MOST = 10_000  # questions: a budget that is not exhausted by then never is
 
 
-class HoldfastSimple(HoldfastEstimate):
-    """The same with a tiny tail, for a few dozen blocks."""
+@final
+class Unerring(Entropy):
+    """No entropy at all: the highest word, again and again, with which no look ever errs.
 
-    name: ClassVar[str] = "holdfast-simple"
-    mean_tail: ClassVar[float] = SimpleEstimates.tail
-    tails: ClassVar[tuple[float, ...]] = (1e-3, 1e-4, 1e-6)
-    protocol: ClassVar[type[Estimate]] = Simple
-
-    @classmethod
-    def request(cls, asked: Asked) -> Request:
-        return SimpleEstimates(_questions(asked), asked.points, asked.tail)
-
-
-class HoldfastAmplified(HoldfastEstimate):
-    """A search over exact medians of a few sub-blocks: what is promised is of a sub-block."""
-
-    name: ClassVar[str] = "holdfast-amplified"
-    mean_tail: ClassVar[float] = 1e-4
-    protocol: ClassVar[type[Estimate]] = Amplified
-
-    @classmethod
-    def request(cls, asked: Asked) -> Request:
-        # Few sub-blocks for a small tail, more where a tail near 1/2 has to be made small.
-        subblocks = 3 if asked.tail < 0.03 else 5 if asked.tail < 0.15 else 15
-        return AmplifiedEstimates(_questions(asked), asked.points, asked.tail, subblocks)
-
-    @classmethod
-    def planned(cls, asked: Asked, blocks: int | None = None) -> JointPlan:
-        request = cls.request(asked)
-        assert isinstance(request, AmplifiedEstimates)
-        whole = None if blocks is None else blocks // request.subblocks
-        return joint_plan(request, confidence=asked.confidence, blocks=whole)
-
-    @classmethod
-    def blocks_of(cls, plan: JointPlan) -> int:
-        part = plan.part("amplified")
-        assert isinstance(part, SearchPart)
-        return plan.blocks * part.subblocks
-
-
-class HoldfastInterval(BlockResponder[Interval]):
-    """Two searches a question, which enclose the median on fresh data.
-
-    A mean's claim: D[φ ≤ high] and D[φ ≥ low] are both above 1/2, and Chernoff's bound does the
-    rest. A median's answer is the middle of the interval, whose ends have both their tails.
+    >>> from holdfast.mechanisms.looks import look
+    >>> from holdfast.theory.coins import logistic_coin
+    >>> look(np.arange(-2, 3), logistic_coin(slope=0.1, floor=1e-3), Unerring())
+    array([False, False, False,  True,  True])
     """
 
-    name: ClassVar[str] = "holdfast-interval"
-    mean_tail: ClassVar[float] = 0.01
+    __slots__ = ()
 
-    @classmethod
-    def planned(cls, asked: Asked, blocks: int | None = None) -> JointPlan:
-        request = Intervals(_questions(asked), asked.points, asked.tail)
-        return joint_plan(request, confidence=asked.confidence, blocks=blocks)
-
-    def open(self, plan: JointPlan, source: Rows, entropy: Entropy) -> Interval:
-        return Interval(Budget(plan), source, entropy)
-
-    def tell(self, desk: Desk[Interval], line: NDArray[Any], guess: float, grid: Grid) -> Told:
-        del guess
-        answer = desk.protocol.ask(line, grid)
-        if desk.mean:
-            return (answer.value, *mean_claim(answer.low, answer.high, desk.units, 0.5, 0.5))
-        middle = math.floor(answer.value)  # between the ends, and on the grid
-        return (middle, *rank_claim(answer.tail_low, answer.tail_high))
+    def words(self, count: int) -> NDArray[np.uint64]:
+        return np.full(count, 2**64 - 1, np.uint64)
 
 
-class HoldfastNear(BlockResponder[Near]):
-    """Guesses confirmed within a tolerance, by a plan for estimates; refused, there is no value.
+@dataclass(frozen=True)
+class Trial:
+    """One run: where its blocks, the coins and the analyst's own choices come from.
 
-    Of a mean the tolerance is what a quarter of all blocks may be off; of a median it is 0.
+    The blocks are the same for all responders, whatever any of them draws.
     """
 
-    name: ClassVar[str] = "holdfast-near"
-    mean_tail: ClassVar[float] = 0.01
-
-    @classmethod
-    def planned(cls, asked: Asked, blocks: int | None = None) -> JointPlan:
-        # A guess takes two looks, whatever the grid: a search of three points.
-        request = Estimates(asked.queries, 3, asked.tail, asked.tail)
-        return joint_plan(request, confidence=asked.confidence, blocks=blocks)
-
-    def open(self, plan: JointPlan, source: Rows, entropy: Entropy) -> Near:
-        return Near(Budget(plan), source, entropy, name="estimate")
-
-    def tell(self, desk: Desk[Near], line: NDArray[Any], guess: float, grid: Grid) -> Told:
-        del grid
-        shape = desk.shape
-        tolerance = 0.0 if shape is None else _tolerance(desk.units)
-        verdict = desk.protocol.ask(line, guess, tolerance=tolerance)
-        if verdict.refused is not False:
-            return NOTHING
-        tails = verdict.tail_low, verdict.tail_high
-        if shape is None:
-            return (guess, *rank_claim(*tails))
-        first, last = (math.nextafter(guess + s * tolerance, s * math.inf) for s in (-1, 1))
-        return (guess, *mean_claim(first, last, desk.units, *tails))
-
-
-@lru_cache(maxsize=64)
-def _tolerance(units: int) -> float:
-    return BoundedMean().error(units, 0.25)
-
-
-# Means: the direct search over the sum of all rows, and the median of the means of blocks.
-
-
-@lru_cache(maxsize=64)
-def narrowest_means(queries: int, rows: int, failure: float) -> KeptPlan:
-    """The plan whose bars are the narrowest that so many rows allow; it proves itself.
-
-    >>> plan = narrowest_means(queries=20, rows=1_000, failure=0.05)
-    >>> plan.blocks, round(plan.part("mean").half_width, 2)
-    (1000, 0.22)
-    """
-    confidence = confidence_of(failure)
-    found = narrowest_direct(queries, rows, confidence, exact=False)
-    part = DirectPart(
-        name="mean",
-        protocol="mean",
-        queries=queries,
-        half_width=0.5,
-        apart=found.coin.halfsteps.size - 1,
-        slope=found.slope or 0.0,
-        # The shares are added up without rounding, and 0.05 is stored as a little more than 1/20.
-        failure=math.nextafter(failure, 0.0),
-        look_price=found.price,
-        floor=found.floor,
-        exact=False,
-        looks=queries,
-    )
-    budget = part.planned(found.order) * (1 + 1e-12)
-    width = part.bars(found.order, budget, rows).half_width
-    plan = JointPlan(rows, found.order, budget, confidence, (replace(part, half_width=width),))
-    if not plan.verify():
-        remedy = "Ask fewer questions, or bring more rows."
-        raise Infeasible("Means", "a plan that proves itself", f"{rows:,} rows", remedy)
-    return KeptPlan.of(plan)
-
-
-class HoldfastMean(MeanResponder):
-    """The protocol `mean` with the narrowest bars that the rows allow.
-
-    Medians are searched for by means, as `MeanResponder` does; the plan then covers all of those.
-    """
-
-    name: ClassVar[str] = "holdfast-mean"
-    certified: ClassVar[bool] = True
-
-    def __init__(self, terms: Terms) -> None:
-        self._terms = terms
-        self.protocol: DirectMean | MedianMean | None = None  # from the first question on
-
-    def means(self, values: NDArray[Any], guesses: FloatArray | None) -> Replies:  # noqa: ARG002
-        if self.protocol is None:
-            self.protocol = self._open(self._terms.queries)
-        return as_replies([self._told(self.protocol, line) for line in values])
-
-    def medians(self, values: NDArray[Any], points: int) -> Replies:
-        if self.protocol is None:
-            self.protocol = self._open(self._terms.queries * looks_of(points) + SPARE)
-        return super().medians(values, points)
-
-    def _told(self, protocol: DirectMean | MedianMean, line: NDArray[Any]) -> Told:
-        try:
-            return of_answer(protocol.ask(line), mean=True)
-        except Exhausted:
-            return NOTHING
-
-    def _open(self, queries: int) -> DirectMean | MedianMean:
-        terms = self._terms
-        plan = narrowest_means(queries, terms.rows, terms.failure)
-        part = plan.part("mean")
-        assert isinstance(part, DirectPart)
-        if terms.half_width is not None and part.half_width > terms.half_width:
-            raise _too_wide(queries, terms, part.half_width)
-        return DirectMean(Budget(plan), Rows(terms.rows), terms.entropy)
-
-
-class HoldfastMedianMean(HoldfastMean):
-    """The protocol `mean` the other way: the stable median of the means of few large blocks."""
-
-    name: ClassVar[str] = "holdfast-median-mean"
-
-    def _open(self, queries: int) -> MedianMean:
-        terms = self._terms
-        points, tail = points_for(terms.rows), HoldfastEstimate.mean_tail
-        asked = Asked(queries, points, tail, terms.failure)
-        plan = _median_plan(asked)
-        units = units_for(terms, asked, plan.blocks)
-        return MedianMean(Budget(plan), Rows(plan.blocks, units), terms.entropy)
-
-
-@lru_cache(maxsize=64)
-def _median_plan(asked: Asked) -> KeptPlan:
-    request = MedianMeans(asked.queries, asked.points, asked.tail)
-    return KeptPlan.of(joint_plan(request, confidence=asked.confidence))
-
-
-def _too_wide(queries: int, terms: Terms, found: float) -> Infeasible:
-    assert terms.half_width is not None
-    confidence = confidence_of(terms.failure)
-    rows = best_direct(queries, terms.half_width, confidence, exact=False).blocks
-    given = f"{terms.rows:,} give a half-width of {found:.3g}"
-    remedy = "Ask fewer questions, accept a wider claim, or bring more rows."
-    return Infeasible("Not enough rows", f"{rows:,} rows", given, remedy)
-
-
-# Responders that confirm guesses with looks: verify, and verify and correct.
-
-
-def refusals_of(queries: int) -> int:
-    """The refusals that are planned for, as `holdfast plan` does."""
-    return min(Order.refusals, queries)
-
-
-class HoldfastVerify(BlockResponder[Verify]):
-    """A guess is confirmed, and then it is the value; or refused, and then there is none.
-
-    A refusal counts, and after the last one all is refused. Without a guess, the middle is guessed.
-    """
-
-    name: ClassVar[str] = "holdfast-verify"
-    mean_tail: ClassVar[float] = 0.01
-    tails: ClassVar[tuple[float, ...]] = (0.05, 0.01)  # finding a plan takes seconds
-
-    @classmethod
-    def planned(cls, asked: Asked, blocks: int | None = None) -> JointPlan:
-        refusals = refusals_of(asked.queries)
-        request = Guesses(asked.queries, refusals, asked.tail, asked.wide_tail)
-        return joint_plan(request, confidence=asked.confidence, blocks=blocks)
-
-    def open(self, plan: JointPlan, source: Rows, entropy: Entropy) -> Verify:
-        return Verify(Budget(plan), source, entropy)
-
-    def tell(self, desk: Desk[Verify], line: NDArray[Any], guess: float, grid: Grid) -> Told:
-        del grid
-        return of_verdict(desk.protocol.ask(line, guess), desk.units, mean=desk.mean)
-
-
-class HoldfastCorrect(BlockResponder[Correct]):
-    """A guess is confirmed, or corrected by a search: both share one budget on the same blocks."""
-
-    name: ClassVar[str] = "holdfast-correct"
-    mean_tail: ClassVar[float] = 0.01
-    tails: ClassVar[tuple[float, ...]] = HoldfastVerify.tails
-
-    @classmethod
-    def planned(cls, asked: Asked, blocks: int | None = None) -> JointPlan:
-        refusals = refusals_of(asked.queries)
-        guesses = Guesses(asked.queries, refusals, asked.tail, asked.wide_tail)
-        estimates = Estimates(refusals, asked.points, asked.tail, asked.tail)
-        return joint_plan(guesses, estimates, confidence=asked.confidence, blocks=blocks)
-
-    def open(self, plan: JointPlan, source: Rows, entropy: Entropy) -> Correct:
-        budget = Budget(plan)
-        return Correct(Verify(budget, source, entropy), Estimate(budget, source, entropy))
-
-    def tell(self, desk: Desk[Correct], line: NDArray[Any], guess: float, grid: Grid) -> Told:
-        told = desk.protocol.ask(line, guess, grid, shape=desk.shape)
-        return of_corrected(told, desk.units, mean=desk.mean)
-
-
-# Responders without noise: exact answers, verdicts and corrections, every history counted.
-
-
-class HoldfastExact(BlockResponder[ExactEstimate]):
-    """The value of the planned rank on a grid. Rows beyond the plan's blocks are not used."""
-
-    name: ClassVar[str] = "holdfast-exact"
-    mean_tail: ClassVar[float] = 1e-12
-
-    @classmethod
-    def planned(cls, asked: Asked, blocks: int | None = None) -> ExactEstimates:
-        del blocks
-        tails = asked.tail, asked.tail
-        return exact_estimates(asked.queries, asked.points, *tails, asked.confidence)
-
-    def open(self, plan: ExactEstimates, source: Rows, entropy: Entropy) -> ExactEstimate:
-        del entropy  # nothing is drawn
-        return ExactEstimate(plan, source)
-
-    def tell(self, desk: Desk[ExactEstimate], line: NDArray[Any], guess: float, grid: Grid) -> Told:
-        del guess
-        return of_answer(desk.protocol.ask(line, grid, shape=desk.shape), mean=desk.mean)
-
-
-class HoldfastExactVerify(BlockResponder[ExactVerify]):
-    """Guesses, confirmed or refused by exact counts."""
-
-    name: ClassVar[str] = "holdfast-exact-verify"
-    mean_tail: ClassVar[float] = 0.01
-
-    @classmethod
-    def planned(cls, asked: Asked, blocks: int | None = None) -> ExactVerdicts:
-        del blocks
-        tails = asked.tail, asked.wide_tail
-        return exact_verdicts(asked.queries, refusals_of(asked.queries), *tails, asked.confidence)
-
-    def open(self, plan: ExactVerdicts, source: Rows, entropy: Entropy) -> ExactVerify:
-        del entropy
-        return ExactVerify(plan, source)
-
-    def tell(self, desk: Desk[ExactVerify], line: NDArray[Any], guess: float, grid: Grid) -> Told:
-        del grid
-        return of_verdict(desk.protocol.ask(line, guess), desk.units, mean=desk.mean)
-
-
-class HoldfastExactCorrect(BlockResponder[ExactCorrect]):
-    """Guesses, confirmed by exact counts or corrected by the value of the planned rank.
-
-    A question on a larger grid than the plan has room for is refused, and not counted.
-    """
-
-    name: ClassVar[str] = "holdfast-exact-correct"
-    mean_tail: ClassVar[float] = 0.01
-
-    @classmethod
-    def planned(cls, asked: Asked, blocks: int | None = None) -> ExactCorrections:
-        del blocks
-        refusals, tails = refusals_of(asked.queries), (asked.tail, asked.wide_tail)
-        return exact_corrections(asked.queries, refusals, asked.points, *tails, asked.confidence)
-
-    def open(self, plan: ExactCorrections, source: Rows, entropy: Entropy) -> ExactCorrect:
-        del entropy
-        return ExactCorrect(plan, source)
-
-    def tell(self, desk: Desk[ExactCorrect], line: NDArray[Any], guess: float, grid: Grid) -> Told:
-        most = desk.protocol.largest_grid
-        if most is not None and grid.size > most:
-            return NOTHING
-        told = desk.protocol.ask(line, guess, grid, shape=desk.shape)
-        return of_corrected(told, desk.units, mean=desk.mean)
-
-
-# Multiplicative weights: very many medians of rows out of a finite universe.
-#
-# The hypothesis is about all rows that there can be, and so a question must be known on all of
-# them, not on the sample alone. A responder cannot find that in a table of arbitrary rows. So its
-# table has two parts: the first columns are the elements of the universe, which are public, and the
-# others are the rows. `Labelled` is a world of that form; any analyst whose questions are functions
-# of a row can ask it. Without a universe, and for means (which need a universe of blocks), it
-# refuses.
-
-
-_TAIL = 0.05
-
-
-class Labelled:
-    """Rows that are numbers of elements of a universe: its elements first, then the rows."""
-
-    def __init__(self, labels: NDArray[np.int64], universe: int) -> None:
-        self.labels, self.universe = labels, universe
-        self.holdout = np.concatenate([np.arange(universe), labels])
+    seed: int | None
+    number: int
+    unerring: bool = False
 
     @property
-    def rows(self) -> int:
-        """How many rows there are, without the universe's elements."""
-        return int(self.labels.size)
+    def blocks(self) -> Entropy:
+        """For the blocks."""
+        return self._stream(0)
+
+    @property
+    def coins(self) -> Entropy:
+        """For the looks."""
+        return Unerring() if self.unerring else self._stream(1)
+
+    @property
+    def choices(self) -> Entropy:
+        """For the analyst."""
+        return self._stream(2)
+
+    def _stream(self, part: int) -> Entropy:
+        if self.seed is None:
+            return system_entropy()
+        return SeededEntropy((self.seed, self.number, part))
 
 
-class _Placed(Rows):
-    """The rows as a source whose only question is which element a row is."""
+@dataclass(frozen=True)
+class Run:
+    """What came of one attack.
 
-    def __init__(self, labels: NDArray[np.int64]) -> None:
-        super().__init__(labels.size)
-        self._labels = labels
-
-    def values(self, _: object, /) -> NDArray[Any]:
-        return self._labels
-
-
-class _WeightsResponder(Responder):
-    """Answers from a hypothesis about the universe, as long as the rows confirm it."""
-
-    certified: ClassVar[bool] = True
-
-    def __init__(self, terms: Terms, world: Labelled | None = None) -> None:
-        if world is None:
-            hint = f"Rows out of a finite universe: {type(self).__name__}(terms, Labelled(…))."
-            raise InvalidInput("universe", None, f"known for {self.name}", hint)
-        self._universe = world.universe
-        self.protocol = self._open(terms, world)
-
-    @abstractmethod
-    def _open(self, terms: Terms, world: Labelled) -> Weights | ExactWeighing:
-        """The protocol on a plan that fits the rows."""
-
-    def means(self, values: NDArray[Any], guesses: FloatArray | None) -> Replies:  # noqa: ARG002
-        hint = "Ask for medians, or ask another responder."
-        raise InvalidInput("question", "means", f"medians for {self.name}", hint)
-
-    def medians(self, values: NDArray[Any], points: int) -> Replies:
-        scale = grid(0, points - 1, scale="integer")
-        return as_replies([self._told(line[: self._universe], scale) for line in values])
-
-    def _told(self, elements: NDArray[Any], scale: Grid) -> Told:
-        try:
-            answer = self.protocol.ask_indices(elements.astype(np.int64), scale)
-        except Exhausted:
-            return NOTHING
-        return of_answer(answer, mean=False)
-
-
-class HoldfastWeights(_WeightsResponder):
-    """The hypothesis is checked by looks."""
-
-    name: ClassVar[str] = "holdfast-weights"
-
-    def _open(self, terms: Terms, world: Labelled) -> Weights:
-        plan = _looked(terms.queries, world.universe, _tail(terms), terms.failure, world.rows)
-        universe = Universe.points(np.arange(world.universe))
-        return Weights(Budget(plan), _Placed(world.labels), universe, terms.entropy)
-
-
-class HoldfastExactWeights(_WeightsResponder):
-    """The hypothesis is checked by exact counts. Rows beyond the plan's are not used."""
-
-    name: ClassVar[str] = "holdfast-exact-weights"
-
-    def _open(self, terms: Terms, world: Labelled) -> ExactWeighing:
-        plan = _counted(terms.queries, world.universe, _tail(terms), terms.failure)
-        if plan.blocks > world.rows:
-            remedy = "Ask fewer questions, accept a wider claim, or bring more rows."
-            given = f"there are {world.rows:,}"
-            raise Infeasible("Not enough rows", f"{plan.blocks:,} rows", given, remedy)
-        universe = Universe.points(np.arange(world.universe))
-        return ExactWeighing(plan, _Placed(world.labels[: plan.blocks]), universe)
-
-
-def _tail(terms: Terms) -> float:
-    return _TAIL if terms.half_width is None else tail_of(terms.half_width)
-
-
-@lru_cache(maxsize=16)
-def _looked(queries: int, universe: int, tail: float, failure: float, rows: int) -> KeptPlan:
-    request = WeightedEstimates(queries, universe, tail)
-    return KeptPlan.of(joint_plan(request, confidence=confidence_of(failure), blocks=rows))
-
-
-@lru_cache(maxsize=16)
-def _counted(queries: int, universe: int, tail: float, failure: float) -> ExactWeights:
-    return exact_weights(queries, universe, tail, confidence_of(failure))
-
-
-# Responders that use rows up: fresh blocks for every question, or for every round.
-
-
-class HoldfastSplit(BlockResponder[Split]):
-    """Fresh blocks for every question, and the rank of their values that keeps the tails.
-
-    A mean is asked of one block: at tails of β/2k its own mean is the answer.
+    `polite` says that the budget was exhausted in the end, and that nothing was answered, drawn or
+    charged after that; it is true of a responder that has no budget.
     """
 
-    name: ClassVar[str] = "holdfast-split"
-
-    @classmethod
-    def mean_tail_of(cls, terms: Terms) -> float:
-        return terms.failure / (2 * terms.queries) * (1 - 1e-9)
-
-    @classmethod
-    def planned(cls, asked: Asked, blocks: int | None = None) -> SplitPlan:
-        del blocks
-        return split_plan(asked.queries, asked.tail, asked.tail, asked.confidence)
-
-    def open(self, plan: SplitPlan, source: Rows, entropy: Entropy) -> Split:
-        del entropy  # nothing is drawn
-        return Split(plan, source)
-
-    def tell(self, desk: Desk[Split], line: NDArray[Any], guess: float, grid: Grid) -> Told:
-        del guess, grid  # values are answers as they are
-        return of_answer(desk.protocol.ask(line, shape=desk.shape), mean=desk.mean)
+    broken: bool
+    answered: int
+    polite: bool = True
 
 
-class HoldfastRounds(BlockResponder[EffectiveRounds]):
-    """Estimation sets that answer exactly, each until an answer of it is refused."""
+@dataclass(frozen=True)
+class Attack(ABC):
+    """One attack on one protocol: an analyst, and both responders on the same blocks."""
 
-    name: ClassVar[str] = "holdfast-rounds"
-    mean_tail: ClassVar[float] = 0.01
+    name: ClassVar[str]
+    promise: ClassVar[str]
+    told: ClassVar[str]  # the story; {0} is the attack
 
-    @classmethod
-    def planned(cls, asked: Asked, blocks: int | None = None) -> RoundsPlan:
-        del blocks
-        rounds, tails = min(Order.rounds, asked.queries), (asked.tail, asked.wide_tail)
-        return rounds_plan(asked.queries, rounds, *tails, asked.confidence, exact=True)
+    queries: int
+    confidence: float = field(default=0.95, kw_only=True)
 
-    def open(self, plan: RoundsPlan, source: Rows, entropy: Entropy) -> EffectiveRounds:
-        return EffectiveRounds.of(plan, source, entropy)
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """What is planned for."""
+        return ()
 
-    def tell(
-        self, desk: Desk[EffectiveRounds], line: NDArray[Any], guess: float, grid: Grid
-    ) -> Told:
-        del guess, grid
-        return of_answer(desk.protocol.ask(line, shape=desk.shape), mean=desk.mean)
+    @property
+    def kept(self) -> tuple[Wanted, ...]:
+        """The joint plans that it needs, as requests and confidence."""
+        return ((self.requests, self.confidence),)
+
+    @cached_property
+    def plan(self) -> Any:
+        """The plan that covers it."""
+        return kept_plan(*self.requests, confidence=self.confidence)
+
+    @property
+    def questions(self) -> int:
+        """k: how many questions the plan covers."""
+        return self.queries
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks it asks for."""
+        return int(self.plan.blocks)
+
+    @property
+    def failure(self) -> float:
+        """β."""
+        return float(1 - Fraction(repr(self.confidence)))
+
+    @property
+    def story(self) -> str:
+        """The attack in a paragraph."""
+        return self.told.format(self)
+
+    @abstractmethod
+    def draw(self, entropy: Entropy) -> NDArray[Any]:
+        """The blocks."""
+
+    @abstractmethod
+    def naive(self) -> Responder:
+        """The textbook, which would be right for questions fixed in advance."""
+
+    @abstractmethod
+    def planned(self, rows: NDArray[Any], coins: Entropy) -> Responder:
+        """The protocol on its plan."""
+
+    @abstractmethod
+    def converse(self, responder: Any, trial: Trial) -> Conversation:
+        """The analyst, who hears nothing of a responder but what its answers say."""
+
+    def drained(self, trial: Trial) -> bool:
+        """Whether the analyst goes on until nothing is left."""
+        return True
+
+    def run(self, side: Side, trial: Trial) -> Run:
+        """One run against one responder."""
+        rows = self.draw(trial.blocks)
+        responder = self.naive() if side == "naive" else self.planned(rows, trial.coins)
+        session = listen(self.converse(responder, trial), rows, responder)
+        broken = session.wrong_claims > 0
+        if side == "naive" or not self.drained(trial):
+            return Run(broken, session.answered)
+        before = responder.spent()
+        again = [session.last.put(rows, responder).refused for _ in range(2)]
+        polite = np.isnan(session.values[-1]) and all(again) and responder.spent() == before
+        return Run(broken, session.answered, bool(polite))
 
 
-# Every protocol of Holdfast as a responder: the real plan and the real protocol, on rows.
-#
-# base      plans that fit the rows
-# rows      rows as a source of blocks
-# claims    what an answer claims of a mean or a median
-# mean      mean, by the direct search and by the median of block means
-# searches  estimate, simple, amplified, interval, near
-# guesses   verify, correct
-# exact     exact answers, verdicts and corrections
-# fresh     split, rounds
-# weights   multiplicative weights, by looks and exact, for rows out of a finite universe
-#
-# A plan is made at the first question, for `Terms.queries` questions of its kind. If the rows do
-# not carry it, `Infeasible` says what would. `HOLDFAST` has them all by name.
-#
-# Their class says `certified`: claims are the protocol's promise. An answer drawn from a seed says
-# that it is not, for its coins could be foreseen: a promise, but no certificate.
+def until_refused(questions: Iterator[Question]) -> Conversation:
+    """One after the other, until nothing is answered any more."""
+    for _ in range(MOST):
+        replies = yield next(questions)
+        if replies.refused:
+            return
 
 
-HOLDFAST: dict[str, Callable[[Terms], Responder]] = {
-    each.name: each
-    for each in (
-        HoldfastMean,
-        HoldfastMedianMean,
-        HoldfastEstimate,
-        HoldfastInterval,
-        HoldfastVerify,
-        HoldfastCorrect,
-        HoldfastNear,
-        HoldfastSimple,
-        HoldfastAmplified,
-        HoldfastExact,
-        HoldfastExactVerify,
-        HoldfastExactCorrect,
-        HoldfastRounds,
-        HoldfastSplit,
-        HoldfastWeights,
-        HoldfastExactWeights,
+def critical_count(trials: int, mass: float, failure: float) -> int:
+    """The smallest count that an event of this mass reaches with at most this probability.
+
+    What a textbook compares a count with, for a question fixed in advance.
+
+    >>> critical_count(1000, 0.1, 0.0005)
+    133
+    """
+    return smallest_whole(lambda c: binomial_tail(trials, mass, c) <= failure, trials + 1)
+
+
+def textbook_rank(blocks: int, failure: float) -> int:
+    """The largest rank c such that [x₍c₎, x₍m+1−c₎] misses the median with at most `failure`.
+
+    The confidence interval of the sign test, for a question fixed in advance.
+
+    >>> textbook_rank(100, 0.05)
+    40
+    """
+    return blocks + 1 - critical_count(blocks, 0.5, failure / 2)
+
+
+@dataclass(frozen=True)
+class Textbook(Responder):
+    """Exact answers from some of the blocks, each right for a question fixed in advance.
+
+    A median is the value of an index among the blocks in order, each the median of its sub-blocks;
+    a guess of it is refused in favour of that, or confirmed by `needed` blocks on either side. Both
+    claim tails above `tail`, and so does an event that `needed` blocks have. An interval
+    lies between two ranks. Means have the exact binomial bar, if the analyst says what it expects.
+    """
+
+    name: ClassVar[str] = "textbook"
+
+    part: tuple[int, int | None] = (0, None)  # of the blocks
+    index: int = 0
+    subblocks: int = 1
+    needed: int = 0
+    tail: float = 0.0
+    rank: int = 0
+    failure: float = 0.05
+
+    def medians(self, values: NDArray[Any], points: int) -> Replies:
+        lines = values[:, slice(*self.part)]
+        if self.subblocks > 1:
+            half = self.subblocks // 2
+            groups = lines.reshape(len(lines), -1, self.subblocks)
+            lines = np.partition(groups, half, axis=2)[:, :, half]
+        answers = np.partition(lines, self.index, axis=1)[:, self.index].astype(np.float64)
+        return self._claimed(answers)
+
+    def guessed(self, values: NDArray[Any], points: int, guess: float) -> Replies:
+        """Medians of which this is guessed: at most the guess, and at least, in enough blocks."""
+        sides = (values <= guess).sum(axis=1), (values >= guess).sum(axis=1)
+        confirmed = np.minimum(*sides) >= self.needed
+        return self._claimed(np.where(confirmed, guess, self.medians(values, points).values))
+
+    def _claimed(self, answers: FloatArray) -> Replies:
+        low = np.full(len(answers), math.nextafter(self.tail, 1.0))
+        return Replies(answers, low, 1 - low)
+
+    def verdicts(self, values: NDArray[Any]) -> Replies:
+        common = np.count_nonzero(values, axis=1) >= self.needed
+        low = np.where(common, math.nextafter(self.tail, 1.0), -np.inf)
+        return Replies(common.astype(np.float64), low, np.full(len(values), np.inf))
+
+    def intervals(self, values: NDArray[Any], points: int) -> Replies:
+        ordered = np.sort(values, axis=1).astype(np.float64)
+        return Replies(ordered[:, 0], ordered[:, self.rank - 1], ordered[:, -self.rank])
+
+    def means(self, values: NDArray[Any], guesses: FloatArray | None) -> Replies:
+        means = values.mean(axis=1, dtype=np.float64)
+        if guesses is None:
+            return Replies.unclaimed(means)
+        sums = values.sum(axis=1, dtype=np.int64)
+        return Replies(means, *binomial_limits(sums, values.shape[1], self.failure))
+
+
+@dataclass(frozen=True)
+class CollectorAttack(Attack):
+    """Learns labels of the blocks, one a question."""
+
+    target: ClassVar[type[BlockResponder]]
+
+    tail: float
+    size: int = 2**32  # how many labels there are: no grid limits what an exact answer tells
+
+    def draw(self, entropy: Entropy) -> NDArray[Any]:
+        return draw_labels(self.blocks, self.size, entropy)
+
+    def planned(self, rows: NDArray[Any], coins: Entropy) -> Responder:
+        return self.target.on(MemoryHoldout(self.plan, Rows(rows.size), coins))
+
+
+# The collector against searches: estimate, simple, amplified.
+
+
+@dataclass(frozen=True)
+class SearchAttack(CollectorAttack):
+    """Collect labels by searches, then ask about the known ones until the budget is exhausted."""
+
+    target: ClassVar[type[BlockResponder]] = HoldfastEstimate
+
+    queries: int = 100
+    tail: float = 0.05
+    size: int = 2**11
+    points: int = 2**6  # of the grid of a step
+    steps: int = 100  # questions before the end
+    subblocks: int = 1
+
+    @property
+    def blocks(self) -> int:
+        return int(self.plan.blocks * self.subblocks)
+
+    @property
+    def needed(self) -> int:
+        """How many labels a majority has; of an odd number of sub-blocks, half and one more."""
+        blocks = int(self.plan.blocks)
+        return (blocks - (blocks - 1) // 2) * (self.subblocks // 2 + 1)
+
+    @property
+    def story(self) -> str:
+        medians = "" if self.subblocks == 1 else f", each the median of {self.subblocks} sub-blocks"
+        return (
+            f"The collector: about {self.needed} searches on up to {self.size:,} points learn a "
+            "label each. Then it asks whether a label is known, again and again until the budget "
+            f"is exhausted: an event of mass at most {self.tail:g}, and yes breaks the promise. "
+            f"Naive gives the exact median of the same blocks{medians}."
+        )
+
+    def naive(self) -> Responder:
+        index = (self.plan.blocks - 1) // 2
+        return Textbook(tail=self.tail, index=index, subblocks=self.subblocks)
+
+    def converse(self, responder: Any, trial: Trial) -> Conversation:
+        """Collect; with enough labels ask about them, and if that fails collect more."""
+        collector = Collector(self.size, self.points, self.tail, passed=self.subblocks > 1)
+        goal = self.needed
+        for _ in range(self.steps):
+            ready = collector.done or collector.learnt >= goal
+            question: LabelQuestion = collector.event if ready else collector.question
+            replies = yield question
+            if replies.refused or outside(question, replies, self.tail):
+                break
+            if ready:
+                collector.again()
+                goal += self.needed
+            else:
+                collector.learn(int(replies.values[0]))
+        if not isinstance(responder, Textbook):
+            yield from until_refused(cycle([collector.event]))
+
+
+def outside(question: LabelQuestion, replies: Replies, tail: float) -> bool:
+    """Whether an answer v breaks D[φ ≤ v] > tail and D[φ ≥ v] > tail."""
+    return min(question.tails(int(replies.values[0]))) <= tail
+
+
+@dataclass(frozen=True)
+class EstimateAttack(SearchAttack):
+    """The collector against estimates."""
+
+    name: ClassVar[str] = "estimate"
+    promise: ClassVar[str] = "both tails of every answer are above 0.05"
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        return (Estimates(self.queries, 2, self.tail, self.tail),)  # questions of one look
+
+
+@dataclass(frozen=True)
+class SimpleAttack(SearchAttack):
+    """The collector against interior points."""
+
+    name: ClassVar[str] = "simple"
+    promise: ClassVar[str] = "both tails of every answer are above 10⁻⁶"
+    target: ClassVar[type[BlockResponder]] = HoldfastSimple
+
+    queries: int = 10
+    points: int = 2**22
+    size: int = 2**24
+    tail: float = 1e-6
+    steps: int = 11
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        return (SimpleEstimates(self.queries, self.points, self.tail),)
+
+
+@dataclass(frozen=True)
+class AmplifiedAttack(SearchAttack):
+    """The collector against medians of sub-blocks."""
+
+    name: ClassVar[str] = "amplified"
+    promise: ClassVar[str] = "both tails of every answer on a sub-block are above 0.05"
+    target: ClassVar[type[BlockResponder]] = HoldfastAmplified
+
+    subblocks: int = 3
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        return (AmplifiedEstimates(self.queries, 2, self.tail, self.subblocks),)
+
+
+# The collector against guesses that are confirmed or corrected.
+
+
+@dataclass(frozen=True, eq=False)
+class Guessed(LabelQuestion):
+    """A question about a label, and what is guessed of its median: perhaps what nobody believes."""
+
+    question: LabelQuestion
+    guess: int
+
+    @property
+    def points(self) -> int:  # type: ignore[override]
+        return self.question.points
+
+    def __call__(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.question(labels)
+
+    def put(self, rows: Any, responder: Any) -> Replies:
+        replies: Replies = responder.guessed(self(rows)[np.newaxis], self.points, self.guess)
+        return replies
+
+    def tails(self, answer: int) -> tuple[float, float]:
+        return (1.0, 0.0) if answer >= self.points else self.question.tails(answer)
+
+
+@dataclass(frozen=True)
+class CorrectAttack(CollectorAttack):
+    """Absurd guesses, to be corrected; then a guess that only these blocks confirm."""
+
+    name: ClassVar[str] = "correct"
+    promise: ClassVar[str] = "both tails of every confirmed or corrected value are above 0.01"
+    target: ClassVar[type[BlockResponder]] = HoldfastCorrect
+    told: ClassVar[str] = (
+        "The collector guesses what nobody could believe, and every correction tells it a "
+        "label (of {0.size:,}). Naive corrects without end; Holdfast has "
+        "{0.refusals} refusals, of which {0.spare} are kept for the end. Then the "
+        'collector guesses yes to "is the label known?": an event of mass at most '
+        "{0.tail:g} that must not be confirmed. Naive confirms if both exact counts "
+        "reach the binomial's critical value for {0.queries} guesses fixed in advance, "
+        "and else gives the exact median."
     )
-}
+
+    queries: int = 60
+    tail: float = 0.01
+    size: int = 2**12
+    refusals: int = 8
+    tail_high: float = 0.4
+    points: int = 2**5
+    steps: int = 40
+    spare: int = 2  # refusals kept for the end
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        return (
+            Guesses(self.queries, self.refusals, self.tail, self.tail_high),
+            Estimates(self.refusals, self.points, self.tail, self.tail),
+        )
+
+    def naive(self) -> Textbook:
+        needed = critical_count(self.blocks, self.tail, self.failure / (2 * self.queries))
+        return Textbook(tail=self.tail, index=(self.blocks - 1) // 2, needed=needed)
+
+    def converse(self, responder: Any, trial: Trial) -> Conversation:
+        collector, asked = Collector(self.size, self.points, self.tail), 1
+        exact = isinstance(responder, Textbook)
+
+        def more() -> bool:
+            if exact:
+                return asked < self.steps and collector.learnt <= responder.needed
+            return bool(responder.refusals_left > self.spare)
+
+        while more() and not collector.done:
+            question = collector.question
+            replies = yield Guessed(question, question.points)
+            if not np.isnan(replies.values[0]) and replies.values[0] < question.points:
+                collector.learn(int(replies.values[0]))
+            asked += 1
+        last = Guessed(collector.event, 1)
+        if exact:
+            yield last
+        else:
+            yield from until_refused(cycle([last]))
+
+
+# The collector against multiplicative weights.
+
+
+@dataclass(frozen=True)
+class WeightsAttack(CollectorAttack):
+    """Collect labels from a hypothesis that believes in more labels than there are."""
+
+    name: ClassVar[str] = "weights"
+    promise: ClassVar[str] = "both tails of every answer are above 0.06"
+
+    queries: int = 12
+    tail: float = 0.06
+    size: int = 2**13
+    universe: int = 12_288
+    points: int = 2**7
+    steps: int = 2_000  # questions that naive answers at most
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        return (WeightedEstimates(self.queries, self.universe, self.tail),)
+
+    @property
+    def story(self) -> str:
+        return (
+            f"The universe has {self.universe:,} elements, but blocks have only the first "
+            f"{self.size:,} of them as labels: the hypothesis must learn that from refused "
+            f"guesses. The collector asks {self.queries - 3} questions for labels, then whether a "
+            f"label is known, an event of mass at most {self.tail:g}. Naive gives exact medians, "
+            "and goes on until half of the labels are collected."
+        )
+
+    def draw(self, entropy: Entropy) -> NDArray[Any]:
+        """The elements of the universe, and then the blocks."""
+        return Labelled(draw_labels(self.blocks, self.size, entropy), self.universe).holdout
+
+    def naive(self) -> Responder:
+        part, index = (self.universe, None), (self.blocks - 1) // 2
+        return Textbook(tail=self.tail, part=part, index=index)
+
+    def planned(self, rows: NDArray[Any], coins: Entropy) -> Responder:
+        world = Labelled(rows[self.universe :], self.universe)
+        return HoldfastWeights.on(HoldfastWeights.placed(self.plan, world, coins))
+
+    def drained(self, trial: Trial) -> bool:
+        return not trial.number  # a Yes is cheap: it takes hundreds of them to exhaust the budget
+
+    def converse(self, responder: Any, trial: Trial) -> Conversation:
+        exact = isinstance(responder, Textbook)
+        collector, asked = Collector(self.size, self.points, self.tail), 0
+        while asked < (self.steps if exact else self.queries - 3) and not collector.done:
+            replies = yield collector.question
+            collector.learn(int(replies.values[0]))
+            asked += 1
+        for _ in range(1 if exact else self.queries - asked):
+            yield collector.event
+        if not exact and self.drained(trial):
+            yield from until_refused(cycle([collector.event]))
+
+
+# The collector against exact answers that are thrown away in time: rounds, and fresh splitting.
+
+
+@dataclass(frozen=True)
+class WorstCase(LabelQuestion):
+    """The law on which an exact rank fails most often: masses tail, 1 − 2·tail, tail."""
+
+    points = 3
+    tail: float
+    size: int = 2**32
+
+    def __call__(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        edge = int(self.tail * self.size)
+        return (labels >= edge).astype(np.int64) + (labels >= self.size - edge)
+
+    def tails(self, answer: int) -> tuple[float, float]:
+        below = (0.0, self.tail, 1 - self.tail, 1.0)
+        return below[answer + 1], below[3 - answer]
+
+
+@dataclass(frozen=True)
+class RoundsAttack(CollectorAttack):
+    """Overuse one estimation set after another."""
+
+    name: ClassVar[str] = "rounds"
+    promise: ClassVar[str] = "both tails of every answer are above 0.01"
+    target: ClassVar[type[BlockResponder]] = HoldfastRounds
+
+    queries: int = 24
+    tail: float = 0.01
+    rounds: int = 2
+    tail_high: float = 0.1
+    verification: float = 0.955  # the confidence of verdicts alone; nearly all of β
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        return (Guesses(self.queries, self.rounds, self.tail, self.tail_high),)
+
+    @property
+    def kept(self) -> tuple[Wanted, ...]:
+        return ((self.requests, self.verification),)
+
+    @cached_property
+    def plan(self) -> RoundsPlan:
+        """One verification set and a stack of estimation sets, each as small as can be proved."""
+        verdicts = kept_plan(*self.requests, confidence=self.verification)
+        made = (RoundsPlan(verdicts, self.rounds, size, self.confidence) for size in count(1, 2))
+        return next(plan for plan in made if plan.verify())
+
+    @property
+    def story(self) -> str:
+        return (
+            "Answers come exactly from an estimation set, "
+            f"{self.plan.set_blocks} blocks, so that the collector knows half of its labels after "
+            f"{self.plan.set_blocks // 2 + 1} questions. It then asks whether a label is known; "
+            "verification notices, the set is thrown away, the next set answers, and the "
+            f"collector starts again, until {self.rounds} sets are used up. Naive uses one "
+            "estimation set without verification."
+        )
+
+    def naive(self) -> Responder:
+        first, blocks = self.plan.verification.blocks, self.plan.set_blocks
+        part = (first, first + blocks)
+        return Textbook(tail=self.tail, part=part, index=(blocks - 1) // 2)
+
+    def converse(self, responder: Any, trial: Trial) -> Conversation:
+        """Collect half of a set's labels and ask about them, until the set is thrown away."""
+        exact = isinstance(responder, Textbook)
+        while True:
+            collector, full = Collector(self.size, self.size + 1, self.tail), False
+            left = 1 if exact else responder.rounds_left
+            while not full and (exact or responder.rounds_left == left):
+                full = collector.learnt > self.plan.set_blocks // 2 or collector.done
+                replies = yield collector.event if full else collector.question
+                if replies.refused:
+                    yield WorstCase(self.tail)
+                    return
+                if not full:
+                    collector.learn(int(replies.values[0]))
+            if exact:
+                return
+
+
+@dataclass(frozen=True)
+class SplitAttack(CollectorAttack):
+    """Collect labels that are never used again, then ask the law on which ranks fail most."""
+
+    name: ClassVar[str] = "split"
+    promise: ClassVar[str] = "both tails of every answer are above 0.05"
+    target: ClassVar[type[BlockResponder]] = HoldfastSplit
+
+    queries: int = 24
+    tail: float = 0.05
+
+    @property
+    def kept(self) -> tuple[Wanted, ...]:
+        return ()
+
+    @cached_property
+    def plan(self) -> SplitPlan:
+        """Fresh blocks for every question."""
+        return split_plan(self.queries, self.tail, self.tail, self.confidence)
+
+    @property
+    def story(self) -> str:
+        each = self.plan.blocks_per_question
+        return (
+            f"Every question has {each} blocks of its own, and nothing that was learnt of others "
+            "helps. So the collector collects in vain; the rest of the questions have the law "
+            "with three values on which an exact rank fails most often, of masses "
+            f"{self.tail:g}, {1 - 2 * self.tail:g} and {self.tail:g}. Naive answers all questions "
+            f"from the same {each} blocks."
+        )
+
+    def naive(self) -> Responder:
+        part = (0, self.plan.blocks_per_question)
+        return Textbook(tail=self.tail, part=part, index=self.plan.rank - 1)
+
+    def converse(self, responder: Any, trial: Trial) -> Conversation:
+        collector = Collector(self.size, self.size + 1, self.tail)
+        learning = min(self.plan.blocks_per_question // 2 + 1, self.queries - 1)
+        for _ in range(learning):
+            replies = yield collector.question
+            collector.learn(int(replies.values[0]))
+        yield collector.event
+        for _ in range(self.queries - learning - 1):
+            yield WorstCase(self.tail)
+        if not isinstance(responder, Textbook):
+            yield WorstCase(self.tail)  # one more than planned
+
+
+# The aggregator: is the count of a feature's event above the target? Then an event of high scores.
+
+
+@dataclass(frozen=True)
+class AggregatorAttack(Attack):
+    """Asks about features, each in one row of the levels; the row after them splits ties."""
+
+    target: ClassVar[Any]
+
+    features: int
+    units: int = field(default=1, kw_only=True)
+
+    def draw(self, entropy: Entropy) -> NDArray[Any]:
+        return draw_levels(self.features + 1, self.blocks * self.units, entropy)
+
+    def planned(self, rows: NDArray[Any], coins: Entropy) -> Responder:
+        holdout = MemoryHoldout(self.plan, Rows(self.blocks, self.units), coins)
+        made: Responder = self.target.on(holdout)
+        return made
+
+
+def _line(event: Callable[[NDArray[Any]], NDArray[Any]]) -> Callable[[Any], NDArray[Any]]:
+    return lambda levels: event(levels)[np.newaxis]
+
+
+_SIDE = grid(0.5, 1, points=2)  # one look: is the mean above 1/2?
+_FINE = grid(0, 1, points=65)
+_FINENESS = 3  # parts of a standard deviation in which naive means are weighted
+
+
+@dataclass(frozen=True, eq=False)
+class MeanOn(Means):
+    """A mean that is asked for on a grid."""
+
+    grid: Grid | None = None
+
+    def put(self, rows: Any, responder: Any) -> Replies:
+        replies: Replies = responder.means_on(self.values(rows), grid=self.grid)
+        return replies
+
+
+@dataclass(frozen=True)
+class MeanAttack(AggregatorAttack):
+    """Is the mean of this feature above 1/2? Then the mean of the event of high scores."""
+
+    bar: ClassVar[str]
+
+    @property
+    def story(self) -> str:
+        return (
+            f"The aggregator asks of {self.features} fair features of a unit whether their mean is "
+            f"above 1/2, then for the mean of an event of high scores, whose true mean is just "
+            f"below 1/2, until the budget is exhausted. {self.bar.format(self)} Naive gives the "
+            "exact mean of all units, by whose distance from 1/2 the score is weighted, with its "
+            f"exact binomial bar for {self.queries} questions fixed in advance."
+        )
+
+    def naive(self) -> Responder:
+        return Textbook(failure=self.failure / self.queries)
+
+    def question(self, event: Callable[..., Any], mass: float, *, fine: bool = False) -> Question:
+        """The cheapest that tells whether the mean is above 1/2, or the finest there is."""
+        return Means(_line(event), np.array([mass]))
+
+    def converse(self, responder: Any, trial: Trial) -> Conversation:
+        exact, units = isinstance(responder, Textbook), self.blocks * self.units
+        aggregator = Aggregator()
+        for feature in (Feature(row, LEVELS // 2) for row in range(self.features)):
+            if exact:
+                replies = yield Means(_line(feature.low), np.array([feature.mass]))
+                excess = 2 * round(replies.values[0] * units) - units
+                aggregator.learn(feature, round(_FINENESS * excess / math.sqrt(units)))
+            else:
+                replies = yield self.question(feature.low, feature.mass)
+                aggregator.learn(feature, lean(replies.values[0] > 0.5))
+        event = aggregator.event(0.5, self.features)
+        if exact:
+            yield Means(_line(event), np.array([event.mass]), np.array([0.5]))
+            return
+        for fine in (True, False):
+            yield from until_refused(cycle([self.question(event, event.mass, fine=fine)]))
+
+
+@dataclass(frozen=True)
+class MedianMeanAttack(MeanAttack):
+    """The aggregator against medians of block means."""
+
+    name: ClassVar[str] = "mean, median of block means"
+    target: ClassVar[Any] = HoldfastMedianMean
+    promise: ClassVar[str] = "every mean lies in its bar"
+    bar: ClassVar[str] = (
+        "There are {0.units} units in a block; the median of the blocks' means has tails "
+        "above {0.tail:g}, and that bounds the mean by its kl bar."
+    )
+
+    queries: int = 38
+    features: int = 24
+    tail: float = 0.01
+    units: int = field(default=25, kw_only=True)
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        return (MedianMeans(self.queries, 2, self.tail),)
+
+    def question(self, event: Callable[..., Any], mass: float, *, fine: bool = False) -> Question:
+        return MeanOn(_line(event), np.array([mass]), grid=_FINE if fine else _SIDE)
+
+
+@dataclass(frozen=True)
+class DirectMeanAttack(MeanAttack):
+    """The aggregator against direct searches over the sum."""
+
+    name: ClassVar[str] = "mean, direct search"
+    target: ClassVar[Any] = HoldfastMean
+    promise: ClassVar[str] = "every mean lies in its bar, and no bar is wider than 0.6"
+    bar: ClassVar[str] = "Every unit is a block, and bars are at most {0.width:g} wide."
+
+    queries: int = 30
+    features: int = 25
+    half_width: float = 0.3
+
+    @property
+    def width(self) -> float:
+        """Of a bar, at most."""
+        return 2 * self.half_width
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        return (DirectMeans(self.queries, self.half_width),)
+
+
+# The aggregator against intervals.
+
+
+_SIDES = 3  # low, between, high
+
+
+@dataclass(frozen=True)
+class Spread:
+    """0 for a block with the low event, 2 for one with the high event, 1 for any other.
+
+    >>> Spread(Feature(row=0, cut=2**14, sides=2))(np.array([[0, 2**15, 2**16 - 1]])).tolist()
+    [0, 1, 2]
+    """
+
+    feature: Feature
+
+    def __call__(self, levels: NDArray[Any]) -> NDArray[np.int64]:
+        low, high = self.feature.low(levels), self.feature.high(levels)
+        return 1 - low.astype(np.int64) + high
+
+
+def _of_feature(feature: Feature) -> IntervalQuestion:
+    law = np.array([feature.mass, 1 - feature.mass, 1.0])
+    return IntervalQuestion(_line(Spread(feature)), law, 0.0)  # outer masses exceed the tail
+
+
+def _of_event(event: Overfit, tail: float) -> IntervalQuestion:
+    return IntervalQuestion(_line(event), np.array([1 - event.mass, 1.0]), tail)
+
+
+def _leans(replies: Replies) -> tuple[int, int]:
+    """What the ends of an interval tell of both events."""
+    return lean(bool(replies.low[0] == 0)), lean(bool(replies.high[0] == _SIDES - 1))
+
+
+def _target(plan: JointPlan, part: str) -> float:
+    """The count at which the answers of a part change."""
+    found: Any = plan.part(part)
+    return float((found.twice_target - 1) / 2)
+
+
+@dataclass(frozen=True)
+class IntervalAttack(AggregatorAttack):
+    """Both ends of every interval say something about one event each."""
+
+    name: ClassVar[str] = "interval"
+    target: ClassVar[Any] = HoldfastInterval
+    promise: ClassVar[str] = (
+        "every interval encloses the median, and its ends have tails above 0.05"
+    )
+    told: ClassVar[str] = (
+        "The aggregator asks for the intervals of {0.features} features with three values, "
+        "whose outer masses are where the two searches aim: each end tells whether more or "
+        "fewer blocks than expected are out there. Then it asks for the intervals of two "
+        "events of high scores until the budget is exhausted, one of mass just below 1/2, "
+        "whose median is 0, and one of mass {0.tail:g}, whose upper end must be 0. Naive "
+        "is the textbook's interval for a median, between two ranks of the same blocks, for "
+        "{0.queries} questions fixed in advance."
+    )
+
+    queries: int = 26
+    features: int = 23
+    tail: float = 0.05
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        return (Intervals(self.queries, _SIDES, self.tail),)
+
+    def naive(self) -> Textbook:
+        return Textbook(rank=textbook_rank(self.blocks, self.failure / self.queries))
+
+    def converse(self, responder: Any, trial: Trial) -> Conversation:
+        exact, aggregator = isinstance(responder, Textbook), Aggregator()
+        rank = responder.rank - 0.5 if exact else _target(self.plan, "interval")
+        cut = cut_at(rank / self.blocks)
+        for feature in (Feature(row, cut, sides=2) for row in range(self.features)):
+            replies = yield _of_feature(feature)
+            aggregator.learn(feature, *_leans(replies))
+        events = [aggregator.event(mass, self.features) for mass in (0.5, self.tail)]
+        if exact:
+            yield _of_event(events[0], 0.0)
+        else:
+            yield from until_refused(cycle([_of_event(event, self.tail) for event in events]))
+
+
+# The aggregator against guesses: verify, one-sided and two-sided.
+
+
+def _verdict(event: Callable[..., Any], mass: float) -> Verdicts:
+    return Verdicts(_line(event), np.array([mass]))
+
+
+@dataclass(frozen=True)
+class VerifyAttack(AggregatorAttack):
+    """Is the event of this feature common enough? Then the same of rare events of high scores."""
+
+    target: ClassVar[Any] = HoldfastVerify
+
+    queries: int = 100
+    features: int = 80
+    refusals: int = 12
+    tail_low: float = 0.25
+    tail_high: float = 0.75
+    sides: int = 1
+    spare: int = 3  # refusals kept for the end
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        tails = self.tail_low, self.tail_high
+        return (Guesses(self.queries, self.refusals, *tails, sides=self.sides),)
+
+    @property
+    def story(self) -> str:
+        form = '"at least 1"' if self.sides == 1 else "1"
+        return (
+            f"The aggregator guesses {form} for the indicators of {self.features} features, each "
+            "of the mass at which verdicts change, as long as there are refusals "
+            f"({self.refusals} are planned, {self.spare} are kept for the end). Then it guesses 1 "
+            f"for an event of high scores of mass {self.tail_low:g}, which must be refused, and "
+            f"for one of low scores of mass {self.tail_high:g}, which must be confirmed, until it "
+            "is exhausted. Naive compares the exact count with the binomial's critical value for "
+            f"{self.queries} guesses fixed in advance, and refuses as often as need be."
+        )
+
+    def naive(self) -> Textbook:
+        needed = critical_count(self.blocks, self.tail_low, self.failure / self.queries)
+        return Textbook(needed=needed, tail=self.tail_low)
+
+    def converse(self, responder: Any, trial: Trial) -> Conversation:
+        exact, aggregator = isinstance(responder, Textbook), Aggregator()
+        rank = responder.needed - 0.5 if exact else _target(self.plan, "verify")
+        cut = cut_at(rank / self.blocks)
+        for feature in (Feature(row, cut) for row in range(self.features)):
+            replies = yield _verdict(feature.low, feature.mass)
+            aggregator.learn(feature, lean(replies.values[0] > 0))
+            if not exact and responder.refusals_left <= self.spare:
+                break
+        rare = aggregator.event(self.tail_low, self.features)
+        if exact:
+            yield _verdict(rare, rare.mass)
+            return
+        common = aggregator.common(self.tail_high, self.features)
+        events = (rare, common)
+        yield from until_refused(cycle([_verdict(event, event.mass) for event in events]))
+
+
+@dataclass(frozen=True)
+class OneSidedAttack(VerifyAttack):
+    """Guesses "at least v"."""
+
+    name: ClassVar[str] = "verify, one-sided"
+    promise: ClassVar[str] = "a tail of at most 0.25 is refused, one of at least 0.75 confirmed"
+
+
+@dataclass(frozen=True)
+class TwoSidedAttack(VerifyAttack):
+    """Guesses v."""
+
+    name: ClassVar[str] = "verify, two-sided"
+    promise: ClassVar[str] = "a tail of at most 0.1 is refused, two of at least 0.4 confirmed"
+
+    features: int = 90
+    tail_low: float = 0.1
+    tail_high: float = 0.4
+    sides: int = 2
+
+
+# The aggregator against a random mixture of estimates, guesses and intervals on one budget.
+
+
+_KINDS = ("estimate", "verify", "interval")
+
+
+class _Mixed(Responder):
+    """Estimates, verdicts and intervals from the same blocks, all paid from one budget."""
+
+    name: ClassVar[str] = "mixture"
+
+    def __init__(self, *parts: Any) -> None:
+        self._estimate, self._verify, self._interval = parts
+
+    @classmethod
+    def on(cls, holdout: MemoryHoldout) -> _Mixed:
+        """Of a holdout that is there."""
+        kinds = (HoldfastEstimate, HoldfastVerify, HoldfastInterval)
+        return cls(*(kind.on(holdout) for kind in kinds))
+
+    @property
+    def refusals_left(self) -> int:
+        """How many more guesses may be refused."""
+        return int(self._verify.refusals_left)
+
+    def spent(self) -> object:
+        return self._verify.spent()
+
+    def verdicts(self, values: NDArray[Any]) -> Replies:
+        replies: Replies = self._verify.verdicts(values)
+        return replies
+
+    def medians(self, values: NDArray[Any], points: int) -> Replies:
+        replies: Replies = self._estimate.medians(values, points)
+        return replies
+
+    def intervals(self, values: NDArray[Any], points: int) -> Replies:
+        replies: Replies = self._interval.intervals(values, points)
+        return replies
+
+
+@dataclass(frozen=True)
+class MixtureAttack(AggregatorAttack):
+    """Each feature is asked about in a way drawn at random; the events at the end in all ways."""
+
+    target: ClassVar[Any] = _Mixed
+    name: ClassVar[str] = "mixture of estimate, verify and interval"
+    promise: ClassVar[str] = "all their promises at once, with tails of 0.05, and 0.4 for verify"
+    told: ClassVar[str] = (
+        "The aggregator asks about {0.features} features, each by an estimate, a guess or "
+        "an interval, drawn at random: every protocol answers from the same blocks, and all "
+        "answers go into one score. Then it asks about events of high scores of mass "
+        "{0.tail:g} and of mass just below 1/2, in all three ways. Naive is exact as in "
+        "the rows above, for {0.questions} questions fixed in advance."
+    )
+
+    queries: int = 20  # of each protocol
+    features: int = 33
+    refusals: int = 8
+    tail: float = 0.05
+    tail_high: float = 0.4
+    spare: int = 2  # refusals kept for the end
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        return (
+            Estimates(self.queries, 2, self.tail, self.tail),
+            Guesses(self.queries, self.refusals, self.tail, self.tail_high),
+            Intervals(self.queries, _SIDES, self.tail),
+        )
+
+    @property
+    def questions(self) -> int:
+        return 3 * self.queries
+
+    def naive(self) -> Textbook:
+        blocks, share = self.blocks, self.failure / self.questions
+        needed, rank = critical_count(blocks, self.tail, share), textbook_rank(blocks, share)
+        return Textbook(index=blocks // 2, needed=needed, tail=self.tail, rank=rank)
+
+    def converse(self, responder: Any, trial: Trial) -> Conversation:
+        exact, aggregator, choices = isinstance(responder, Textbook), Aggregator(), trial.choices
+        for row in range(self.features):
+            kind = _KINDS[uniform_index(len(_KINDS), choices)]
+            cut = LEVELS // 2
+            if kind != "estimate":
+                counts = {"verify": responder.needed, "interval": responder.rank} if exact else {}
+                rank = counts[kind] - 0.5 if exact else _target(self.plan, kind)
+                cut = cut_at(rank / self.blocks)
+            feature = Feature(row, cut, sides=2 if kind == "interval" else 1)
+            # Of rarer events each tells as much, and counts for more in a score of equal parts.
+            weight = round(0.5 / math.sqrt(feature.mass * (1 - feature.mass)))
+            if kind == "verify" and not exact and responder.refusals_left <= self.spare:
+                continue
+            replies = yield self._asked(kind, feature)
+            if not replies.refused:
+                low, high = lean(replies.values[0] > 0), 0
+                if kind == "interval":
+                    low, high = _leans(replies)
+                aggregator.learn(feature, weight * low, weight * high)
+        events = [aggregator.event(mass, self.features) for mass in (self.tail, 0.5)]
+        tail = 0.0 if exact else self.tail
+        for kind in _KINDS:
+            for event in events:
+                yield self._asked(kind, event, tail)
+        if not exact:
+            # Refusals end; in the first run also all of the budget does.
+            for kind in _KINDS[1:2] if trial.number else _KINDS:
+                yield from until_refused(cycle([self._asked(kind, events[0], tail)]))
+
+    @staticmethod
+    def _asked(kind: str, about: Feature | Overfit, tail: float = 0.0) -> Question:
+        if kind == "interval":
+            return _of_feature(about) if isinstance(about, Feature) else _of_event(about, tail)
+        event = about.low if isinstance(about, Feature) else about
+        if kind == "verify":
+            return _verdict(event, about.mass)
+        law = np.array([[1 - about.mass, 1.0]])
+        return Medians(lambda levels: event(levels)[np.newaxis].astype(np.int64), law)
+
+
+ATTACKS: tuple[Attack, ...] = (
+    EstimateAttack(),
+    IntervalAttack(),
+    MedianMeanAttack(),
+    DirectMeanAttack(),
+    OneSidedAttack(),
+    TwoSidedAttack(),
+    CorrectAttack(),
+    RoundsAttack(),
+    WeightsAttack(),
+    SimpleAttack(),
+    AmplifiedAttack(),
+    SplitAttack(),
+    MixtureAttack(),
+)

@@ -1,9 +1,8 @@
-"""Naive reuse: the sample's own mean or median, every time, with the textbook's interval."""
+"""Known remedies as responders, and naive reuse; `RESPONDERS` has all that experiments can name."""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
@@ -12,47 +11,30 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import InvalidInput
-from holdfast.grids import Grid, grid
+from holdfast.grids import IntegerGrid
 from holdfast.mechanisms.exponential import exponential_median
-from holdfast.mechanisms.looks import search_many
 from holdfast.theory import published
 from holdfast.theory.sizing import Promise, Sized, best_exponential, best_gaussian, split_failure
-from holdfast_lab.attacks.blocks import confidence_of, tail_of
 from holdfast_lab.attacks.conversation import (
     FloatArray,
     MeanResponder,
     Replies,
     Responder,
+    Session,
     Terms,
     floats_from,
+    interview,
     known_guesses,
 )
-from holdfast_lab.attacks.protocols import HOLDFAST
+from holdfast_lab.attacks.signs import ExactMedian, Looks
+from holdfast_lab.attacks.targets import HOLDFAST, confidence_of, tail_of
 from holdfast_lab.baselines.guess_and_check import GuessAndCheck as Holdout
 from holdfast_lab.baselines.guess_and_check import check_rows
 from holdfast_lab.baselines.ladder import Ladder as Board
 from holdfast_lab.baselines.sparse_vector import SparseRule, sparse_step
 
-__all__ = [
-    "ExponentialMedian",
-    "Gaussian",
-    "GaussianMedian",
-    "GuessAndCheck",
-    "Ladder",
-    "Laplace",
-    "Naive",
-    "SparseVector",
-    "Split",
-    "Thresholdout",
-    "Watched",
-    "binomial_limits",
-    "check_width",
-    "median_tail",
-]
 
-
-class Naive(Responder):
+class Naive(ExactMedian):
     """Exact answers about the sample.
 
     The claim is what a careful textbook gives for k means fixed in advance: Hoeffding's interval
@@ -65,12 +47,8 @@ class Naive(Responder):
     def __init__(self, terms: Terms) -> None:
         self._half_width = math.sqrt(math.log(2 * terms.queries / terms.failure) / (2 * terms.rows))
 
-    def means(self, values: NDArray[Any], guesses: FloatArray | None) -> Replies:  # noqa: ARG002
+    def means(self, values: NDArray[Any], guesses: FloatArray | None) -> Replies:
         return Replies.around(values.mean(axis=1, dtype=np.float64), self._half_width)
-
-    def medians(self, values: NDArray[Any], points: int) -> Replies:  # noqa: ARG002
-        middle = (values.shape[1] - 1) // 2
-        return Replies.unclaimed(np.partition(values, middle, axis=1)[:, middle].astype(np.float64))
 
 
 # Noisy means: the sample's mean with Gaussian or Laplace noise, scaled for the terms.
@@ -90,7 +68,7 @@ class Gaussian(MeanResponder):
         self._sigma, self._half_width = found.sigma, found.width
         self._chance = floats_from(terms.entropy)
 
-    def means(self, values: NDArray[Any], guesses: FloatArray | None) -> Replies:  # noqa: ARG002
+    def means(self, values: NDArray[Any], guesses: FloatArray | None) -> Replies:
         noise = self._chance.normal(0.0, self._sigma, len(values))
         return Replies.around(values.mean(axis=1, dtype=np.float64) + noise, self._half_width)
 
@@ -105,7 +83,7 @@ class Laplace(MeanResponder):
         self._scale = found.sigma / math.sqrt(2)
         self._chance = floats_from(terms.entropy)
 
-    def means(self, values: NDArray[Any], guesses: FloatArray | None) -> Replies:  # noqa: ARG002
+    def means(self, values: NDArray[Any], guesses: FloatArray | None) -> Replies:
         noise = self._chance.laplace(0.0, self._scale, len(values))
         return Replies.unclaimed(values.mean(axis=1, dtype=np.float64) + noise)
 
@@ -121,66 +99,41 @@ class Laplace(MeanResponder):
 _TAIL = 0.01
 
 
-class _NoisyMedian(Responder):
-    """Medians alone: what is planned for is questions on two points."""
-
-    def __init__(self, terms: Terms) -> None:
-        tail = _TAIL if terms.half_width is None else tail_of(terms.half_width)
-        promise = Promise(terms.queries, 2, tail, tail, confidence_of(terms.failure))
-        self._sized = self._size(promise)
-        self._entropy = terms.entropy
-
-    @property
-    def blocks(self) -> int:
-        """The fewest blocks on which the method keeps the promise."""
-        return self._sized.size.blocks
-
-    def means(self, values: NDArray[Any], guesses: FloatArray | None) -> Replies:  # noqa: ARG002
-        raise InvalidInput("question", "means", f"medians for {self.name}")
-
-    def medians(self, values: NDArray[Any], points: int) -> Replies:
-        answers = self._answers(values, grid(0, points - 1, scale="integer"))
-        return Replies.unclaimed(answers.astype(np.float64))
-
-    @staticmethod
-    @abstractmethod
-    def _size(promise: Promise) -> Sized:
-        """The method at its best parameters."""
-
-    @abstractmethod
-    def _answers(self, values: NDArray[Any], points: Grid) -> NDArray[np.int64]:
-        """One grid index for each line."""
+def _promise(terms: Terms) -> Promise:
+    """What is planned for: questions on two points."""
+    tail = _TAIL if terms.half_width is None else tail_of(terms.half_width)
+    return Promise(terms.queries, 2, tail, tail, confidence_of(terms.failure))
 
 
-class GaussianMedian(_NoisyMedian):
+class GaussianMedian(Looks):
     """Noisy binary search: every count with Gaussian noise (cor `SQ-med`)."""
 
-    name: ClassVar[str] = "gaussian-median"
+    name = "gaussian-median"
 
-    @staticmethod
-    @lru_cache(maxsize=32)
-    def _size(promise: Promise) -> Sized:
-        return best_gaussian(promise)
-
-    def _answers(self, values: NDArray[Any], points: Grid) -> NDArray[np.int64]:
-        coin = self._sized.coin
-        assert coin is not None  # noise on counts is a coin of its own
-        return search_many(values, points, coin, self._entropy)
+    def __init__(self, terms: Terms) -> None:
+        sized = _gaussian(_promise(terms))
+        assert sized.coin is not None  # noise on counts is a coin of its own
+        super().__init__(sized.coin, terms.entropy)
+        self.fewest = sized.size.blocks
 
 
-class ExponentialMedian(_NoisyMedian):
+class ExponentialMedian(Responder):
     """The exponential mechanism's median (thm `EM-med`)."""
 
     name: ClassVar[str] = "exponential-median"
 
-    @staticmethod
-    @lru_cache(maxsize=32)
-    def _size(promise: Promise) -> Sized:
-        return best_exponential(promise)
+    def __init__(self, terms: Terms) -> None:
+        self._sized, self._entropy = _exponential(_promise(terms)), terms.entropy
+        self.fewest = self._sized.size.blocks
 
-    def _answers(self, values: NDArray[Any], points: Grid) -> NDArray[np.int64]:
-        epsilon = self._sized.parameters[1]
-        return np.array([exponential_median(v, points, epsilon, self._entropy) for v in values])
+    def medians(self, values: NDArray[Any], points: int) -> Replies:
+        grid, epsilon = IntegerGrid(0, points - 1), self._sized.parameters[1]
+        answers = [exponential_median(line, grid, epsilon, self._entropy) for line in values]
+        return Replies.unclaimed(np.array(answers))
+
+
+_gaussian: Callable[[Promise], Sized] = lru_cache(maxsize=32)(best_gaussian)
+_exponential: Callable[[Promise], Sized] = lru_cache(maxsize=32)(best_exponential)
 
 
 # The textbook's sparse vector: verdicts on guesses, and silence after too many refusals.
@@ -261,7 +214,7 @@ class Split(Responder):
         self._share = terms.failure / terms.queries
         self._asked = 0
 
-    def means(self, values: NDArray[Any], guesses: FloatArray | None) -> Replies:  # noqa: ARG002
+    def means(self, values: NDArray[Any], guesses: FloatArray | None) -> Replies:
         fresh, refused = self._fresh(values)
         means = fresh.mean(axis=1, dtype=np.float64)
         if values.dtype == np.bool_:
@@ -270,7 +223,7 @@ class Split(Responder):
         half_width = math.sqrt(math.log(2 / self._share) / (2 * max(self._each, 1)))
         return _with_refusals(Replies.around(means, half_width), refused)
 
-    def medians(self, values: NDArray[Any], points: int) -> Replies:  # noqa: ARG002
+    def medians(self, values: NDArray[Any], points: int) -> Replies:
         fresh, refused = self._fresh(values)
         rank = (fresh.shape[1] - 1) // 2
         answers = np.partition(fresh, rank, axis=1)[:, rank].astype(np.float64)
@@ -424,7 +377,7 @@ class Ladder(MeanResponder):
     def __init__(self, terms: Terms, *, step: float | None = None) -> None:
         self._board = Board(terms.rows, step)
 
-    def means(self, values: NDArray[Any], guesses: FloatArray | None) -> Replies:  # noqa: ARG002
+    def means(self, values: NDArray[Any], guesses: FloatArray | None) -> Replies:
         return Replies.unclaimed(np.array([self._board.ask(losses).value for losses in values]))
 
 
@@ -437,7 +390,7 @@ class Watched(Responder):
     name: ClassVar[str] = "watched"
 
     def __init__(self, responder: Responder) -> None:
-        self._responder = responder
+        self.responder = responder
         self._sample: list[FloatArray] = []
         self._guesses: list[FloatArray] = []
 
@@ -454,26 +407,10 @@ class Watched(Responder):
     def means(self, values: NDArray[Any], guesses: FloatArray | None) -> Replies:
         self._sample.append(values.mean(axis=1, dtype=np.float64))
         self._guesses.append(np.full(len(values), np.nan) if guesses is None else guesses)
-        return self._responder.means(values, guesses)
+        return self.responder.means(values, guesses)
 
     def medians(self, values: NDArray[Any], points: int) -> Replies:
-        return self._responder.medians(values, points)
-
-
-# Responders: who holds the rows, and answers. Each file is one of them, or one kind.
-#
-# naive            the sample's own mean or median
-# split            rows that nobody has used
-# noisy            Gaussian or Laplace noise on means
-# thresholdout     the reusable holdout, as in its authors' experiment
-# ladder           the best score so far
-# guess_and_check  guesses confirmed or corrected, without noise
-# sparse_vector    guesses confirmed or refused, with noise
-# holdfast         every protocol of Holdfast
-# noisy_medians    medians with textbook noise; experiments name them themselves
-# translate        from medians to means and back
-# draws            noise in floats, fast
-# watched          what a responder says, beside what the rows say
+        return self.responder.medians(values, points)
 
 
 RESPONDERS: dict[str, Callable[[Terms], Responder]] = {
@@ -487,5 +424,21 @@ RESPONDERS: dict[str, Callable[[Terms], Responder]] = {
         Ladder,
         GuessAndCheck,
         SparseVector,
+        GaussianMedian,
+        ExponentialMedian,
     )
 } | HOLDFAST
+
+
+def conversation_of(
+    cell: Any,
+    analyst: Any,
+    responder: str,
+    make: Callable[[Terms], Responder] | None = None,
+    **terms: Any,
+) -> tuple[Any, Watched, Session]:
+    """An experiment's cell: its world, whoever was asked, and what came of the conversation."""
+    told = Terms(analyst.rows, analyst.queries, cell.entropy(), **terms)
+    watched = Watched((make or RESPONDERS[responder])(told))
+    world = analyst.draw(cell.shared_chance())
+    return world, watched, interview(analyst, world, watched)

@@ -27,13 +27,14 @@ Their own program counts ⌈1/γ⌉ answers for a rounding to multiples of γ, w
 ⌊1/γ⌋ + 1; cells and their centres are p exactly, and half as far from the mean.
 
 **What does not hold.** Nothing is private, and nothing is promised once anybody sees the holdout
-in another way. Holdfast does not certify it; `holdfast.planning.exact` has plans of the same kind
+in another way. Holdfast does not certify it; `holdfast.protocols.exact` has plans of the same kind
 that it does.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, NamedTuple
@@ -41,22 +42,6 @@ from typing import ClassVar, Literal, NamedTuple
 from holdfast.errors import Infeasible, real_number, whole_number
 from holdfast.theory.numerics import ROUNDING
 from holdfast_lab.baselines.noise import CELLS, ROUNDING_ERROR, Uncertified, as_mean, bounded_sum
-
-__all__ = [
-    "CheckSize",
-    "CheckedGuess",
-    "Confirmation",
-    "DescriptionLength",
-    "DescriptionSize",
-    "GuessAndCheck",
-    "check_half_width",
-    "check_rows",
-    "description_rows",
-    "false_discovery",
-    "log_questions",
-    "log_share",
-    "transcript_error",
-]
 
 _MOST_ROWS = 2**40
 _MOST_ASKED = 10**12
@@ -133,12 +118,18 @@ def check_rows(queries: int, failures: int, half_width: float, failure: float) -
     half_width = real_number("half_width", half_width, 1e-3, 1)
     failure = _chance(failure)
 
+    def nats(points: int) -> float:
+        return math.log(2) - log_share(queries - 1, failures, failures * math.log(points), failure)
+
+    return _fewest(nats, half_width)
+
+
+def _fewest(nats: Callable[[int], float], half_width: float) -> CheckSize:
+    """The fewest rows with √(nats/2n) + 1/(2p) ≤ half_width, over the number of values p."""
+
     def rows(points: int) -> int:
         left = half_width / (1 + ROUNDING) - 1 / (2 * points) - ROUNDING_ERROR
-        if left <= 0:
-            return _MOST_ROWS
-        nats = math.log(2) - log_share(queries - 1, failures, failures * math.log(points), failure)
-        return math.ceil(nats / (2 * left**2))
+        return _MOST_ROWS if left <= 0 else math.ceil(nats(points) / (2 * left**2))
 
     # From too coarse to needlessly fine: rows fall, then rise with the logarithm of p.
     low, high = math.floor(1 / (2 * half_width)) + 1, math.ceil(1000 / half_width)
@@ -334,43 +325,19 @@ def false_discovery(chance: float, queries: int, refusals: int) -> float:
     return min(1.0, math.exp(min(nats, 0.0)) * (1 + ROUNDING))
 
 
-class DescriptionSize(NamedTuple):
-    """Rows, and the number of values that a correction can take."""
-
-    rows: int
-    points: int
-
-
-def description_rows(
-    queries: int, refusals: int, half_width: float, failure: float
-) -> DescriptionSize:
+def description_rows(queries: int, refusals: int, half_width: float, failure: float) -> CheckSize:
     """The fewest rows with `transcript_error` + 1/(2r) ≤ half_width, over the number of values r.
 
     With ℓ = k every answer may be a correction: plain estimates, rounded.
 
     >>> description_rows(1_000, 1_000, 0.1, 0.05)
-    DescriptionSize(rows=242301, points=44)
+    CheckSize(rows=242301, points=44)
     >>> description_rows(1_000, 10, 0.1, 0.05)
-    DescriptionSize(rows=5484, points=111)
+    CheckSize(rows=5484, points=111)
     """
     half_width = real_number("half_width", half_width, 1e-3, 1)
     nats = _nats(failure)
-
-    def rows(points: int) -> int:
-        left = half_width / (1 + ROUNDING) - 1 / (2 * points) - ROUNDING_ERROR
-        if left <= 0:
-            return _MOST_ROWS
-        return math.ceil((log_questions(queries, refusals, points) + nats) / (2 * left**2))
-
-    # From too coarse to needlessly fine: rows fall, then rise with the logarithm of r.
-    low, high = math.floor(1 / (2 * half_width)) + 1, math.ceil(1000 / half_width)
-    while high - low > 2:
-        first, second = low + (high - low) // 3, high - (high - low) // 3
-        if rows(first) <= rows(second):
-            high = second
-        else:
-            low = first
-    return min(DescriptionSize(rows(points), points) for points in range(low, high + 1))
+    return _fewest(lambda points: log_questions(queries, refusals, points) + nats, half_width)
 
 
 class DescriptionLength:

@@ -40,8 +40,6 @@ from holdfast.errors import real_number, whole_number
 from holdfast.theory.numerics import ROUNDING
 from holdfast_lab.baselines.noise import CELLS, ROUNDING_ERROR, Uncertified, clipped
 
-__all__ = ["Ladder", "LadderScore", "LadderStep", "ladder_error", "ladder_step"]
-
 _MOST_ROWS = 2**30  # sums of squares of differences stay below 2^63
 _LEAST_STEP = 1e-4
 
@@ -89,7 +87,8 @@ class Ladder:
         loss = Fraction(int(cells.sum()), self._rows * CELLS)
         improved = self._score is None or self._is_progress(self._score - loss, cells)
         if improved:
-            self._score = _rounded(loss, self._step or Fraction(1, self._rows))
+            unit = self._step or Fraction(1, self._rows)
+            self._score = math.floor(loss / unit + Fraction(1, 2)) * unit
             self._leader = cells
         assert self._score is not None
         return LadderScore(float(self._score), improved)
@@ -123,7 +122,11 @@ def ladder_error(rows: int, queries: int, step: float, failure: float) -> float:
     step = _checked_step(step)
     failure = real_number("failure", failure, 0, 1, open_low=True, open_high=True)
     values = math.floor(1 / Fraction(step) + Fraction(1, 2)) + 1
-    count = _log_choose(queries + values - 1, values)
+    # ln C(above, below), rounded up.
+    above = queries + values - 1
+    whole = math.lgamma(above + 1)
+    exact = whole - math.lgamma(values + 1) - math.lgamma(above - values + 1)
+    count = exact + 16 * math.ulp(whole + 1)
     drift = math.sqrt((count + math.log(2 / failure)) / (2 * rows))
     return (step + drift + ROUNDING_ERROR) * (1 + ROUNDING)
 
@@ -159,15 +162,3 @@ def ladder_step(rows: int, queries: int, failure: float) -> LadderStep:
 
 def _checked_step(step: float) -> float:
     return real_number("step", step, _LEAST_STEP, 1)
-
-
-def _rounded(value: Fraction, unit: Fraction) -> Fraction:
-    """The nearest multiple of the unit, the upper one of two that are equally near."""
-    return math.floor(value / unit + Fraction(1, 2)) * unit
-
-
-def _log_choose(above: int, below: int) -> float:
-    """ln C(above, below), rounded up."""
-    whole = math.lgamma(above + 1)
-    exact = whole - math.lgamma(below + 1) - math.lgamma(above - below + 1)
-    return exact + 16 * math.ulp(whole + 1)

@@ -28,19 +28,6 @@ from holdfast.grids import floats_up
 from holdfast.mechanisms.exponential import flip_exponential
 from holdfast.randomness import Entropy, uniform_index
 
-__all__ = [
-    "CELLS",
-    "ROUNDING_ERROR",
-    "Uncertified",
-    "as_mean",
-    "bounded_sum",
-    "clipped",
-    "discrete_gaussian",
-    "discrete_laplace",
-    "laplace_reach",
-    "laplace_tail",
-]
-
 _WHOLE = Fraction(1)
 _LARGEST_INDEX = 2**62  # of uniform_index
 _WORD_BITS = 64

@@ -37,8 +37,6 @@ from holdfast_lab.baselines.noise import (
     discrete_laplace,
 )
 
-__all__ = ["Kind", "MeansSize", "NoisyMean", "NoisyMeans", "rows_by_bassily", "rows_by_dwork"]
-
 Kind = Literal["laplace", "gaussian"]
 
 _MOST_ROWS = 2**40  # sums stay below 2^63

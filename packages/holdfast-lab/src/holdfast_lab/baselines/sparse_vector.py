@@ -46,22 +46,6 @@ from holdfast_lab.baselines.noise import (
     laplace_reach,
 )
 
-__all__ = [
-    "SparseRule",
-    "SparseState",
-    "SparseVector",
-    "SparseVerdict",
-    "Thresholdout",
-    "ThresholdoutAnswer",
-    "ThresholdoutRule",
-    "ThresholdoutSettings",
-    "ThresholdoutState",
-    "sparse_step",
-    "sv_emp_blocks",
-    "thresholdout_settings",
-    "verdict_error",
-]
-
 Draw = Callable[[Fraction], int]
 Word = Literal["yes", "no", "exhausted"]
 

@@ -39,15 +39,6 @@ from holdfast.mechanisms.exponential import flip_exponential
 from holdfast.randomness import Entropy, uniform_index
 from holdfast_lab.baselines.noise import Uncertified, clipped, discrete_laplace
 
-__all__ = [
-    "Aggregate",
-    "QuantileScores",
-    "aggregate",
-    "draw_quantile",
-    "quantile_scores",
-    "subsample_aggregate",
-]
-
 Draw = Callable[[Fraction], int]
 Quantile = Callable[[Fraction], int]
 

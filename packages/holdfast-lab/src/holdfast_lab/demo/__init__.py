@@ -10,7 +10,6 @@ story      all of it together; show and picture put it on a screen and on paper
 
 from __future__ import annotations
 
-from holdfast_lab.demo.frequency import count_runs
-from holdfast_lab.demo.story import run_demo
+from holdfast_lab.demo.story import count_runs, run_demo
 
 __all__ = ["count_runs", "run_demo"]

@@ -13,29 +13,9 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, grid
 from holdfast.holdout.holdout import Holdout
-from holdfast.planning.plan import Plan
-from holdfast.planning.solve import plan
-from holdfast.protocols.answers import Answer, Verdict
+from holdfast_lab.attacks.targets import Answer, Plan, Verdict, plan
 from holdfast_lab.demo.search import LATE, Finding, Hunt, cell_sql, cell_words, hunt, list_sql
 from holdfast_lab.flights import Cell, Flights, Rows
-
-__all__ = [
-    "FRESH_BLOCKS",
-    "NAME",
-    "POINTS",
-    "TAIL",
-    "Checked",
-    "Record",
-    "Sealed",
-    "check_records",
-    "delays_of",
-    "demo_plan",
-    "fresh_blocks",
-    "joint_of",
-    "ninetieth",
-    "share_of",
-]
-
 
 # The promise, checked on fresh blocks: the population is known, so they can be drawn at will.
 #
@@ -216,12 +196,12 @@ class Sealed:
     @property
     def units(self) -> int:
         """Flights in a block."""
-        return self.holdout.charter.manifest.block_units
+        return self.holdout.spec.manifest.block_units
 
     @property
     def size(self) -> int:
         """Flights in the sample."""
-        return self.holdout.charter.manifest.units
+        return self.holdout.spec.manifest.units
 
     def search(self, questions: int, progress: Callable[[int, int], None] | None = None) -> Hunt:
         """The analyst's hunt on this holdout."""

@@ -19,26 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.randomness import SeededEntropy, system_entropy
-from holdfast_lab.flights import MINUTES, Cell, Flights, Rows, load_flights
-
-__all__ = [
-    "LATE",
-    "LISTED",
-    "Cell",
-    "Finding",
-    "Flights",
-    "Hunt",
-    "Naive",
-    "Rows",
-    "cell_sql",
-    "cell_words",
-    "generator",
-    "hunt",
-    "list_sql",
-    "load_flights",
-    "percent",
-    "textbook_interval",
-]
+from holdfast_lab.flights import MINUTES, Cell, Flights, Rows
 
 LISTED = 10
 _WORST = 5

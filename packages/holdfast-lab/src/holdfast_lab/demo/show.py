@@ -9,7 +9,6 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from holdfast_lab.demo.frequency import Runs
 from holdfast_lab.demo.sealed import Checked
 from holdfast_lab.demo.search import Finding, Hunt, cell_words, percent
 from holdfast_lab.figures import save_figure
@@ -21,18 +20,54 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = [
-    "DemoResult",
-    "Screen",
-    "draw_demo",
-    "draw_pictures",
-    "show_comparison",
-    "show_rounds",
-    "show_runs",
-]
-
 
 # What came of a demo: for the screen, the picture, and as plain data.
+
+
+@dataclass(frozen=True)
+class Run:
+    """One sample: what either search found in it."""
+
+    naive: Finding
+    holdfast: Finding
+    checked: Checked
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Many samples."""
+
+    questions: int
+    runs: tuple[Run, ...]
+
+    @property
+    def missed(self) -> int:
+        """How often the textbook's interval did not contain the population's value."""
+        return sum(not run.naive.contains for run in self.runs)
+
+    @property
+    def contained(self) -> int:
+        """How often Holdfast's bar did."""
+        return sum(run.holdfast.contains for run in self.runs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text."""
+        return {
+            "questions": self.questions,
+            "runs": len(self.runs),
+            "naive_missed": self.missed,
+            "holdfast_contained": self.contained,
+            "answers": sum(run.checked.answers for run in self.runs),
+            "answers_kept": sum(run.checked.kept for run in self.runs),
+            "each": [
+                {
+                    "naive": run.naive.to_dict(),
+                    "holdfast": run.holdfast.to_dict(),
+                    "promise": run.checked.to_dict(),
+                }
+                for run in self.runs
+            ],
+        }
 
 
 @dataclass
@@ -267,28 +302,16 @@ def draw_demo(result: DemoResult, flights: Flights) -> Figure:
 
     figure = Figure(figsize=(11.0, 5.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1.0, 1.25])
-    _answers(left, result, flights)
-    _findings(right, result)
-    figure.suptitle(
-        f"The worst flights from New York, after {result.questions} questions",
-        fontsize=14,
-        fontweight="bold",
-        color=_TRUTH,
-    )
-    return figure
-
-
-def _answers(axes: Axes, result: DemoResult, flights: Flights) -> None:
-    axes.axline((0, 0), slope=1, color=_FAINT, linewidth=1, zorder=1)
-    _scatter(axes, result.naive_hunt, flights, _NAIVE, "^", "exact answers")
-    _scatter(axes, result.hunt, flights, _HOLDFAST, "o", "Holdfast's answers")
-    axes.set_xlim(0, 1)
-    axes.set_ylim(-0.02, 1)
-    axes.set_xlabel("truth: late flights among the cell's, in the population")
-    axes.set_ylabel("answer")
-    axes.set_title("Every question of the two searches", fontsize=11, color=_FAINT)
-    axes.text(0.97, 0.03, "planes: no answer to chase", ha="right", color=_HOLDFAST, fontsize=9)
-    axes.annotate(
+    left.axline((0, 0), slope=1, color=_FAINT, linewidth=1, zorder=1)
+    _scatter(left, result.naive_hunt, flights, _NAIVE, "^", "exact answers")
+    _scatter(left, result.hunt, flights, _HOLDFAST, "o", "Holdfast's answers")
+    left.set_xlim(0, 1)
+    left.set_ylim(-0.02, 1)
+    left.set_xlabel("truth: late flights among the cell's, in the population")
+    left.set_ylabel("answer")
+    left.set_title("Every question of the two searches", fontsize=11, color=_FAINT)
+    left.text(0.97, 0.03, "planes: no answer to chase", ha="right", color=_HOLDFAST, fontsize=9)
+    left.annotate(
         "answer = truth",
         (0.88, 0.88),
         xytext=(-8, 2),
@@ -297,9 +320,35 @@ def _answers(axes: Axes, result: DemoResult, flights: Flights) -> None:
         color=_FAINT,
         fontsize=9,
     )
-    axes.legend(frameon=False, loc="upper left")
-    _percent(axes.xaxis, axes.yaxis)
-    _bare(axes)
+    left.legend(frameon=False, loc="upper left")
+    _percent(left.xaxis, left.yaxis)
+    _bare(left)
+    rows = (
+        (2.0, _NAIVE, "^", "Naive reuse", "textbook 95 % interval", result.naive),
+        (1.0, _HOLDFAST, "o", "Holdfast", "95 % for all answers at once", result.holdfast),
+        (0.0, _HOLDFAST, "o", "Holdfast", "all flights", result.everything),
+    )
+    for height, colour, marker, name, about, finding in rows:
+        _picture_interval(right, height, colour, marker, finding)
+        right.text(0.0, height + 0.2, name, color=colour, fontweight="bold", fontsize=11)
+        right.text(0.215, height + 0.2, about, color=_FAINT, fontsize=9.5)
+    right.scatter([], [], marker="D", s=30, color=_TRUTH, label="truth in the population")
+    right.legend(frameon=False, loc="lower right")
+    right.set_xlim(0, 1)
+    right.set_ylim(-0.6, 2.5)
+    right.set_yticks([])
+    right.set_xlabel("late flights among those on the list")
+    right.set_title("What each search found: a list of ten cells", fontsize=11, color=_FAINT)
+    _percent(right.xaxis)
+    _bare(right)
+    right.spines["left"].set_visible(False)
+    figure.suptitle(
+        f"The worst flights from New York, after {result.questions} questions",
+        fontsize=14,
+        fontweight="bold",
+        color=_TRUTH,
+    )
+    return figure
 
 
 def _scatter(
@@ -321,28 +370,6 @@ def _scatter(
             zorder=3 if chosen else 2,
             clip_on=False,
         )
-
-
-def _findings(axes: Axes, result: DemoResult) -> None:
-    rows = (
-        (2.0, _NAIVE, "^", "Naive reuse", "textbook 95 % interval", result.naive),
-        (1.0, _HOLDFAST, "o", "Holdfast", "95 % for all answers at once", result.holdfast),
-        (0.0, _HOLDFAST, "o", "Holdfast", "all flights", result.everything),
-    )
-    for height, colour, marker, name, about, finding in rows:
-        _picture_interval(axes, height, colour, marker, finding)
-        axes.text(0.0, height + 0.2, name, color=colour, fontweight="bold", fontsize=11)
-        axes.text(0.215, height + 0.2, about, color=_FAINT, fontsize=9.5)
-    axes.scatter([], [], marker="D", s=30, color=_TRUTH, label="truth in the population")
-    axes.legend(frameon=False, loc="lower right")
-    axes.set_xlim(0, 1)
-    axes.set_ylim(-0.6, 2.5)
-    axes.set_yticks([])
-    axes.set_xlabel("late flights among those on the list")
-    axes.set_title("What each search found: a list of ten cells", fontsize=11, color=_FAINT)
-    _percent(axes.xaxis)
-    _bare(axes)
-    axes.spines["left"].set_visible(False)
 
 
 def _picture_interval(

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.holdout.holdout import Holdout
-from holdfast_lab.demo.frequency import SAMPLE, naive_findings
 from holdfast_lab.demo.sealed import NAME, Sealed, check_records, demo_plan, fresh_blocks
-from holdfast_lab.demo.search import Naive, cell_words, generator, percent
-from holdfast_lab.demo.show import DemoResult, Screen, draw_pictures, show_comparison, show_rounds
+from holdfast_lab.demo.search import Finding, Naive, cell_words, generator, percent
+from holdfast_lab.demo.show import (
+    DemoResult,
+    Run,
+    Runs,
+    Screen,
+    draw_pictures,
+    show_comparison,
+    show_rounds,
+)
 from holdfast_lab.flights import Flights, Rows, load_flights
 
-__all__ = ["QUESTIONS", "run_demo"]
-
-QUESTIONS = 300
+QUESTIONS, SAMPLE = 300, 300_000
+Progress = Callable[[int, int], None]
 _FRESH_SAMPLES = 20
 _HALF, _TOLERANCE = 0.5, 0.05
 
@@ -36,7 +46,14 @@ def run_demo(
     flights, chance = load_flights(), generator(seed)
     folder = _place(output)
     rows = flights.sample(sample, chance)
-    _introduce(screen, flights, sample, seed)
+    late = float(flights.late.mean())
+    source = "the operating system's entropy" if seed is None else f"seed {seed}: not certified"
+    screen.say(
+        "Flights",
+        f"{flights.count:,} left New York in 2013: the population, which is known here. Late is 15 "
+        f"minutes or more after schedule, or never: {percent(late, 1)}",
+    )
+    screen.say("Sample", f"{sample:,} of them, drawn with replacement ({source})")
     sealed = _seal(screen, folder, flights, rows, questions, seed)
     with sealed.holdout:
         result = _search(screen, flights, rows, sealed, questions)
@@ -61,17 +78,6 @@ def run_demo(
     screen.say("Try", f"holdfast status {folder} · holdfast check {folder}")
     screen.say("Time", f"{result.seconds:.0f} seconds")
     return result
-
-
-def _introduce(screen: Screen, flights: Flights, sample: int, seed: int | None) -> None:
-    late = float(flights.late.mean())
-    source = "the operating system's entropy" if seed is None else f"seed {seed}: not certified"
-    screen.say(
-        "Flights",
-        f"{flights.count:,} left New York in 2013: the population, which is known here. Late is 15 "
-        f"minutes or more after schedule, or never: {percent(late, 1)}",
-    )
-    screen.say("Sample", f"{sample:,} of them, drawn with replacement ({source})")
 
 
 def _seal(
@@ -100,7 +106,7 @@ def _seal(
             seed,
             lambda _, share: report(round(100 * share), 100),
         )
-    manifest = sealed.holdout.charter.manifest
+    manifest = sealed.holdout.spec.manifest
     screen.say(
         "Holdout",
         f"{folder}: {manifest.blocks} blocks of {manifest.block_units:,} flights, "
@@ -121,7 +127,7 @@ def _search(
         naive_hunt = naive.search(questions, report)
     with screen.bar("searching, Holdfast's answers") as report:
         hunted = sealed.search(questions, report)
-    manifest = sealed.holdout.charter.manifest
+    manifest = sealed.holdout.spec.manifest
     result = DemoResult(
         population=flights.count,
         sample=manifest.units,
@@ -129,7 +135,7 @@ def _search(
         blocks=manifest.blocks,
         block_units=manifest.block_units,
         leftover=manifest.leftover_units,
-        certified=sealed.holdout.charter.seed is None,
+        certified=sealed.holdout.spec.seed is None,
         naive_hunt=naive_hunt,
         hunt=hunted,
         naive=naive.finding(naive_hunt),
@@ -218,7 +224,7 @@ def _place(output: Path) -> Path:
     if folder.exists():
         try:
             with Holdout.open(folder) as earlier:
-                of_the_demo = earlier.charter.name == NAME
+                of_the_demo = earlier.spec.name == NAME
         except HoldfastError:
             of_the_demo = False
         if not of_the_demo:
@@ -226,3 +232,68 @@ def _place(output: Path) -> Path:
             raise InvalidInput("output", str(output), f"a folder without {folder.name}", hint)
         shutil.rmtree(folder)
     return folder
+
+
+# How often: the two searches, on one fresh sample of the population after another.
+
+
+def naive_findings(
+    flights: Flights,
+    chance: np.random.Generator,
+    *,
+    runs: int,
+    questions: int,
+    sample: int,
+    progress: Progress | None = None,
+) -> list[Finding]:
+    """What naive reuse finds in fresh samples."""
+    found = []
+    for done in range(runs):
+        naive = Naive(flights, flights.sample(sample, chance))
+        found.append(naive.finding(naive.search(questions)))
+        if progress is not None:
+            progress(done + 1, runs)
+    return found
+
+
+def count_runs(
+    runs: int,
+    *,
+    questions: int = 300,
+    sample: int = SAMPLE,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> Runs:
+    """Both searches on so many fresh samples; their holdouts are thrown away."""
+    flights, chance, made = load_flights(), generator(seed), demo_plan(questions)
+    found = []
+    with _scratch() as folder:
+        for done in range(runs):
+            rows = flights.sample(sample, chance)
+            naive = Naive(flights, rows)
+            own = None if seed is None else (seed + done) % 2**64
+            sealed = Sealed.create(folder / f"{done}.holdfast", flights, rows, made, own)
+            with sealed.holdout:
+                hunted = sealed.search(questions)
+                finding = sealed.finding(hunted.finding)
+            fresh = fresh_blocks(flights, sealed.units, chance)
+            checked = check_records(sealed.records, fresh)
+            found.append(Run(naive.finding(naive.search(questions)), finding, checked))
+            if progress is not None:
+                progress(done + 1, runs)
+    return Runs(questions, tuple(found))
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """A folder for holdouts that nobody will ask again, with a state folder that forgets them."""
+    before = os.environ.get("HOLDFAST_STATE")
+    with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as folder:
+        os.environ["HOLDFAST_STATE"] = str(Path(folder) / "state")
+        try:
+            yield Path(folder)
+        finally:
+            if before is None:
+                del os.environ["HOLDFAST_STATE"]
+            else:
+                os.environ["HOLDFAST_STATE"] = before

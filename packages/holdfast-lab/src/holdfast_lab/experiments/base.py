@@ -12,32 +12,15 @@ Each experiment is a config file, NAME.toml, beside a module of the same name th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from holdfast.randomness import SeededEntropy
-from holdfast_lab.figures import look_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
-
-__all__ = [
-    "Average",
-    "Cell",
-    "Finding",
-    "Row",
-    "average",
-    "draw_average",
-    "draw_claim",
-    "legend_below",
-    "log_ticks",
-    "rows_where",
-]
+from holdfast_lab.figures import Axes, DataFrame, Figure, look_of
+from holdfast_lab.statistics import fitted_slope, growth, per_decade
 
 Row = dict[str, Any]
 
@@ -186,6 +169,24 @@ def legend_below(figure: Figure, axes: Axes) -> None:
     """One legend for all panels, below them."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+
+
+def growth_findings(rows: DataFrame, plan: str, tail: float | None = None) -> Iterator[Finding]:
+    """How blocks grow with k: like √k where every question is searched for, else like log k."""
+    times = growth(rows["queries"], rows["blocks"])
+    if math.isnan(times):
+        return
+    ends = f"from k = {rows['queries'].min():,} to {rows['queries'].max():,}"
+    ends += "" if tail is None else f", ρ = {tail:g}"
+    if plan == "searches":
+        slope = fitted_slope(rows["queries"], rows["blocks"])
+        what, told = f"a search each: blocks {ends}", f"×{times:.1f}, exponent {slope:.3f}"
+        yield Finding(what, told, "exponent 1/2", abs(slope - 0.5) <= 0.05)
+        return
+    added = per_decade(rows["queries"], rows["blocks"])
+    told = f"×{times:.2f}; each tenfold k adds {min(added):,.0f} to {max(added):,.0f}"
+    even = max(added) <= 1.5 * min(added)
+    yield Finding(f"{plan}: blocks {ends}", told, "log k: about the same for each", even)
 
 
 def rows_where(results: DataFrame, /, **where: Any) -> DataFrame:

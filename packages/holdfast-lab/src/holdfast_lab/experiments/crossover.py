@@ -5,19 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING
 
+from holdfast_lab import figures
 from holdfast_lab.experiments.base import Cell, Finding, Row
-from holdfast_lab.figures import draw_curve, guide, label_log_axes, legend_below, panels
+from holdfast_lab.figures import Axes, DataFrame, Figure
 from holdfast_lab.scaling import blocks_by, equal_tails
 from holdfast_lab.statistics import first_below
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
-
-__all__ = ["CAPTIONS", "draw", "findings", "measure"]
 
 CAPTIONS = {
     "ratio": "Blocks of fresh splitting divided by those of Holdfast, on a grid of 32 points: "
@@ -75,7 +68,7 @@ def draw(results: DataFrame) -> dict[str, Figure]:
 
 
 def _ratios(results: DataFrame) -> Figure:
-    figure, axes = panels(["looks", "exact answers"], width=8.8)
+    figure, axes = figures.panels(["looks", "exact answers"], width=8.8)
     shown = results[~results["crossing"] & (results["grid"] == _PICTURED)]
     for one, method in zip(axes, _METHODS[:2], strict=True):
         here = shown[shown["method"] == method]
@@ -83,28 +76,28 @@ def _ratios(results: DataFrame) -> Figure:
             rows = here[here["tail"] == tail]
             _curve(one, rows["queries"], rows["theirs"] / rows["blocks"], place, tail)
         if not shown.empty:
-            guide(one, [shown["queries"].min(), shown["queries"].max()], [1, 1], "as many")
-    label_log_axes(axes, "questions k", "splitting's blocks ÷ Holdfast's")
+            figures.guide(one, [shown["queries"].min(), shown["queries"].max()], [1, 1], "as many")
+    figures.label_log_axes(axes, "questions k", "splitting's blocks ÷ Holdfast's")
     for one in axes:
         one.set_yticks([0.1, 0.2, 0.5, 1, 2, 5, 10], ["0.1", "0.2", "0.5", "1", "2", "5", "10"])
         one.minorticks_off()
-    legend_below(figure, axes, columns=6)
+    figures.legend_below(figure, axes, columns=6)
     return figure
 
 
 def _crossings(results: DataFrame) -> Figure:
     titles = ("Holdfast, looks", "Holdfast, exact answers", "Feldman & Steinke 2017")
-    figure, axes = panels(titles, width=9.6)
+    figure, axes = figures.panels(titles, width=9.6)
     found = results[results["crossing"] & (results["against"] == "split")]
     for one, method in zip(axes, _METHODS, strict=True):
         here = found[found["method"] == method]
         for place, tail in enumerate(_tails(results)):
             rows = here[here["tail"] == tail]
             _curve(one, rows["grid"], rows["queries"], place, tail)
-    label_log_axes(axes, "grid points r", "questions k at the crossing")
+    figures.label_log_axes(axes, "grid points r", "questions k at the crossing")
     for one in axes:
         one.set_xscale("log", base=2)
-    legend_below(figure, axes, columns=6)
+    figures.legend_below(figure, axes, columns=6)
     return figure
 
 
@@ -112,7 +105,7 @@ def _curve(axes: Axes, x: Iterable[float], y: Iterable[float], place: int, tail:
     colours = ("#0B3C5D", "#0072B2", "#56B4E9", "#E69F00", "#D55E00")
     markers = ("o", "s", "^", "D", "v")
     how = {"color": colours[place % 5], "marker": markers[place % 5], "linewidth": 1.6}
-    draw_curve(axes, x, y, "holdfast", f"ρ = {tail:g}", **how)
+    figures.draw_curve(axes, x, y, "holdfast", f"ρ = {tail:g}", **how)
 
 
 def _tails(results: DataFrame) -> list[float]:

@@ -5,30 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from holdfast.grids import Grid
 from holdfast.grids import grid as make_grid
-from holdfast.planning.joint import JointPlan, joint_plan
-from holdfast.planning.requests import DirectMeans, MedianMeans
-from holdfast.protocols.budget import Budget
-from holdfast.protocols.means import DirectMean, MedianMean
 from holdfast.theory import published
 from holdfast.theory.bars import mean_bar
+from holdfast_lab import figures
+from holdfast_lab.attacks.conversation import Replies
+from holdfast_lab.attacks.targets import (
+    DirectMeans,
+    GivenBlocks,
+    HoldfastMean,
+    HoldfastMedianMean,
+    JointPlan,
+    MedianMeans,
+    MemoryHoldout,
+)
 from holdfast_lab.baselines.noise import discrete_gaussian
 from holdfast_lab.experiments.base import Cell, Finding, Row
-from holdfast_lab.figures import draw_curve, guide, label_log_axes, name_ends, panels
-from holdfast_lab.scaling import GivenBlocks
+from holdfast_lab.figures import DataFrame, Figure
+from holdfast_lab.scaling import failure_of, planned
 from holdfast_lab.statistics import fitted_slope
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
-
-__all__ = ["CAPTIONS", "draw", "findings", "measure", "sine_grid"]
 
 CAPTIONS = {
     "width": "Half the width of the certified bar against the error rate p, the mean of all "
@@ -82,28 +82,22 @@ def sine_grid(points: int) -> Grid:
 
 def _median_plan(cell: Cell) -> JointPlan:
     request = MedianMeans(cell["queries"], cell["points"], cell["tail"])
-    return _planned(request, cell["confidence"])
+    return planned(request, cell["confidence"])
 
 
-@cache
-def _planned(
-    request: MedianMeans | DirectMeans, confidence: float, blocks: int | None = None
-) -> JointPlan:
-    return joint_plan(request, confidence=confidence, blocks=blocks)
+def _told(replies: Replies) -> _Told:
+    return _Told(*(float(each[0]) for each in (replies.values, replies.low, replies.high)))
 
 
 def _median(cell: Cell) -> Ask:
     plan, chance, rate = _median_plan(cell), cell.chance(), cell["error_rate"]
     source = GivenBlocks(plan.blocks, cell["rows"] // plan.blocks)
-    means = MedianMean(Budget(plan), source, cell.entropy())
+    means = HoldfastMedianMean.on(MemoryHoldout(plan, source, cell.entropy()))
     grid = sine_grid(cell["points"])
 
     def ask() -> _Told:
         wrong = chance.binomial(source.units, rate, size=source.blocks)
-        answer = means.ask(wrong, grid=grid)
-        assert answer.low is not None
-        assert answer.high is not None
-        return _Told(float(answer.value), answer.low, answer.high)
+        return _told(means.means_on(wrong[np.newaxis], grid=grid))
 
     return ask
 
@@ -111,24 +105,15 @@ def _median(cell: Cell) -> Ask:
 def _direct(cell: Cell) -> Ask:
     rows, chance, rate = cell["rows"], cell.chance(), cell["error_rate"]
     request = DirectMeans(cell["queries"], cell["direct_half_width"], exact=True)
-    plan = _planned(request, cell["confidence"], rows)
-    means = DirectMean(Budget(plan), GivenBlocks(rows, 1), cell.entropy())
-
-    def ask() -> _Told:
-        wrong = np.zeros(rows, np.int64)
-        wrong[: chance.binomial(rows, rate)] = 1
-        answer = means.ask(wrong)
-        assert answer.low is not None
-        assert answer.high is not None
-        return _Told(float(answer.value), answer.low, answer.high)
-
-    return ask
+    plan = planned(request, cell["confidence"], rows)
+    means = HoldfastMean.on(MemoryHoldout(plan, GivenBlocks(rows, 1), cell.entropy()))
+    return lambda: _told(means.means_on(np.arange(rows)[np.newaxis] < chance.binomial(rows, rate)))
 
 
 def _split(cell: Cell) -> Ask:
     """Rows of its own for every question; t·kl(v, μ) ≤ ln(2k/β) on both sides (Chernoff)."""
     units, chance = cell["rows"] // cell["queries"], cell.chance()
-    tail = _failure(cell) / (2 * cell["queries"])
+    tail = failure_of(cell) / (2 * cell["queries"])
 
     def ask() -> _Told:
         value = chance.binomial(units, cell["error_rate"]) / units
@@ -143,14 +128,14 @@ def _split(cell: Cell) -> Ask:
 def _hoeffding(cell: Cell) -> Ask:
     """The same rows; the bound that knows nothing but the range."""
     units, chance = cell["rows"] // cell["queries"], cell.chance()
-    half = math.sqrt(math.log(2 * cell["queries"] / _failure(cell)) / (2 * units))
+    half = math.sqrt(math.log(2 * cell["queries"] / failure_of(cell)) / (2 * units))
     return lambda: _around(chance.binomial(units, cell["error_rate"]) / units, half)
 
 
 def _gaussian(cell: Cell) -> Ask:
     """All rows and Gaussian noise, by the published theorem with the smallest width here."""
     rows, chance, entropy = cell["rows"], cell.chance(), cell.entropy()
-    found = published.rogers_best(rows, cell["queries"], _failure(cell))
+    found = published.rogers_best(rows, cell["queries"], failure_of(cell))
     variance = (Fraction(found.sigma) * rows) ** 2
 
     def ask() -> _Told:
@@ -173,10 +158,6 @@ def _around(value: float, half: float) -> _Told:
     return _Told(value, value - half, value + half)
 
 
-def _failure(cell: Cell) -> float:
-    return float(1 - Fraction(repr(cell["confidence"])))
-
-
 def draw(results: DataFrame) -> dict[str, Figure]:
     """Widths and real errors, each against p."""
     widths = results.groupby(["method", "error_rate"])["width"].mean()
@@ -188,7 +169,7 @@ def draw(results: DataFrame) -> dict[str, Figure]:
         ("width", widths, "half-width of the bar"),
         ("error", errors, "error of the answer"),
     ):
-        figure, axes = panels([""], width=8.6)
+        figure, axes = figures.panels([""], width=8.6)
         for method, label in _NAMES.items():
             twice = name == "error" and method == "split-hoeffding"  # the answers are split's
             if method in table.index.get_level_values(0) and not twice:
@@ -196,12 +177,12 @@ def draw(results: DataFrame) -> dict[str, Figure]:
                 how = (
                     {"linestyle": "--"} if method in ("holdfast-direct", "split-hoeffding") else {}
                 )
-                draw_curve(axes[0], curve.index, curve, method, label, **how)
+                figures.draw_curve(axes[0], curve.index, curve, method, label, **how)
         rates = sorted(results["error_rate"].unique())
         deviation = [math.sqrt(p * (1 - p) / size) for p in rates]
-        guide(axes[0], rates, deviation, f"√(p(1−p)/t), t = {size:,}")
-        label_log_axes(axes, "error rate p", up)
-        name_ends(axes[0])
+        figures.guide(axes[0], rates, deviation, f"√(p(1−p)/t), t = {size:,}")
+        figures.label_log_axes(axes, "error rate p", up)
+        figures.name_ends(axes[0])
         pictures[name] = figure
     return pictures
 

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from holdfast_lab.attacks.analysts import Subgroups
-from holdfast_lab.attacks.conversation import Session, Terms, interview
-from holdfast_lab.attacks.textbook import RESPONDERS
+from holdfast_lab.attacks.textbook import conversation_of
 from holdfast_lab.experiments.base import Cell, Finding, Row
-from holdfast_lab.figures import INK, look_of, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
-
-__all__ = ["CAPTIONS", "draw", "findings", "measure"]
+from holdfast_lab.figures import INK, DataFrame, Figure, look_of, new_figure
 
 CAPTIONS = {
     "claims": "What is claimed of the found subgroup's share of late flights, one bar for each "
@@ -31,14 +22,14 @@ _TEXTBOOK = 1.959964  # standard errors to each side of a 95 % interval
 def measure(cell: Cell) -> Iterable[Row]:
     """One search: the finding, as a share of the flights on the list."""
     analyst = Subgroups(cell["rows"], cell["queries"])
-    terms = Terms(analyst.rows, analyst.queries, cell.entropy(), _FAILURE)
-    world = analyst.draw(cell.shared_chance())
-    session = interview(analyst, world, RESPONDERS[cell["responder"]](terms))
+    world, _, session = conversation_of(cell, analyst, cell["responder"], failure=_FAILURE)
     listed = world.found
-    assert listed is not None  # the conversation is over
-    low, high = _claim(cell["responder"], session, cell["rows"])
+    value, low, high = (float(x[-1]) for x in (session.values, session.low, session.high))
+    if cell["responder"] == "naive":  # what a textbook would claim
+        half = _TEXTBOOK * math.sqrt(value * (1 - value) / cell["rows"])
+        low, high = value - half, value + half
     yield {
-        "value": float(session.values[-1]) / listed.share,
+        "value": value / listed.share,
         "low": max(0.0, low / listed.share),
         "high": min(1.0, high / listed.share),
         "truth": listed.rate,
@@ -50,15 +41,6 @@ def measure(cell: Cell) -> Iterable[Row]:
     }
 
 
-def _claim(responder: str, session: Session, rows: int) -> tuple[float, float]:
-    """What is claimed of the last answer; of a naive one, what a textbook would."""
-    if responder != "naive":
-        return float(session.low[-1]), float(session.high[-1])
-    value = float(session.values[-1])
-    half = _TEXTBOOK * math.sqrt(value * (1 - value) / rows)
-    return value - half, value + half
-
-
 def draw(results: DataFrame) -> dict[str, Figure]:
     """A panel for each responder."""
     names = list(dict.fromkeys(results["responder"])) or ["naive"]
@@ -66,26 +48,33 @@ def draw(results: DataFrame) -> dict[str, Figure]:
     size = {"width": 2.4 * len(names) + 0.6, "height": 1.4 + min(0.2 * samples, 4.2)}
     figure, panels = new_figure(len(names), **size)
     for axes, name in zip(panels, names, strict=True):
-        _panel(axes, str(name), results[results["responder"] == name])
+        rows, look = results[results["responder"] == name], look_of(name)
+        axes.hlines(rows["repeat"], rows["low"], rows["high"], color=look.colour, linewidth=3)
+        axes.plot(rows["truth"], rows["repeat"], "|", color=INK, markersize=9, markeredgewidth=1.6)
+        axes.set_title(look.label, fontsize=10, color=look.colour)
+        axes.set_xlim(0, 1)
+        axes.margins(y=0.15)
+        axes.set_yticks([])
+        axes.set_xlabel("late flights on the list")
     panels[0].set_ylabel("sample")
     return {"claims": figure}
-
-
-def _panel(axes: Axes, name: str, rows: DataFrame) -> None:
-    look = look_of(name)
-    axes.hlines(rows["repeat"], rows["low"], rows["high"], color=look.colour, linewidth=3)
-    axes.plot(rows["truth"], rows["repeat"], "|", color=INK, markersize=9, markeredgewidth=1.6)
-    axes.set_title(look.label, fontsize=10, color=look.colour)
-    axes.set_xlim(0, 1)
-    axes.margins(y=0.15)
-    axes.set_yticks([])
-    axes.set_xlabel("late flights on the list")
 
 
 def findings(results: DataFrame) -> list[Finding]:
     """How often the truth was missed, and by how much."""
     groups = [(str(name), rows) for name, rows in results.groupby("responder", sort=False)]
-    found = [_missed(name, rows) for name, rows in groups]
+    found = []
+    for name, rows in groups:
+        missed = int(((rows["truth"] < rows["low"]) | (rows["truth"] > rows["high"])).sum())
+        claimed, truth = rows["value"].mean(), rows["truth"].mean()
+        half = (rows["high"] - rows["low"]).mean() / 2
+        told = (
+            f"{missed} of {len(rows)}; on average {claimed:.3f} ± {half:.3f} is claimed, "
+            f"and {truth:.3f} is true"
+        )
+        most, few = ("most", missed > 0.5 * len(rows)), ("at most 5 %", missed <= 0.05 * len(rows))
+        expected = most if name == "naive" else few
+        found.append(Finding(f"{look_of(name).label}: claims that miss the truth", told, *expected))
     found += [_allowing_for_all(rows) for name, rows in groups if name == "naive"]
     if groups:
         rates = [f"{look_of(name).label} {rows['truth'].mean():.3f}" for name, rows in groups]
@@ -113,17 +102,3 @@ def _allowing_for_all(naive: DataFrame) -> Finding:
     )
     what = "naive reuse, allowing for the number of questions: claims that miss the truth"
     return Finding(what, told)
-
-
-def _missed(name: str, rows: DataFrame) -> Finding:
-    missed = int(((rows["truth"] < rows["low"]) | (rows["truth"] > rows["high"])).sum())
-    claimed, truth = rows["value"].mean(), rows["truth"].mean()
-    half = (rows["high"] - rows["low"]).mean() / 2
-    what = f"{look_of(name).label}: claims that miss the truth"
-    told = (
-        f"{missed} of {len(rows)}; on average {claimed:.3f} ± {half:.3f} is claimed, "
-        f"and {truth:.3f} is true"
-    )
-    if name == "naive":
-        return Finding(what, told, "most", missed > 0.5 * len(rows))
-    return Finding(what, told, "at most 5 %", missed <= 0.05 * len(rows))

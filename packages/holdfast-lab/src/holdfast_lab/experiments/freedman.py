@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from holdfast_lab import figures
 from holdfast_lab.attacks.analysts import Freedman
-from holdfast_lab.attacks.conversation import FloatArray, Terms, interview
-from holdfast_lab.attacks.textbook import RESPONDERS, Watched
+from holdfast_lab.attacks.conversation import FloatArray
+from holdfast_lab.attacks.textbook import conversation_of
 from holdfast_lab.experiments.base import (
     Cell,
     Finding,
@@ -22,13 +22,7 @@ from holdfast_lab.experiments.base import (
     log_ticks,
     rows_where,
 )
-from holdfast_lab.figures import FAINT, INK, look_of, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
-
-__all__ = ["CAPTIONS", "draw", "findings", "limits", "measure", "screened_regression"]
+from holdfast_lab.figures import FAINT, INK, DataFrame, Figure, look_of
 
 CAPTIONS = {
     "freedman": "How often the vote of the variables that survived is right, as each responder "
@@ -49,16 +43,16 @@ def measure(cell: Cell) -> Iterable[Row]:
             yield _regressed(rows, level, cell)
         return
     analyst = Freedman(rows, rows // 2, level)
-    terms = Terms(rows, analyst.queries, cell.entropy())
-    responder = Watched(RESPONDERS[cell["responder"]](terms))
-    session = interview(analyst, analyst.draw(cell.shared_chance()), responder)
+    _, responder, session = conversation_of(cell, analyst, cell["responder"])
     said = float(session.values[-1])
     yield {
         "said": said,
         "low": max(0.0, float(session.low[-1])),
         "high": min(1.0, float(session.high[-1])),
         "sample": float(responder.sample[-1]),
-        "significant": float(_normal_p_value((2 * said - 1) * math.sqrt(rows)) <= _LEVEL),
+        "significant": float(
+            math.erfc(abs((2 * said - 1) * math.sqrt(rows)) / math.sqrt(2)) <= _LEVEL
+        ),
         "false_claims": session.wrong_claims,
     }
 
@@ -136,13 +130,9 @@ def _vote_limit(level: float) -> float:
     return float(ndtr(math.sqrt(level / 2) * kept))
 
 
-def _normal_p_value(score: float) -> float:
-    return math.erfc(abs(score) / math.sqrt(2))
-
-
 def draw(results: DataFrame) -> dict[str, Figure]:
     """What is said of the vote, against the number of rows."""
-    figure, axes = new_figure()
+    figure, axes = figures.new_figure()
     for name in results["responder"].unique():
         rows = rows_where(results, responder=name)
         if name != "regression" and "said" in rows:

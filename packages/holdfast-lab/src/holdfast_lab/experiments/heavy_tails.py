@@ -4,29 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from holdfast_lab import figures
 from holdfast_lab.experiments.base import Cell, Finding, Row
-from holdfast_lab.figures import (
-    FAINT,
-    INK,
-    draw_curve,
-    label_log_axes,
-    legend_below,
-    method_look,
-    note,
-    panels,
-)
+from holdfast_lab.figures import FAINT, INK, DataFrame, Figure
 from holdfast_lab.scaling import LOCATORS, law_named
 from holdfast_lab.statistics import can_be_rate, failure_rate_bound, fitted_slope
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
-
-__all__ = ["CAPTIONS", "draw", "findings", "measure"]
 
 CAPTIONS = {
     "error": "The worst of 20 answers of a session, the median of all sessions: the distance from "
@@ -87,26 +72,26 @@ def draw(results: DataFrame) -> dict[str, Figure]:
 
 def _errors(results: DataFrame) -> Figure:
     laws = [law for law in _TITLES if law in set(results["law"])]
-    figure, axes = panels([_TITLES[law] for law in laws], height=5.0)
+    figure, axes = figures.panels([_TITLES[law] for law in laws], height=5.0)
     middle = results.groupby(["law", "responder", "rows"])["error"].median()
     for one, law in zip(axes, laws, strict=True):
         for responder, (look, label, line, marker) in _LOOKS.items():
             if (law, responder) in middle.index and not responder.startswith("interval"):
                 curve = middle[law, responder]
                 how = {"linestyle": line, "marker": marker, "linewidth": 1.6}
-                draw_curve(one, curve.index, curve, look, label, **how)
+                figures.draw_curve(one, curve.index, curve, look, label, **how)
         if math.isinf(law_named(law).mean):
             told = "the mean is infinite:\nno answer is near it"
             shift = {"xycoords": "axes fraction", "va": "top"}
-            note(one, told, (0.97, 0.96), FAINT, **shift)
-    label_log_axes(axes, "rows", "worst relative error of a session")
-    legend_below(figure, axes, columns=3)
+            figures.note(one, told, (0.97, 0.96), FAINT, **shift)
+    figures.label_log_axes(axes, "rows", "worst relative error of a session")
+    figures.legend_below(figure, axes, columns=3)
     return figure
 
 
 def _claims(results: DataFrame) -> Figure:
     laws = [law for law in _TITLES if law in set(results["law"])]
-    figure, axes = panels([_TITLES[law] for law in laws], height=4.2)
+    figure, axes = figures.panels([_TITLES[law] for law in laws], height=4.2)
     made = results[results["claims"] > 0]
     names = [name for name in _LOOKS if name in set(made["responder"])]
     for one, law in zip(axes, laws, strict=True):
@@ -115,10 +100,10 @@ def _claims(results: DataFrame) -> Figure:
             if rows.empty:
                 continue
             share = float((rows["false_claims"] == 0).mean())
-            one.barh(place, share, color=method_look(_LOOKS[name][0]).colour, height=0.6)
+            one.barh(place, share, color=figures.method_look(_LOOKS[name][0]).colour, height=0.6)
             told, inside = _true(rows), share > 0.5
             shift = {"xytext": (-4 if inside else 4, 0), "ha": "right" if inside else "left"}
-            note(one, told, (share, place), "white" if inside else INK, **shift)
+            figures.note(one, told, (share, place), "white" if inside else INK, **shift)
         one.set_xlim(0, 1)
         one.set_xlabel("sessions with true claims only")
         one.grid(visible=False, axis="y")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,25 +11,11 @@ from numpy.typing import NDArray
 from holdfast.grids import grid as make_grid
 from holdfast.theory.bars import deviation_bar
 from holdfast.theory.paper import mad_range_error
+from holdfast_lab import figures
 from holdfast_lab.experiments.base import Cell, Finding, Row
-from holdfast_lab.figures import (
-    INK,
-    draw_curve,
-    label_log_axes,
-    legend_below,
-    method_look,
-    note,
-    panels,
-    plain_heights,
-)
+from holdfast_lab.figures import INK, DataFrame, Figure
 from holdfast_lab.scaling import StableMedians, interquartile, tiny_tail
 from holdfast_lab.statistics import can_be_rate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
-
-__all__ = ["CAPTIONS", "draw", "expected_least", "findings", "measure", "spread"]
 
 FloatArray = NDArray[np.float64]
 
@@ -185,28 +170,28 @@ def draw(results: DataFrame) -> dict[str, Figure]:
 
 
 def _draw_errors(results: DataFrame) -> Figure:
-    figure, axes = panels([""], height=4.6)
+    figure, axes = figures.panels([""], height=4.6)
     for sized_by in ("paper", "holdfast"):
         here = results[results["sized_by"] == sized_by]
         rows = here.groupby("rows")
         promised, worst = rows["predicted"].max(), rows["error"].median()
         look = {"linestyle": "--", "marker": "", "linewidth": 1.4}
         told = f"promised, {_NAMES[sized_by]}"
-        draw_curve(axes[0], promised.index, promised, sized_by, told, **look)
+        figures.draw_curve(axes[0], promised.index, promised, sized_by, told, **look)
         told = f"worst answer, {_NAMES[sized_by]}"
-        draw_curve(axes[0], worst.index, worst, sized_by, told)
+        figures.draw_curve(axes[0], worst.index, worst, sized_by, told)
         each = {"linestyle": "", "alpha": 0.35, "markersize": 3.5}
-        draw_curve(axes[0], here["rows"], here["error"], sized_by, "_each session", **each)
-    label_log_axes(axes, "rows: blocks × units a block", "error")
-    plain_heights(axes[0])
-    legend_below(figure, axes, columns=2)
+        figures.draw_curve(axes[0], here["rows"], here["error"], sized_by, "_each session", **each)
+    figures.label_log_axes(axes, "rows: blocks × units a block", "error")
+    figures.plain_heights(axes[0])
+    figures.legend_below(figure, axes, columns=2)
     return figure
 
 
 def _draw_deviations(results: DataFrame) -> Figure:
-    figure, axes = panels([""], height=4.2)
+    figure, axes = figures.panels([""], height=4.2)
     for shift, sized_by in ((-0.16, "paper"), (0.16, "holdfast")):
-        here, look = results[results["sized_by"] == sized_by], method_look(sized_by)
+        here, look = results[results["sized_by"] == sized_by], figures.method_look(sized_by)
         if here.empty:
             continue
         places = [_LAWS.index(law) + shift for law in here["law"]]
@@ -215,13 +200,13 @@ def _draw_deviations(results: DataFrame) -> Figure:
         promised, source = here["predicted"].max(), _SOURCES[sized_by]
         axes[0].axhline(promised, color=look.colour, linestyle="--", linewidth=1.2)
         told, at = f"promised by {source}", (2.45, promised)
-        note(axes[0], told, at, look.colour, xytext=(0, -4), va="top")
+        figures.note(axes[0], told, at, look.colour, xytext=(0, -4), va="top")
     names = ["mean of normals", "mean of exponentials", "rare events"]
     axes[0].set_xticks(range(len(_LAWS)), names, color=INK)
     axes[0].set_xlim(-0.5, len(_LAWS) - 0.5)
     axes[0].set_ylim(0, None)
     axes[0].set_ylabel("error ÷ mean absolute deviation")
-    legend_below(figure, axes, columns=2)
+    figures.legend_below(figure, axes, columns=2)
     return figure
 
 
@@ -244,14 +229,15 @@ def _of_rows(results: DataFrame) -> Iterator[Finding]:
     for example, rows in results.groupby("example", sort=False):
         # Rows for the same error: both promises fall like 1/√rows, but for the grid's step.
         need = {
-            sized_by: float((here["rows"] * _sampling(example, here) ** 2).min())
+            sized_by: float(
+                (
+                    here["rows"]
+                    * (here["predicted"] - (_STEP if example == "subgaussian" else 0.0)) ** 2
+                ).min()
+            )
             for sized_by, here in rows.groupby("sized_by")
         }
         if len(need) == 2 and example != "deviation":
             times = need["paper"] / need["holdfast"]
             what = f"{example}: rows for the same promised error, the paper's ÷ Holdfast's"
             yield Finding(what, f"{times:.3g}", "more than 1", times > 1)
-
-
-def _sampling(example: str, rows: DataFrame) -> DataFrame:
-    return rows["predicted"] - (_STEP if example == "subgaussian" else 0.0)

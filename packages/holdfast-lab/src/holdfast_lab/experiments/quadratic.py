@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Any
 
 from holdfast_lab.attacks.analysts import Quadratic
-from holdfast_lab.attacks.conversation import Terms, interview
-from holdfast_lab.attacks.textbook import RESPONDERS
+from holdfast_lab.attacks.textbook import conversation_of
 from holdfast_lab.experiments.base import Cell, Finding, Row
-from holdfast_lab.figures import FAINT, look_of, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
-
-__all__ = ["CAPTIONS", "draw", "findings", "measure"]
+from holdfast_lab.figures import FAINT, DataFrame, Figure, look_of, new_figure
 
 CAPTIONS = {
     "error": "Left, how far the last answer is from the truth, the mean over all repeats; dotted, "
@@ -25,15 +17,11 @@ CAPTIONS = {
     "its error is larger than its claim.",
 }
 
-_FAILURE = 0.05
-
 
 def measure(cell: Cell) -> Iterable[Row]:
     """One conversation."""
     analyst = Quadratic(cell["rows"], cell["queries"])
-    terms = Terms(analyst.rows, analyst.queries, cell.entropy(), _FAILURE)
-    world = analyst.draw(cell.shared_chance())
-    session = interview(analyst, world, RESPONDERS[cell["responder"]](terms))
+    _, _, session = conversation_of(cell, analyst, cell["responder"])
     yield {
         "value": float(session.values[-1]),
         "error": float(session.errors[-1]),
@@ -52,33 +40,19 @@ def draw(results: DataFrame) -> dict[str, Figure]:
     for axes, (column, label) in zip(panels, labels.items(), strict=True):
         for name, rows in results.groupby("responder", sort=False):
             means, look = rows.groupby("queries")[column].mean(), look_of(str(name))
-            axes.plot(
-                means.index,
-                means,
-                color=look.colour,
-                marker=look.marker,
-                linestyle=_line(str(name)),
-                label=look.label,
-            )
+            line = "--" if name == "holdfast-median-mean" else look.line
+            how: Any = {"color": look.colour, "marker": look.marker, "linestyle": line}
+            axes.plot(means.index, means, label=look.label, **how)
         axes.set_xscale("log")
         axes.set_xlabel("questions")
         axes.set_title(label, fontsize=10)
         axes.set_ylim(-0.01, 0.55)  # the same for both: they are to be compared
     if not results.empty:
-        _predicted(panels[0], results)
+        queries, rows = sorted(results["queries"].unique()), results["rows"].iloc[0]
+        drift, label = [_drift(k, rows) for k in queries], "exact answers, in theory"
+        panels[0].plot(queries, drift, color=FAINT, linestyle=":", label=label)
         panels[0].legend(frameon=False, fontsize=9, loc="upper left")
     return {"error": figure}
-
-
-def _line(responder: str) -> str:
-    return "--" if responder == "holdfast-median-mean" else look_of(responder).line
-
-
-def _predicted(axes: Axes, results: DataFrame) -> None:
-    """Φ(√(k/n)) − 1/2 for exact answers: votes fitted to the noise of n rows."""
-    queries, rows = sorted(results["queries"].unique()), results["rows"].iloc[0]
-    drift = [_drift(k, rows) for k in queries]
-    axes.plot(queries, drift, color=FAINT, linestyle=":", label="exact answers, in theory")
 
 
 def _drift(queries: int, rows: int) -> float:
@@ -95,37 +69,27 @@ def findings(results: DataFrame) -> list[Finding]:
     """Who was broken, and how wide the claims were, at the most questions."""
     if results.empty:
         return []
-    most = results["queries"].max()
+    found: list[Finding] = []
+    most = int(results["queries"].max())
     last = results[results["queries"] == most]
-    found = [_naive(last, int(most))] if (last["responder"] == "naive").any() else []
-    found += [
-        _claimed(rows, str(name), int(most))
-        for name, rows in last.groupby("responder", sort=False)
-        if name != "naive"
-    ]
+    for name, rows in last.groupby("responder", sort=False):
+        error, width = rows["error"].mean(), rows["half_width"].mean()
+        if name == "naive":
+            predicted = _drift(most, int(rows["rows"].iloc[0]))
+            finding = Finding(
+                f"naive reuse, {most:,} questions: error of the last answer",
+                f"{error:.3f}, claimed ± {width:.3f}",
+                f"{predicted:.3f} in theory, outside of the claim",
+                bool(abs(error - predicted) < 0.02 and error > width),
+            )
+            found.insert(0, finding)
+        else:
+            what = f"{look_of(str(name)).label}, {most:,} questions: error, claimed half-width"
+            holds = bool(rows["held"].mean() >= 0.9)
+            found.append(Finding(what, f"{error:.3f}, ± {width:.3f}", "the claim holds", holds))
     ours = results[results["responder"].str.startswith("holdfast")]
     if not ours.empty:
         wrong = int((ours["wrong_claims"] > 0).sum())
-        told = f"{wrong} of {len(ours)} conversations"
-        allowed = "at most 5 % of them"
-        found.append(Finding("Holdfast: a false claim", told, allowed, wrong <= 0.05 * len(ours)))
+        told, few = f"{wrong} of {len(ours)} conversations", wrong <= 0.05 * len(ours)
+        found.append(Finding("Holdfast: a false claim", told, "at most 5 % of them", few))
     return found
-
-
-def _naive(rows: DataFrame, queries: int) -> Finding:
-    naive = rows[rows["responder"] == "naive"]
-    error, claimed = naive["error"].mean(), naive["half_width"].mean()
-    predicted = _drift(queries, int(naive["rows"].iloc[0]))
-    return Finding(
-        f"naive reuse, {queries:,} questions: error of the last answer",
-        f"{error:.3f}, claimed ± {claimed:.3f}",
-        f"{predicted:.3f} in theory, outside of the claim",
-        bool(abs(error - predicted) < 0.02 and error > claimed),
-    )
-
-
-def _claimed(rows: DataFrame, name: str, queries: int) -> Finding:
-    error, width = rows["error"].mean(), rows["half_width"].mean()
-    what = f"{look_of(name).label}, {queries:,} questions: error, claimed half-width"
-    told = f"{error:.3f}, ± {width:.3f}"
-    return Finding(what, told, "the claim holds", bool(rows["held"].mean() >= 0.9))

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from holdfast.errors import InvalidInput
+from holdfast.theory.bars import units_for_half_width
 from holdfast.theory.published import QUERIES_AT, jung_queries
 from holdfast.theory.sizing import QUERIES_MAX
+from holdfast_lab import figures
+from holdfast_lab.attacks.targets import DirectMeans, confidence_of, exact_estimates, joint_plan
 from holdfast_lab.experiments.base import Cell, Finding, Row
-from holdfast_lab.figures import look_of, new_figure
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-__all__ = ["CAPTIONS", "HOLDFAST", "draw", "findings", "measure", "most_planned"]
+from holdfast_lab.figures import Axes, DataFrame, Figure, look_of
 
 CAPTIONS = {
     f"half-width-{width}": f"Questions that a table answers within {width} of the truth, all at "
@@ -78,25 +73,18 @@ def most_planned(
     return low
 
 
-def _confidence(failure: float) -> float:
-    return float(1 - Fraction(repr(float(failure))))
-
-
 def _by_search(rows: int, half_width: float, failure: float) -> int:
     """The direct search for means, as `holdfast plan --protocol mean` makes it."""
-    from holdfast.planning.joint import joint_plan
-    from holdfast.planning.requests import DirectMeans
 
     def needed(queries: int) -> float:
         request = DirectMeans(queries, half_width)
-        return joint_plan(request, confidence=_confidence(failure)).blocks
+        return joint_plan(request, confidence=confidence_of(failure)).blocks
 
     return most_planned(needed, rows, (rows * half_width**2 / 9) ** 2, growth=2.0)
 
 
 def _by_splitting(rows: int, half_width: float, failure: float) -> int:
     """Fresh rows, as Holdfast plans them: one block a question, its mean the answer."""
-    from holdfast.theory.bars import units_for_half_width
 
     def needed(queries: int) -> float:
         tail = failure / (2 * queries) * (1 - 1e-9)
@@ -107,9 +95,6 @@ def _by_splitting(rows: int, half_width: float, failure: float) -> int:
 
 def _by_counting(rows: int, half_width: float, failure: float) -> int:
     """Exact answers: the value in the middle of all blocks' means, rounded up to a grid."""
-    from holdfast.planning.exact import exact_estimates
-    from holdfast.theory.bars import units_for_half_width
-
     choices = [
         (grid, tail, units_for_half_width(half_width - 1 / (2 * grid), tail))
         for grid, tail in product(_GRIDS, _TAILS)
@@ -118,7 +103,7 @@ def _by_counting(rows: int, half_width: float, failure: float) -> int:
 
     def needed(queries: int) -> float:
         sizes = [
-            units * exact_estimates(queries, grid, tail, tail, _confidence(failure)).blocks
+            units * exact_estimates(queries, grid, tail, tail, confidence_of(failure)).blocks
             for grid, tail, units in choices
             if units <= rows
         ]
@@ -137,7 +122,7 @@ HOLDFAST: dict[str, Callable[[int, float, float], int]] = {
 # Pictures
 
 
-def draw(results: pd.DataFrame) -> dict[str, Figure]:
+def draw(results: DataFrame) -> dict[str, Figure]:
     """Questions against rows: a figure for each half-width, a panel for each failure."""
     return {
         f"half-width-{width:g}": _figure(results[results["half_width"] == width], float(width))
@@ -145,9 +130,9 @@ def draw(results: pd.DataFrame) -> dict[str, Figure]:
     }
 
 
-def _figure(results: pd.DataFrame, half_width: float) -> Figure:
+def _figure(results: DataFrame, half_width: float) -> Figure:
     failures = sorted(results["failure"].unique(), reverse=True)
-    figure, axes = new_figure(max(1, len(failures)), width=4.4 * max(1, len(failures)))
+    figure, axes = figures.new_figure(max(1, len(failures)), width=4.4 * max(1, len(failures)))
     for panel, failure in zip(axes, failures, strict=False):
         _panel(panel, results[results["failure"] == failure])
         panel.set_title(f"half-width {half_width:g}, failure {failure:g}", fontsize="medium")
@@ -158,7 +143,7 @@ def _figure(results: pd.DataFrame, half_width: float) -> Figure:
     return figure
 
 
-def _panel(panel: Axes, results: pd.DataFrame) -> None:
+def _panel(panel: Axes, results: DataFrame) -> None:
     panel.set_xscale("log")
     panel.set_yscale("log")
     panel.set_xlabel("rows")
@@ -180,7 +165,7 @@ def _panel(panel: Axes, results: pd.DataFrame) -> None:
 # Findings
 
 
-def findings(results: pd.DataFrame) -> list[Finding]:
+def findings(results: DataFrame) -> list[Finding]:
     """The table at 100,000 rows, by how much Holdfast leads, and where it does not."""
     found: list[Finding] = []
     for failure in sorted(results["failure"].unique(), reverse=True):
@@ -192,12 +177,12 @@ def findings(results: pd.DataFrame) -> list[Finding]:
     return found
 
 
-def _counts(results: pd.DataFrame, column: str = "queries") -> dict[str, int]:
+def _counts(results: DataFrame, column: str = "queries") -> dict[str, int]:
     kept = results.dropna(subset=[column])
     return {str(m): int(q) for m, q in zip(kept["method"], kept[column], strict=True)}
 
 
-def _table(results: pd.DataFrame, failure: float) -> list[Finding]:
+def _table(results: DataFrame, failure: float) -> list[Finding]:
     counts, published = _counts(results), _counts(results, "published")
     if not counts:
         return []
@@ -228,7 +213,7 @@ def _listed(counts: dict[str, Any]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items())
 
 
-def _crossing(results: pd.DataFrame, half_width: float, failure: float) -> list[Finding]:
+def _crossing(results: DataFrame, half_width: float, failure: float) -> list[Finding]:
     """Where the best of the others is ahead, and where the lines cross."""
     ours = results[results["method"] == "holdfast-mean"].set_index("rows")["queries"]
     theirs = results[results["method"].isin([*QUERIES_AT])].groupby("rows")["queries"].max()
@@ -249,7 +234,7 @@ def _crossing(results: pd.DataFrame, half_width: float, failure: float) -> list[
     return [Finding(what, text)]
 
 
-def _between(ours: pd.Series[int], theirs: pd.Series[int], last: int, first: int) -> float:
+def _between(ours: Any, theirs: Any, last: int, first: int) -> float:
     """Where two lines cross that are straight on logarithmic axes."""
     before, after = (math.log(int(ours[rows]) / int(theirs[rows])) for rows in (last, first))
     return float(last * (first / last) ** (before / (before - after)))

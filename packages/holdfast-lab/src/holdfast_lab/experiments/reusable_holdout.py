@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from holdfast.theory.means import best_direct
 from holdfast_lab.attacks.analysts import REACH, VariableSelection
-from holdfast_lab.attacks.conversation import Responder, Terms, interview
-from holdfast_lab.attacks.textbook import RESPONDERS, Thresholdout, Watched
+from holdfast_lab.attacks.targets import rows_for_means
+from holdfast_lab.attacks.textbook import Thresholdout, conversation_of
 from holdfast_lab.experiments.base import (
     Cell,
     Finding,
@@ -21,13 +18,7 @@ from holdfast_lab.experiments.base import (
     legend_below,
     rows_where,
 )
-from holdfast_lab.figures import FAINT, INK, look_of, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
-
-__all__ = ["CAPTIONS", "draw", "findings", "measure"]
+from holdfast_lab.figures import FAINT, INK, DataFrame, Figure, look_of, new_figure
 
 CAPTIONS = {
     "reusable-holdout": "Accuracy of the classifier of so many variables, as each holdout reports "
@@ -47,41 +38,29 @@ _HALF_WIDTH = 0.05
 def measure(cell: Cell) -> Iterable[Row]:
     """One session: what is said, claimed and true of the classifier of each size."""
     name = cell["responder"]
-    analyst = VariableSelection(
-        cell["rows"],
-        cell["attributes"],
-        _SIGNALS if cell["signal"] else 0,
-        one_scale=name == "thresholdout",  # one threshold for correlations and accuracies
-    )
-    terms = Terms(analyst.rows, analyst.queries, cell.entropy())
-    responder = Watched(_responder(name, terms))
-    session = interview(analyst, analyst.draw(cell.shared_chance()), responder)
-    sizes = len(analyst.sizes)
-    columns = {
-        "size": analyst.sizes,
-        "training": analyst.accuracies(responder.guesses[-sizes:]).tolist(),
-        "said": analyst.accuracies(session.values[-sizes:]).tolist(),
-        "low": analyst.accuracies(session.low[-sizes:]).clip(0, 1).tolist(),
-        "high": analyst.accuracies(session.high[-sizes:]).clip(0, 1).tolist(),
-        "sample": analyst.accuracies(responder.sample[-sizes:]).tolist(),
-        "truth": analyst.accuracies(session.reached[-sizes:]).tolist(),
+    scaled = name == "thresholdout"  # one threshold for correlations and accuracies
+    signals = _SIGNALS if cell["signal"] else 0
+    analyst = VariableSelection(cell["rows"], cell["attributes"], signals, one_scale=scaled)
+    made = {"make": lambda terms: Thresholdout(terms, span=2 * REACH)} if scaled else {}
+    _, asked, session = conversation_of(cell, analyst, name, **made)
+    replies = {
+        "training": asked.guesses,
+        "said": session.values,
+        "low": session.low,
+        "high": session.high,
+        "sample": asked.sample,
+        "truth": session.reached,
     }
-    needed = _rows_needed(analyst.queries) if name == _OURS and not cell.repeat else math.nan
-    for line in zip(*columns.values(), strict=True):
-        told = dict(zip(columns, line, strict=True))
-        yield {**told, "false_claims": session.wrong_claims, "rows_needed": needed}
-
-
-def _responder(name: str, terms: Terms) -> Responder:
-    if name == "thresholdout":
-        return Thresholdout(terms, span=2 * REACH)
-    return RESPONDERS[name](terms)
-
-
-@cache
-def _rows_needed(queries: int) -> float:
-    """The rows with which Holdfast's bars for so many means are ±0.05, at confidence 0.95."""
-    return float(best_direct(queries, _HALF_WIDTH, 0.95, exact=False).blocks)
+    columns = {
+        key: analyst.accuracies(each[-len(analyst.sizes) :]) for key, each in replies.items()
+    }
+    columns |= {end: columns[end].clip(0, 1) for end in ("low", "high")}
+    first = name == _OURS and not cell.repeat
+    needed = rows_for_means(analyst.queries, _HALF_WIDTH) if first else math.nan
+    for place, size in enumerate(analyst.sizes):
+        told = {key: float(each[place]) for key, each in columns.items()}
+        claims = {"false_claims": session.wrong_claims, "rows_needed": needed}
+        yield {"size": size, **told, **claims}
 
 
 def draw(results: DataFrame) -> dict[str, Figure]:
@@ -110,60 +89,41 @@ def draw(results: DataFrame) -> dict[str, Figure]:
 
 def findings(results: DataFrame) -> list[Finding]:
     """The published accuracy, and what others say of the same variables."""
+    found: list[Finding] = []
     largest = rows_where(results, size=_LARGEST)
-    return [
-        *_reproduced(rows_where(largest, signal=False)),
-        *_with_signal(rows_where(largest, signal=True)),
-        *_claimed(largest),
-        *_certified(rows_where(largest, responder=_OURS)),
-    ]
-
-
-def _reproduced(here: DataFrame) -> Iterator[Finding]:
+    here = rows_where(largest, signal=False)
     for name in here["responder"].unique():
-        rows = rows_where(here, responder=name)
         what = f"{look_of(name).label}: accuracy of {_LARGEST} variables, no signal"
-        found = average(rows["said"])
-        if found is None:
-            yield Finding(what, "refused", "refused: there are more questions than rows")
+        said = average(rows_where(here, responder=name)["said"])
+        if said is None:
+            expected = "refused: there are more questions than rows"
+            found.append(Finding(what, "refused", expected))
         elif name == "naive":
             told = "more than 63 % (63 ± 0.4 % in the paper; truth 50 %)"
-            slack = 3 * _SPREAD / math.sqrt(found.sessions)
-            near = _PUBLISHED - slack < found.mean < _PUBLISHED + _ROUNDED + slack
-            yield Finding(what, str(found), told, near)
+            slack = 3 * _SPREAD / math.sqrt(said.sessions)
+            near = _PUBLISHED - slack < said.mean < _PUBLISHED + _ROUNDED + slack
+            found.append(Finding(what, str(said), told, near))
         else:
-            yield Finding(what, str(found), "truth 0.5")
-
-
-def _with_signal(here: DataFrame) -> Iterator[Finding]:
+            found.append(Finding(what, str(said), "truth 0.5"))
     for name in ("naive", "thresholdout"):
-        rows = rows_where(here, responder=name)
-        found, truth = average(rows["said"]), average(rows["truth"])
-        if found is not None and truth is not None:
+        rows = rows_where(largest, signal=True, responder=name)
+        said, truth = average(rows["said"]), average(rows["truth"])
+        if said is not None and truth is not None:
             what = f"{look_of(name).label}: accuracy of {_LARGEST} variables, {_SIGNALS} signals"
-            yield Finding(what, str(found), f"truth {truth.mean:.3f}")
-
-
-def _claimed(largest: DataFrame) -> Iterator[Finding]:
-    """In how many sessions a claim was false."""
+            found.append(Finding(what, str(said), f"truth {truth.mean:.3f}"))
     for name in ("naive", "gaussian", "guess-and-check", _OURS, _WITH_GUESSES):
         rows = rows_where(largest, responder=name)
-        if rows.empty:
-            continue
-        wrong = int((rows["false_claims"] > 0).sum())
-        width = float((rows["high"] - rows["low"]).mean()) / 2
-        what = f"{look_of(name).label}: sessions with a false claim"
-        told = f"{wrong} of {len(rows)}, ±{width:.3f} claimed for the accuracy"
-        yield Finding(what, told, "all" if name == "naive" else "none", _right(name, wrong, rows))
-
-
-def _right(name: str, wrong: int, rows: DataFrame) -> bool:
-    return wrong == len(rows) if name == "naive" else wrong == 0
-
-
-def _certified(ours: DataFrame) -> Iterator[Finding]:
+        if not rows.empty:
+            wrong = int((rows["false_claims"] > 0).sum())
+            width = float((rows["high"] - rows["low"]).mean()) / 2
+            what = f"{look_of(name).label}: sessions with a false claim"
+            told = f"{wrong} of {len(rows)}, ±{width:.3f} claimed for the accuracy"
+            expected, right = ("all", len(rows)) if name == "naive" else ("none", 0)
+            found.append(Finding(what, told, expected, wrong == right))
+    ours = rows_where(largest, responder=_OURS)
     needed = ours["rows_needed"].max()
     if not math.isnan(needed):
         questions = ours["attributes"].iloc[0] + 20
         what = f"Holdfast: rows for bars of ±{_HALF_WIDTH} on {questions:,} questions"
-        yield Finding(what, f"{needed:,.0f}, instead of {ours['rows'].iloc[0]:,}")
+        found.append(Finding(what, f"{needed:,.0f}, instead of {ours['rows'].iloc[0]:,}"))
+    return found

@@ -6,20 +6,13 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from holdfast_lab.audit.run import analyst_named
-from holdfast_lab.audit.sessions import Subject, batches, planned, play
+from holdfast_lab import figures
+from holdfast_lab.audit import Subject, analyst_named, planned, play
 from holdfast_lab.experiments.base import Cell, Finding, Row
-from holdfast_lab.figures import FAINT, INK, LOOKS, new_figure
+from holdfast_lab.figures import FAINT, INK, Axes, DataFrame, Figure
 from holdfast_lab.statistics import failure_rate_bound
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
-
-__all__ = ["CAPTIONS", "draw", "findings", "measure"]
 
 CAPTIONS = {
     "tightness": "Rate of failure against the share of the certified blocks, the plan's coin "
@@ -47,9 +40,7 @@ def measure(cell: Cell) -> Iterable[Row]:
     subject = certified.on(max(1, round(cell["share"] * certified.blocks)))
     analyst = analyst_named(cell["analyst"], subject)
     sessions = cell["sessions"]
-    first = cell.repeat * sessions
-    (batch,) = batches(subject, analyst, cell.seed, [(first, sessions)])
-    played = play(batch)
+    played = play(subject, analyst, cell.seed, (cell.repeat * sessions, sessions))
     yield {
         "certified": certified.blocks,
         "blocks": subject.blocks,
@@ -63,7 +54,7 @@ def measure(cell: Cell) -> Iterable[Row]:
 
 def draw(results: DataFrame) -> dict[str, Figure]:
     """A line for each plan, of the strongest analyst, and naive beside it."""
-    figure, (axes,) = new_figure(width=8.6, height=4.8)
+    figure, (axes,) = figures.new_figure(width=8.6, height=4.8)
     allowed = 1 - float(results["confidence"].iloc[0])
     for number, plan in enumerate(results["plan"].unique()):
         here = results[results["plan"] == plan]
@@ -93,7 +84,7 @@ def _line(axes: Axes, points: list[_Point], label: str, number: int, look: str) 
         [point.share for point in points],
         [max(point.rate, _LEAST) for point in points],
         label=label,
-        color=LOOKS[look].colour,
+        color=figures.LOOKS[look].colour,
         marker=_MARKS[number % len(_MARKS)],
         linestyle=_LINES[number % len(_LINES)],
         markersize=4,
@@ -138,7 +129,11 @@ def findings(results: DataFrame) -> list[Finding]:
 def _factors(plan: str, rows: DataFrame) -> Iterator[Finding]:
     allowed, certified = 1 - float(rows["confidence"].iloc[0]), int(rows["certified"].iloc[0])
     points = {analyst: _points(here) for analyst, here in rows.groupby("analyst")}
-    winners = [name for name, here in points.items() if _breaks_certified(here, allowed)]
+    winners = [
+        name
+        for name, here in points.items()
+        if any(point.share >= 1 and point.rate > allowed for point in here)
+    ]
     if winners:
         told = f"below 1: {', '.join(winners)} above β on the certified {certified:,} blocks"
         yield Finding(f"{plan}: tightness", told, "at least 1", holds=False)
@@ -156,11 +151,6 @@ def _factors(plan: str, rows: DataFrame) -> Iterator[Finding]:
     others = (f"{name} {1 / share:.2f}" for name, share in known.items() if name != best)
     if len(known) > 1:
         yield Finding(f"{plan}: the factor of weaker attacks", ", ".join(others))
-
-
-def _breaks_certified(points: list[_Point], allowed: float) -> bool:
-    """Whether the rate is above what is allowed where the plan says that it is not."""
-    return any(point.share >= 1 and point.rate > allowed for point in points)
 
 
 def _between(points: list[_Point], allowed: float) -> str:

@@ -21,21 +21,6 @@ from typing import Any
 
 from holdfast.errors import InvalidInput, whole_number
 
-__all__ = [
-    "GROUPS",
-    "MODES",
-    "Config",
-    "Experiment",
-    "Mode",
-    "Scalar",
-    "digest_of",
-    "find_experiments",
-    "known_experiments",
-    "load_module",
-    "nearest",
-    "read_config",
-]
-
 Scalar = str | int | float | bool
 Values = dict[str, tuple[Scalar, ...]]
 

@@ -34,33 +34,6 @@ from holdfast_lab.runner.experiment import MODES, Experiment, Mode, Scalar, dige
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "REMEDY",
-    "Done",
-    "Journal",
-    "Maker",
-    "Pictured",
-    "Place",
-    "best_place",
-    "cells_of",
-    "combinations",
-    "command_for",
-    "count_cells",
-    "done_cells",
-    "identity_of",
-    "key_of",
-    "maker_of",
-    "number_of",
-    "picture",
-    "places",
-    "read_pictured",
-    "read_table",
-    "replace_file",
-    "run_record",
-    "table_of",
-    "write_table",
-]
-
 
 def combinations(mode: Mode) -> Iterator[dict[str, Scalar]]:
     """Every combination of the parameters, the last one turning fastest."""
@@ -109,12 +82,11 @@ def key_of(parameters: Mapping[str, Scalar]) -> str:
     >>> key_of({"b": True, "a": 2.0})
     '{"a": 2, "b": true}'
     """
-    plain = {name: _plain(value) for name, value in parameters.items()}
+    plain = {
+        name: (int(value) if isinstance(value, float) and value.is_integer() else value)
+        for name, value in parameters.items()
+    }
     return json.dumps(plain, sort_keys=True, ensure_ascii=False)
-
-
-def _plain(value: Scalar) -> Scalar:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 # Finished cells on disk: one line of JSON each, written and synced before the next is begun.
@@ -163,7 +135,11 @@ class Journal(Closing):
         self._file.truncate(whole)
         if not whole:
             self._write(asdict(maker))
-            _sync_folder(path.parent)
+            descriptor = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def add(self, cell: Cell, done: Done) -> None:
         """Keep a finished cell: when this returns, it survives a crash of the machine."""
@@ -218,15 +194,6 @@ def _rows(said: Sequence[Any]) -> list[Row]:
     return list(said)
 
 
-def _sync_folder(folder: Path) -> None:
-    """The name of a new file is part of the folder, which is synced by itself."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 # An experiment's tidy table: a row for each observation, the same bytes for the same cells.
 
 
@@ -249,15 +216,14 @@ def table_of(mode: Mode, done: Mapping[tuple[str, int], Done]) -> pd.DataFrame:
         columns.update(dict.fromkeys(record))
     table = pd.DataFrame(records, columns=list(columns))
     for name in columns:
-        _check_column(name, {type(record.get(name)) for record in records})
+        kinds = {type(record.get(name)) for record in records}
+        others = kinds - {int, float, type(None)}
+        if len(others) + bool(kinds & {int, float}) > 1:
+            found = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise HoldfastError(
+                f"The rows' {name!r} must be of one type everywhere; it is {found}."
+            )
     return table
-
-
-def _check_column(name: str, kinds: set[type]) -> None:
-    others = kinds - {int, float, type(None)}
-    if len(others) + bool(kinds & {int, float}) > 1:
-        found = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise HoldfastError(f"The rows' {name!r} must be of one type everywhere; it is {found}.")
 
 
 def write_table(table: pd.DataFrame, folder: Path) -> None:
@@ -349,18 +315,14 @@ class Place:
         else:
             kept = f"{self.mode}-{earlier.code[:8]}-seed{earlier.seed}"
             why = maker.difference(earlier)
-        aside = self._free(kept)
-        self.folder.rename(aside)
-        self.folder.mkdir()
-        return aside, why
-
-    def _free(self, name: str) -> Path:
-        path = self.folder.with_name(name)
+        path = self.folder.with_name(kept)
         number = 2
         while path.exists():
-            path = self.folder.with_name(f"{name}-{number}")
+            path = self.folder.with_name(f"{kept}-{number}")
             number += 1
-        return path
+        self.folder.rename(path)
+        self.folder.mkdir()
+        return path, why
 
     def read_json(self, file: str) -> Any:
         """One of the folder's JSON files; None if there is none, or what is there is not JSON."""
@@ -459,12 +421,14 @@ def _findings(module: ModuleType, table: pd.DataFrame) -> tuple[Finding, ...]:
             raise TypeError(f"findings gave a {type(each).__name__}, not a Finding")
     # A comparison of numpy numbers is no Python bool, and JSON would not take it.
     return tuple(
-        Finding(each.what, each.measured, each.expected, _truth(each.holds)) for each in found
+        Finding(
+            each.what,
+            each.measured,
+            each.expected,
+            (None if each.holds is None else bool(each.holds)),
+        )
+        for each in found
     )
-
-
-def _truth(holds: Any) -> bool | None:
-    return None if holds is None else bool(holds)
 
 
 def _draw(module: ModuleType, table: pd.DataFrame, place: Place) -> dict[str, str]:

@@ -17,7 +17,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -27,12 +27,12 @@ from functools import cache
 from multiprocessing import connection, parent_process
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from holdfast.errors import HoldfastError, whole_number
-from holdfast_lab.experiments.base import Cell, Row
+from holdfast_lab.experiments.base import Cell
 from holdfast_lab.runner.experiment import Experiment, digest_of, load_module
 from holdfast_lab.runner.results import (
     Done,
@@ -47,19 +47,6 @@ from holdfast_lab.runner.results import (
     table_of,
     write_table,
 )
-
-__all__ = [
-    "Failed",
-    "Failure",
-    "Job",
-    "Outcome",
-    "Watch",
-    "measure_all",
-    "measure_cell",
-    "run_experiments",
-    "start_worker",
-]
-
 
 # What a worker process does: measure one cell, and say what came of it.
 
@@ -100,7 +87,13 @@ def measure_cell(job: Job) -> Done | Failure:
     begin = time.perf_counter()
     try:
         measured = _module(job.source, job.code).measure(job.cell)
-        rows = _plain_rows(measured, {*job.cell.parameters, "repeat"})
+        taken = {*job.cell.parameters, "repeat"}
+        rows = []
+        for row in measured:
+            both = taken & set(row)
+            if both:
+                raise ValueError(f"a row names {sorted(both)}, which the cell names already")
+            rows.append({str(name): _plain(name, value) for name, value in row.items()})
     except Exception:
         return Failure(traceback.format_exc())
     seconds = round(time.perf_counter() - begin, 4)
@@ -114,16 +107,6 @@ def _module(source: Path, code: str) -> ModuleType:
     if digest_of(source) != code:
         raise HoldfastError(f"{source} has changed since the run began. Run it again.")
     return module
-
-
-def _plain_rows(rows: Iterable[Mapping[str, Any]], taken: set[str]) -> list[Row]:
-    plain = []
-    for row in rows:
-        both = taken & set(row)
-        if both:
-            raise ValueError(f"a row names {sorted(both)}, which the cell names already")
-        plain.append({str(name): _plain(name, value) for name, value in row.items()})
-    return plain
 
 
 def _plain(name: str, value: object) -> object:
@@ -158,7 +141,7 @@ def measure_all(jobs: Iterable[Job], workers: int) -> Generator[Finished]:
         return
     queue = _Queue(jobs)
     while queue:  # a pool whose process died is of no more use
-        with _processes(workers) as executor:
+        with spawned(workers) as executor:
             yield from queue.drain(executor, workers)
 
 
@@ -211,7 +194,8 @@ class _Queue:
 
 
 @contextmanager
-def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
+def spawned(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """So many processes, each with one thread; an exception ends them at once."""
     before = set(multiprocessing.active_children())
     with _one_thread_each():
         # Spawned, not forked: the parent has threads, and locks that a copy would hold for ever.
@@ -370,7 +354,11 @@ def run_experiments(
 
 def _measure(runs: dict[str, _Run], workers: int, watch: Watch) -> list[Outcome]:
     outcomes = {name: run.outcome() for name, run in runs.items() if not run.open}
-    jobs = _jobs(runs.values())
+    jobs = [
+        Job(run.experiment.name, run.experiment.source, run.code, cell)
+        for run in runs.values()
+        for cell in run.missing
+    ]
     try:
         with closing(measure_all(jobs, min(workers, len(jobs)))) as finished:
             for job, result in finished:
@@ -385,11 +373,3 @@ def _measure(runs: dict[str, _Run], workers: int, watch: Watch) -> list[Outcome]
                 runs[name].gather()
         raise
     return [outcomes[name] for name in runs]
-
-
-def _jobs(runs: Iterable[_Run]) -> list[Job]:
-    return [
-        Job(run.experiment.name, run.experiment.source, run.code, cell)
-        for run in runs
-        for cell in run.missing
-    ]

@@ -1,0 +1,696 @@
+"""Answering: an opened holdout, and the one straight line that every question takes.
+
+    1. lock      the question (and its request key), against every other thread and process
+    2. known?    a recorded answer is returned, free; a request key that paid names one question
+    3. reserve   the worst case is charged in one transaction with the check that it fits
+    4. draw      the estimator is evaluated and the coins are flipped
+    5. record    what was drawn and what it cost in one transaction; only then is it shown
+
+Whatever happens between 3 and 5, a crash, a signal, a full disk, leaves the worst case charged and
+the answer unseen. Asked again, the question is drawn anew and charged again: nobody saw the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.engines.python.metrics import Labels
+from holdfast.engines.source import (
+    EngineSource,
+    Limits,
+    Progress,
+    check_engine,
+    open_engines,
+    open_store,
+)
+from holdfast.errors import Damaged, Exhausted, HoldfastError, InvalidInput, Unavailable
+from holdfast.grids import Grid
+from holdfast.holdout.doubts import Doubt, doubts_of, empty_blocks
+from holdfast.holdout.journal import Journal
+from holdfast.holdout.public import (
+    OpenPart,
+    finer_grid,
+    grid_between,
+    grid_from_values,
+    no_grid,
+    public_labels,
+)
+from holdfast.holdout.questions import (
+    Asked,
+    Estimand,
+    Estimator,
+    estimand_of_block,
+    estimand_of_rows,
+    is_within,
+    same_number,
+)
+from holdfast.holdout.records import (
+    answer_in,
+    assumed_codes,
+    can_be_empty,
+    claim_words,
+    marked,
+    row_facts,
+    said,
+)
+from holdfast.holdout.spec import AnswerablePart, HoldoutSpec, chosen_entropy
+from holdfast.holdout.state import HoldoutState
+from holdfast.holdout.tokens import Asker
+from holdfast.holdout.universe import World
+from holdfast.ledger.ledger import Hold, Ledger, Row, Transaction, check_against
+from holdfast.ledger.opening import open_ledger
+from holdfast.ledger.witness import Witness
+from holdfast.protocols.answers import Result, at_least, in_full
+from holdfast.protocols.base import (
+    Drawn,
+    Paid,
+    Places,
+    Question,
+    Reserve,
+    Step,
+    Sums,
+    Values,
+    Verb,
+    checked_grid,
+    checked_shape,
+    paid,
+)
+from holdfast.protocols.budget import Account, Charge
+from holdfast.protocols.shapes import BoundedMean, Shape
+from holdfast.protocols.source import UNIT, Bounds
+from holdfast.store.user_state import recognise, state_folder
+
+__all__ = ["HERE", "Backends", "OpenHoldout", "Pace", "Price", "price_of"]
+
+
+class Pace(Protocol):
+    """How a server hides from one asker how long the evaluation of one question took."""
+
+    def admit(self, asked: Asked) -> None:
+        """Refuse what would take too long, before anything is charged."""
+        ...
+
+    def begin(self) -> None:
+        """The data are touched from here on; perhaps not at once, if others are at it."""
+        ...
+
+    def wait(self) -> None:
+        """Until what follows may be seen."""
+        ...
+
+
+_SHORT = 1_000  # characters of a text that is remembered: what it becomes is larger
+_REMEMBERED = 512
+_CLOSE = 1e-9  # of a range: what a mean's own rounding may pass it by
+_FEW = 10_000  # values on open blocks that are remembered
+_FAULTS = (AssertionError, ArithmeticError, LookupError, TypeError, ValueError)
+_CLAIMS = ("equals", "at least", "at most")
+
+
+@dataclass(frozen=True)
+class Backends:
+    """Where the work is done: engine and ledger by their addresses; None: on this machine."""
+
+    engine: str | None = None
+    ledger: str | None = None
+
+
+HERE = Backends()
+
+
+class OpenHoldout:
+    """A folder opened: its spec, its journal, its blocks and their engines."""
+
+    def __init__(self, path: Path, limits: Limits | None, place: Backends = HERE) -> None:
+        check_engine(place.engine)
+        ledger = open_ledger(path, place.ledger)
+        witness = Witness(state_folder() / "receipts")
+        try:
+            self.spec = spec = _spec(ledger, witness)
+            self.store = open_store(path, spec.manifest)
+            recognise(spec.identity, path.resolve(), self.store.manifest, spec.earlier)
+        except BaseException:
+            ledger.close()
+            raise
+        self.journal = Journal(ledger, witness, spec.sets)
+        self.store.ranges, self.store.values = spec.ranges, spec.values
+        self._engines = open_engines(self.store, limits, place.engine)
+        self._open = OpenPart(self.store, self._engines.limits)
+        self._world = None if spec.cells is None else World(self.store, spec.cells, limits)
+        self._admitted: dict[tuple[str, bool, Bounds], tuple[str, ...]] = {}
+        self._labels: dict[str, Labels] = {}
+        # The same text is priced, asked on several grids, and verified: it is read once.
+        self._remembered: dict[tuple[str, str | None], Estimand] = {}
+        self._open_values: dict[str | None, NDArray[np.float64]] = {}
+
+    def close(self) -> None:
+        """End the workers and close the ledger."""
+        for each in (self._engines, self._open, self._world):
+            if each is not None:
+                each.close()
+        self.journal.ledger.close()
+
+    def verify_blocks(self) -> None:
+        """Raise `Damaged` unless the sealed files are as they were written."""
+        self._engines.verify(self.spec.identity)
+
+    # From words to a question. Whatever is wrong with them is said here, at no cost.
+
+    def asked(
+        self,
+        verb: Verb,
+        estimator: Any,
+        *,
+        where: Any = None,
+        by: str | None = None,
+        grid: Grid | None = None,
+        shape: Shape | None = None,
+        guess: float | None = None,
+        tolerance: float | None = None,
+        claim: str = "equals",
+        columns: Sequence[str] | None = None,
+        range: Bounds | None = None,  # noqa: A002 – as `Holdout.mean` has it
+        options: Mapping[str, Any] | None = None,
+        gate: bool = False,
+    ) -> Asked:
+        """The question that these words are. `gate`: the verdict is on a score, and bounds it."""
+        part = self.spec.part_for(verb, by, one_sided=claim != "equals")
+        if verb == "mean":
+            estimand = estimand_of_rows(
+                estimator, self.spec.manifest, self.spec.ranges, where, columns, range
+            )
+            estimand = self._admit(estimand, rows=True)
+        else:
+            estimand = self._estimand(estimator, where, options or {})
+        words: dict[str, Any] = {}
+        if verb in ("verify", "correct"):
+            words["guess"] = same_number("guess", guess)
+        if verb == "verify":
+            words |= self._nearness(part, estimand, tolerance, claim)
+            words |= {"gate": True} if gate else {}
+        assumptions = estimand.assumptions
+        if shape is not None:
+            assumptions += (self._claimed(shape, estimand),)
+        elif verb in ("ask", "correct"):
+            shape = estimand.shape
+        if self._world is not None and part.part.elements is not None:
+            assumptions += self._world.admit(estimand.estimator)
+        question = Question(
+            verb,
+            part.name,
+            estimand.about,
+            grid=self._grid(part, estimand, grid),
+            shape=shape,
+            range=estimand.range if estimand.cut else None,
+            limits=self._engines.limits.told(),
+            **words,
+        )
+        protocol = self.spec.protocol(part)
+        protocol.admit(question)
+        if verb == "verify" and not gate and not part.part.tells:
+            raise _empty(part)
+        return Asked(part, protocol, question, estimand, assumptions)
+
+    def _estimand(
+        self, estimator: Estimator, where: str | None, options: Mapping[str, Any]
+    ) -> Estimand:
+        """An estimator of one block, admitted."""
+        text = isinstance(estimator, str) and (where is None or isinstance(where, str))
+        short = text and not options and len(str(estimator)) + len(where or "") <= _SHORT
+        known = self._remembered.get((str(estimator), where)) if short else None
+        if known is not None:
+            return known
+        found = estimand_of_block(estimator, self.spec.manifest, self.spec.ranges, where, options)
+        found = self._admit(found, rows=False)
+        if short:
+            if len(self._remembered) >= _REMEMBERED:
+                self._remembered.clear()
+            self._remembered[str(estimator), where] = found
+        return found
+
+    def labels(self, target: str) -> Labels:
+        """What is public of a target's labels: those declared, else those of the open part."""
+        found = self._labels.get(target)
+        if found is None:
+            kind, values = self.spec.manifest.schema.kind(target), self.spec.values
+            declared = (0.0, 1.0) if kind == "boolean" else values.get(target)
+            found = public_labels(self.store, target, kind, declared)
+            self._labels[target] = found
+        return found
+
+    def _admit(self, estimand: Estimand, *, rows: bool) -> Estimand:
+        """Try Python on public blocks first; what that cannot prove is an assumption."""
+        if not estimand.local:
+            return estimand
+        self._check_order(estimand)
+        bounds = estimand.range if rows and estimand.range is not None else UNIT
+        key = None if estimand.identity is None else (estimand.identity, rows, bounds)
+        known = None if key is None else self._admitted.get(key)
+        if known is None:
+            functions = [(estimand.estimator, bounds), (estimand.where, UNIT)]
+            found = [
+                self._engines.admit(each, rows=rows, bounds=within)
+                for each, within in functions
+                if each is not None
+            ]
+            known = tuple(dict.fromkeys(text for each in found for text in each))
+            if key is not None:
+                self._admitted[key] = known
+        return replace(estimand, assumptions=known)
+
+    def _check_order(self, estimand: Estimand) -> None:
+        """Refuse predictions by place where it is not public how many rows there are."""
+        by_place = getattr(estimand.estimator, "rows", None) is not None
+        unit = self.spec.manifest.unit_column
+        if by_place and unit is not None and self.spec.ids is None:
+            allowed = f"keyed by ids where rows of one {unit} are a unit"
+            hint = "How many rows there are is sealed. Create the holdout with ids='COLUMN'."
+            raise InvalidInput("predictions", "in the order of the rows", allowed, hint)
+
+    def _claimed(self, shape: Shape, estimand: Estimand) -> str:
+        """What a caller's shape takes for granted; only open blocks can show that it is false."""
+        checked_shape(shape)
+        fixed = self.spec.manifest.one_row_units and "where" not in estimand.about
+        if isinstance(shape, BoundedMean) and not fixed:
+            hint = "A block then has a random number of terms: leave shape out, or use mean(…)."
+            raise InvalidInput("shape", shape, "left out with a filter or units of rows", hint)
+        if isinstance(shape, BoundedMean):
+            self._refuse_outside(shape, estimand)
+        return claim_words(shape)
+
+    def _refuse_outside(self, shape: BoundedMean, estimand: Estimand) -> None:
+        """Refuse a range that the value may leave by its form, or leaves on an open block."""
+        ends = (shape.low, shape.high)
+        if not estimand.local and not (estimand.range and is_within(estimand.range, ends)):
+            hint = (
+                "By its form and what is declared it may leave that. mean(term, range=(low, high)) "
+                "cuts every term to a range, and says so; or declare the ranges of its columns at "
+                "creation. Nothing was charged."
+            )
+            raise InvalidInput("shape", shape, "a range that holds the value on any block", hint)
+        values, room = self._open.values(estimand.estimator), _CLOSE * (shape.high - shape.low)
+        if values is None:
+            return
+        out = values[(values < shape.low - room) | (values > shape.high + room)]
+        if len(out):
+            given = f"An open block gives {in_full(out[0])}."
+            hint = f"{given} Name the ends of the terms, or use mean(…)."
+            raise InvalidInput("shape", shape, "a range that holds all open blocks", hint)
+
+    def _grid(self, part: AnswerablePart, estimand: Estimand, grid: Grid | None) -> Grid | None:
+        given = None if grid is None else checked_grid(grid)
+        if not part.kind.on_grid:
+            return None  # one given is no other question
+        if given is not None or part.kind.optional_grid:
+            return given
+        found = self._default_grid(part, estimand)
+        if found is None:
+            raise no_grid()
+        return found
+
+    def _default_grid(self, part: AnswerablePart, estimand: Estimand) -> Grid | None:
+        points = part.part.points
+        if estimand.range is None:
+            values = self._open.values(estimand.estimator)
+            return None if values is None else grid_from_values(values, points)
+        if estimand.local:  # a model may have been fitted to the open part, and be better there
+            return grid_between(*estimand.range, points)
+        return finer_grid(*estimand.range, self._open.values(estimand.estimator), points)
+
+    def _nearness(
+        self, part: AnswerablePart, estimand: Estimand, tolerance: float | None, claim: str
+    ) -> dict[str, Any]:
+        """What a guess claims: by the tails of a part made for guesses, or within a tolerance."""
+        if claim not in _CLAIMS:
+            raise InvalidInput("claim", claim, "'equals', 'at least' or 'at most'")
+        if not part.kind.by_tolerance or claim != "equals":
+            near = None if tolerance is None else same_number("tolerance", tolerance, 0)
+            return {"claim": claim, "tolerance": near}
+        if tolerance is None:  # one step of the grid that the question would have had
+            found = self._default_grid(part, estimand)
+            many = found is not None and found.size > 1
+            tolerance = float(found.point(1) - found.point(0)) if found and many else 0.0
+        return {"tolerance": same_number("tolerance", tolerance, 0)}
+
+    def doubts(self, asked: Asked) -> tuple[Doubt, ...]:
+        """What is public and speaks against a question."""
+        return doubts_of(self.spec, self._open, asked)
+
+    def open_values(self, asked: Asked) -> NDArray[np.float64] | None:
+        """What the estimator gives on the open blocks, which anybody may see; None without any."""
+        name = asked.estimand.identity
+        known = self._open_values.get(name)  # others may forget it meanwhile
+        if known is not None:
+            return known
+        try:
+            found = self._open.values(asked.estimand.estimator)
+        except HoldfastError:  # it adds something to an answer, and must never take it away
+            return None
+        if name is not None and found is not None and found.size <= _FEW:
+            if len(self._open_values) >= _REMEMBERED:
+                self._open_values.clear()
+            self._open_values[name] = found
+        return found
+
+    # From a question to its answer.
+
+    def answer(
+        self,
+        asked: Asked,
+        request: str | None,
+        progress: Progress | None,
+        asker: Asker | None = None,
+        pace: Pace | None = None,
+    ) -> Result:
+        """The recorded answer, or a new one.
+
+        `pace` waits after the draw, whatever became of it, before anything more is written.
+        """
+        journal, empty = self.journal, self._empty(asked)  # before anything is charged
+        with journal.ledger.lock(*_names(asked, request)) as names:
+            known = _known(journal, asked, request)
+            if known is None:
+                if pace is not None:
+                    pace.admit(asked)
+                pending = _Pending(journal, names, asked, request, asker, pace)
+                try:
+                    drawn = self._draw(asked, pending, progress)
+                finally:
+                    pending.pause()
+                settled = pending.settled(drawn)
+                result = self._said(asked, drawn, settled, empty)
+                if pending.reserves:  # else it was exhausted: there is nothing to keep
+                    row = pending.record(drawn, settled, empty)
+        if known is not None:
+            # Another has recorded it, who may have died before it was witnessed.
+            receipt = str(journal.witnessed(known))
+            result = answer_in(self.spec, known, receipt, cached=True)
+            return journal.read(lambda state: _as_of_now(result, asked.part, state))
+        if drawn is None:  # it may be affordable later
+            return result
+        return marked(result, str(journal.witnessed(row)), cached=False)
+
+    def _said(
+        self, asked: Asked, drawn: Drawn | None, settled: Paid, empty: tuple[int, int] | None
+    ) -> Result:
+        """The answer, before it is recorded: what cannot be said is not kept either."""
+        codes = assumed_codes(asked.assumptions)
+        try:
+            return said(self.spec, asked.protocol, asked.question, drawn, settled, empty, codes)
+        except _FAULTS:
+            raise _fault() from None
+
+    def _draw(self, asked: Asked, pending: _Pending, progress: Progress | None) -> Drawn | None:
+        """Drive the protocol: reserve what it needs, and find what it asks for."""
+        self.verify_blocks()
+        seed, place = self.spec.seed, (asked.part.set.name, asked.part.name)
+        number = 0 if seed is None else self.journal.ledger.head().number
+        lessons: Sequence[Drawn] = ()
+        if self._world is not None:
+            lessons = self.journal.read(lambda state: tuple(state.lessons.get(place, ())))
+        steps = asked.protocol.ask(asked.question, chosen_entropy(seed, number), lessons)
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    found = (
+                        pending.reserve(step.charge)
+                        if isinstance(step, Reserve)
+                        else self._found(step, asked, progress)
+                    )
+                except Exhausted as refused:
+                    step = steps.throw(refused)
+                else:
+                    step = steps.send(found)
+        except StopIteration as ended:
+            drawn: Drawn | None = ended.value
+            return drawn
+        except _FAULTS:
+            if not pending.reserves:
+                raise
+            raise _fault() from None
+
+    def _found(self, step: Step, asked: Asked, progress: Progress | None) -> object:
+        """What a step of a protocol asks of the data."""
+        block_set, estimand = asked.part.set, asked.estimand
+        start, stop = block_set.first, block_set.first + block_set.blocks
+        if isinstance(step, Values):
+            if step.last is not None:
+                start, stop = start + step.first, start + step.last
+            return self._source(start, stop, progress).values(estimand.estimator)
+        if isinstance(step, Sums):
+            term = None if step.count else estimand.estimator
+            return self._source(start, stop, progress).sums(term, estimand.where, step.bounds)
+        assert isinstance(step, Places)
+        assert self._world is not None  # without one no such plan is sealed
+        indices = step.grid.ceiling(self._world.values(estimand.estimator))
+        return indices, self._world.places(start, stop)
+
+    def _source(self, start: int, stop: int, progress: Progress | None) -> EngineSource:
+        return EngineSource(self._engines, start, stop, progress)
+
+    def _empty(self, asked: Asked) -> tuple[int, int] | None:
+        """How many open blocks a filter leaves empty, and how many there are."""
+        if not can_be_empty(asked.question, self.spec.manifest.schema):
+            return None
+        return empty_blocks(self._open, asked)
+
+
+class _Pending:
+    """A question being paid: what it has reserved, and what that came to."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        names: Hold,
+        asked: Asked,
+        request: str | None,
+        asker: Asker | None,
+        pace: Pace | None,
+    ) -> None:
+        self._journal, self._names, self._asked = journal, names, asked
+        self._request, self._asker, self._pace = request, asker, pace
+        self._touched = False  # since the last pause: time may depend on the data
+        self._account: Account | None = None  # as of the last reservation
+        self.reserves: list[tuple[int, Charge]] = []
+
+    def pause(self) -> None:
+        """Hide when this was reached, if the question has seen the data: what follows is written.
+
+        A question of two steps reserves twice, and whoever watches the ledger sees the second.
+        """
+        if self._touched and self._pace is not None:
+            self._touched = False
+            self._pace.wait()
+
+    def reserve(self, worst: Charge) -> Account:
+        """Charge the worst case durably, or raise `Exhausted` and write nothing."""
+        self.pause()
+        body = self._body(charge=worst.to_dict())
+        asker = None if self._asker is None else self._asker.id
+
+        def work(transaction: Transaction, state: HoldoutState) -> tuple[int, Account]:
+            found = state.sets[self._asked.part.set.name]
+            found.require_quota(self._asker, worst)
+            found.reserve(state.number + 1, worst, asker)  # raises before anything is written
+            number = state.number = self._append(transaction, "reserved", body).number
+            return number, found.account.copy()
+
+        number, self._account = self._journal.write(work)
+        self.reserves.append((number, worst))
+        self._touched = True
+        if self._pace is not None:
+            self._pace.begin()
+        return self._account
+
+    def settled(self, drawn: Drawn | None) -> Paid:
+        """What the draw did cost, and what it leaves."""
+        protocol, question = self._asked.protocol, self._asked.question
+        if self._account is None:  # nothing was reserved
+            return self._journal.read(lambda state: _paid_nothing(state, self._asked.part))
+        if drawn is None:
+            charges = protocol.given_back(question)
+        else:
+            charges = protocol.charges(question, drawn)
+        for (_, worst), actual in zip(self.reserves, charges, strict=True):
+            self._account.settle(worst, actual)
+        return paid(self._account, protocol.part, charges)
+
+    def record(self, drawn: Drawn | None, settled: Paid, empty: tuple[int, int] | None) -> Row:
+        """Write what was drawn and what it cost, together."""
+        facts = row_facts(settled, drawn, empty, assumed_codes(self._asked.assumptions))
+        body = self._body(reserves=[number for number, _ in self.reserves], **facts)
+
+        def work(transaction: Transaction, state: HoldoutState) -> Row:
+            row = self._append(transaction, "recorded", body)
+            state.read([row])
+            return row
+
+        return self._journal.write(work)
+
+    def _body(self, **facts: object) -> dict[str, Any]:
+        if self._asker is not None:
+            facts["asker"] = self._asker.id
+        return {"set": self._asked.part.set.name, "question": self._asked.question.facts, **facts}
+
+    def _append(self, transaction: Transaction, kind: str, body: dict[str, Any]) -> Row:
+        self._names.check()  # else another may be answering the same question
+        return transaction.append(kind, body, question=self._asked.key, request=self._request)
+
+
+def _fault() -> Unavailable:
+    """An error after the draw: its own words would depend on the data, and be in no ledger."""
+    fault = "This is a fault of Holdfast: please report the question."
+    return Unavailable("Answering", "an answer", "there is none", fault)
+
+
+def _names(asked: Asked, request: str | None) -> list[str]:
+    """What is locked while a question is answered."""
+    if request is not None and asked.key is None:
+        hint = "It has no identity that a second request could be compared with."
+        raise InvalidInput("request", request, "left out for this estimator", hint)
+    names = [] if asked.key is None else [f"question {asked.key}"]
+    names += [] if request is None else [f"request {request}"]
+    return [*names, f"set {asked.part.set.name}"] if asked.protocol.one_at_a_time else names
+
+
+def _known(journal: Journal, asked: Asked, request: str | None) -> Row | None:
+    """The answer that this question, or this request key, was given before.
+
+    Whoever may answer this question or use this key waits for the lock that is held here.
+    """
+    rows = [] if request is None else journal.ledger.requested(request)
+    for row in rows:
+        if row.body.get("question") != asked.question.facts or row.question != asked.key:
+            hint = "Use a new key for a new question."
+            raise InvalidInput("request", request, "a key that named no other question", hint)
+    for row in reversed(rows):
+        if row.kind == "recorded" and row.body["drawn"] is not None:
+            return row
+    return None if asked.key is None else journal.ledger.recorded(asked.key)
+
+
+def _paid_nothing(state: HoldoutState, part: AnswerablePart) -> Paid:
+    return paid(state.sets[part.set.name].account, part.part, ())
+
+
+def _as_of_now(result: Result, part: AnswerablePart, state: HoldoutState) -> Result:
+    """A recorded answer, with what is left of the budget and of the refusals by now."""
+    now = _paid_nothing(state, part)
+
+    def renewed(step: Any) -> Any:
+        counted = getattr(step, "refusals_left", None) is not None
+        more = {"refusals_left": now.refusals} if counted else {}
+        return replace(step, budget_left=now.left, **more)
+
+    return result.each(renewed)
+
+
+def _empty(part: AnswerablePart) -> InvalidInput:
+    """The refusal of a guess if no verdict on it could say anything, whatever the data are."""
+    share = at_least(part.part.least_tail).removeprefix("at least ")
+    instead = "Ask for the value instead"
+    if not part.kind.by_tolerance:
+        instead = "These guesses are for gates of scores"
+    hint = (
+        f"A verdict by {part.name} would speak of {share} fresh blocks, and every one would be "
+        f"'cannot tell'. Nothing was charged. {instead}, or seal data under a plan "
+        "with a part for guesses (--protocols estimate,verify) or a larger tail (--tail 0.05)."
+    )
+    return InvalidInput("question", "verify", "one whose verdict can say something", hint)
+
+
+def _spec(ledger: Ledger, witness: Witness) -> HoldoutSpec:
+    """What the holdout was created as, if its ledger is not older than one seen before."""
+    seen = witness.last(ledger.holdout)
+    if seen is not None:
+        check_against(ledger, seen)
+    witness.see(ledger.head())  # what is shown from now on is not from an older one
+    first = ledger.row(1)
+    assert first is not None  # a ledger is created with its first row
+    try:
+        return HoldoutSpec.from_dict(ledger.holdout, first.body)
+    except HoldfastError:
+        raise
+    except (AttributeError, LookupError, TypeError, ValueError) as wrong:
+        remedy = "Put back the newest copy of the folder, and check it against the last receipt."
+        what, expected = "The ledger's first row", "what the holdout was created as"
+        raise Damaged(what, expected, repr(wrong), remedy) from wrong
+
+
+# Quotes: what a question would cost if it were asked now. Nothing is drawn, nothing charged.
+
+
+@dataclass(frozen=True)
+class Price:
+    """What one question costs at worst, and whether that can still be paid.
+
+    `cached`: it was answered before, and is free. `reason` says why it is not affordable. `doubts`
+    are what is public and speaks against it: those that are `refused` need `anyway`.
+    """
+
+    verb: str
+    part: str
+    protocol: str
+    price: float
+    currency: str
+    budget: float
+    budget_left: float
+    affordable: bool
+    cached: bool
+    reason: str | None
+    grid: tuple[float, float, int] | None
+    assumes: tuple[str, ...]
+    doubts: tuple[Doubt, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        grid = self.grid
+        shown = None if grid is None else dict(zip(("low", "high", "points"), grid, strict=True))
+        doubts = [each.to_dict() for each in self.doubts]
+        told = {"grid": shown, "assumes": list(self.assumes), "doubts": doubts}
+        return {**asdict(self), **told}
+
+
+def price_of(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> Price:
+    """The price of a question, for this asker."""
+    part, question, points = asked.part, asked.question, asked.question.grid
+    worst = asked.protocol.worst(question)
+    reason = None
+    with holdout.journal.state() as state:
+        found = state.sets[part.set.name]
+        used, budget, currency = part.set.plan.use(found.account)
+        left = found.account.left if currency == "stability" else budget - used
+        account = found.account.copy()
+        try:
+            for each in worst:
+                account.hold(each)
+                found.require_quota(asker, each)
+        except Exhausted as wrong:
+            reason = str(wrong)
+    cached = holdout.journal.is_known(asked.key)
+    price = float(sum((part.set.plan.price(each) for each in worst), start=Fraction(0)))
+    return Price(
+        question.verb,
+        part.name,
+        part.protocol,
+        0.0 if cached else price,
+        currency,
+        budget,
+        left,
+        cached or reason is None,
+        cached,
+        None if cached else reason,
+        None
+        if points is None
+        else (float(points.point(0)), float(points.point(points.size - 1)), points.size),
+        asked.assumptions,
+        () if cached else holdout.doubts(asked),
+    )

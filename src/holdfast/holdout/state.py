@@ -1,0 +1,348 @@
+"""The state of a holdout: a pure fold over the rows of its ledger, and what it still buys.
+
+The same rows give the same state, whoever reads them: the process that asks, another one that takes
+over after a crash, and `holdfast check`. A reservation without a record counts at its worst case.
+
+    reserved   {set, question, charge, asker?}
+    recorded   {set, question, reserves: [row numbers], charges, drawn, left, …}   (records.py)
+    noted      {access: {…}}  (tokens.py)  or another note, which changes no account
+
+What is drawn is null where a question was exhausted on the way: its row gives back what it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import Damaged, Exhausted, HoldfastError, InvalidInput
+from holdfast.holdout.spec import BlockSet, HoldoutSpec
+from holdfast.holdout.tokens import Asker, Tokens
+from holdfast.ledger.ledger import Receipt, Row
+from holdfast.notebook import html_bar, html_table
+from holdfast.protocols.answers import ASSUMPTIONS, confidence_text
+from holdfast.protocols.base import VERBS
+from holdfast.protocols.budget import Account, Charge
+from holdfast.protocols.plans import Part, SetPlan
+
+__all__ = [
+    "HoldoutState",
+    "PartStatus",
+    "SetState",
+    "SetStatus",
+    "Status",
+    "can_be_asked",
+    "questions_left",
+    "set_status",
+    "status_of",
+]
+
+_SLACK = Fraction(1, 10**9)  # a tenth of the budget pays for a tenth of its questions
+_GRIDS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
+class SetState:
+    """The account of one set, and what each asker has used of it."""
+
+    def __init__(self, plan: SetPlan) -> None:
+        self.account = Account(plan)
+        self._open: dict[int, tuple[Charge, str | None]] = {}
+        self._accounts: dict[str, Account] = {}  # as if each asker had a budget of their own
+
+    def reserve(self, number: int, worst: Charge, asker: str | None) -> None:
+        """Hold a charge, or raise `Exhausted` and change nothing."""
+        self.account.hold(worst)
+        self._open[number] = worst, asker
+        if asker is not None:
+            self._account_of(asker).add(worst)
+
+    def record(self, body: Mapping[str, Any]) -> None:
+        """Settle what a row's question has reserved."""
+        for number, data in zip(body["reserves"], body["charges"], strict=True):
+            (worst, asker), actual = self._open.pop(number), Charge.from_dict(data)
+            self.account.settle(worst, actual)
+            if asker is not None:
+                self._accounts[asker].settle(worst, actual)
+
+    def used_by(self, asker: str) -> Fraction:
+        """The share of the budget that an asker has used: of what they have used most of."""
+        account = self._accounts.get(asker)
+        return Fraction(0) if account is None else account.share
+
+    def require_quota(self, asker: Asker | None, worst: Charge) -> None:
+        """Raise `Exhausted` if the asker's quota does not cover this reservation too."""
+        if asker is None or asker.quota is None:
+            return
+        account, quota = self._account_of(asker.id).copy(), Fraction(repr(asker.quota))
+        used = account.share
+        account.add(worst)
+        if account.share > quota + _SLACK:
+            remedy = "Ask the custodian for a larger quota. Questions asked before are free."
+            needed = f"{float(account.share - used):.4g} of the budget"
+            raise Exhausted("Your quota", needed, f"{max(0.0, float(quota - used)):.4g}", remedy)
+
+    def _account_of(self, asker: str) -> Account:
+        if asker not in self._accounts:
+            self._accounts[asker] = Account(self.account.plan)
+        return self._accounts[asker]
+
+    @property
+    def unsettled(self) -> int:
+        """Reservations without a record: questions in flight, or lost in a crash."""
+        return len(self._open)
+
+
+class HoldoutState:
+    """The state of every set, up to some row of the ledger."""
+
+    def __init__(self, sets: Iterable[BlockSet]) -> None:
+        self.sets = {each.name: SetState(each.plan) for each in sets}
+        self.number = 0  # the last row that was read
+        self.answers = 0
+        self.tokens = Tokens()
+        # What was drawn of parts that learn, by set and part.
+        self.lessons: dict[tuple[str, str], list[dict[str, Any]]] = {}
+
+    def read(self, rows: Iterable[Row]) -> None:
+        """Go on to later rows, each of which must be affordable and fit what came before."""
+        for row in rows:
+            try:
+                self._apply(row)
+            except (HoldfastError, KeyError, TypeError, ValueError) as wrong:
+                remedy = "It was not written by this version of Holdfast, or not by Holdfast."
+                what = f"Row {row.number} of the ledger"
+                raise Damaged(what, "a charge that fits the plan", str(wrong), remedy) from wrong
+            self.number = row.number
+            self.tokens.latest = max(self.tokens.latest, row.at)
+
+    def _apply(self, row: Row) -> None:
+        body = row.body
+        if row.kind == "reserved":
+            worst = Charge.from_dict(body["charge"])
+            self.sets[body["set"]].reserve(row.number, worst, body.get("asker"))
+        elif row.kind == "recorded":
+            self.sets[body["set"]].record(body)
+            drawn = body["drawn"]
+            self.answers += drawn is not None
+            if drawn is not None and "steps" in drawn:
+                place = (body["set"], body["question"]["part"])
+                self.lessons.setdefault(place, []).append(drawn)
+        elif row.kind == "noted" and "access" in body:
+            self.tokens.read(row)
+
+
+# Status: what is spent, what is left, and what it still buys.
+
+
+@dataclass(frozen=True)
+class PartStatus:
+    """What one part could still answer, were all the rest of the budget spent on it."""
+
+    name: str
+    protocol: str
+    planned: int
+    questions_left: int
+    refusals_left: int | None
+    still_possible: str
+    """What can still be asked of it, in words: perhaps on a smaller grid; empty if nothing."""
+
+
+@dataclass(frozen=True)
+class SetStatus:
+    """One set: its blocks, its budget and its parts. `spent` and `budget` are in one currency."""
+
+    name: str
+    blocks: int
+    currency: str
+    budget: float
+    spent: float
+    unsettled: int
+    parts: tuple[PartStatus, ...]
+
+    @property
+    def used(self) -> float:
+        """The share of the budget that is spent."""
+        return min(1.0, self.spent / self.budget)
+
+
+@dataclass(frozen=True)
+class Status:
+    """A holdout at one moment."""
+
+    name: str
+    holdout: str
+    path: str
+    certified: bool
+    confidence: float
+    units: int
+    blocks: int
+    block_units: int
+    open_units: int
+    leftover_units: int
+    answers: int
+    sets: tuple[SetStatus, ...]
+    receipt: str
+    new_budget: str | None
+    earlier: int
+
+    @property
+    def budget_reason(self) -> str | None:
+        """Why these data got a budget of their own, and whether that was needed as far as known."""
+        if self.new_budget is None:
+            return None
+        known = f"earlier holdouts of these data known here: {self.earlier or 'none'}"
+        return f"a new budget, because: {self.new_budget} ({known})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text."""
+        return {**asdict(self), "assumes": ASSUMPTIONS}
+
+    def _repr_html_(self) -> str:
+        items = {
+            "answers": f"{self.answers:,}, for all at once with confidence "
+            f"{confidence_text(self.confidence)}",
+            "blocks": f"{self.blocks:,} of {self.block_units:,} units",
+        }
+        for each in self.sets:
+            rest = "; ".join(f"{p.name} {p.questions_left:,} more" for p in each.parts)
+            items[each.name] = f"{each.used:.1%} spent: {rest}"
+        bars = "".join(html_bar(each.used) for each in self.sets)
+        return html_table(self.name, {**items, "receipt": self.receipt}) + bars
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.name}: {self.answers:,} questions answered, for all at once with confidence "
+            f"{confidence_text(self.confidence)}"
+            + ("" if self.certified else " (seeded: nothing is certified)"),
+            f"  {self.blocks:,} blocks of {self.block_units:,} units, {self.open_units:,} open, "
+            f"{self.leftover_units:,} left over",
+        ]
+        for each in self.sets:
+            lines.append(
+                f"  {each.name:<14}{each.used:7.1%} of the budget is spent "
+                f"({each.spent:.4g} of {each.budget:.4g} {each.currency})"
+            )
+            for part in each.parts:
+                refusals = part.refusals_left
+                more = "" if refusals is None else f", {refusals:,} refusals"
+                rest = (
+                    f"{part.questions_left:,} more questions{more}, were all the rest spent on them"
+                )
+                if part.still_possible and not part.questions_left:
+                    rest = f"still possible: {part.still_possible}"
+                lines.append(f"    {part.name:<14}{rest}")
+            if each.unsettled:
+                lines.append(f"    {each.unsettled:,} reserved and not recorded: charged in full")
+        if self.budget_reason is not None:
+            lines.append(f"  {self.budget_reason}")
+        return "\n".join([*lines, f"  assumes {ASSUMPTIONS}", f"  receipt {self.receipt}"])
+
+
+def status_of(spec: HoldoutSpec, path: Path, state: HoldoutState, head: Receipt) -> Status:
+    """The status of a holdout in this state."""
+    manifest = spec.manifest
+    return Status(
+        name=spec.name,
+        holdout=spec.identity,
+        path=str(path),
+        certified=spec.seed is None,
+        confidence=spec.confidence,
+        units=manifest.units,
+        blocks=manifest.blocks,
+        block_units=manifest.block_units,
+        open_units=manifest.open_units,
+        leftover_units=manifest.leftover_units,
+        answers=state.answers,
+        sets=tuple(set_status(each, state) for each in spec.sets),
+        receipt=str(head),
+        new_budget=spec.new_budget,
+        earlier=len(spec.earlier),
+    )
+
+
+def set_status(block_set: BlockSet, state: HoldoutState) -> SetStatus:
+    """The status of one set."""
+    found = state.sets[block_set.name]
+    account, plan = found.account, block_set.plan
+    parts = []
+    for part in plan.parts:
+        left = account.left_of(part)
+        counts = part.queries, left.questions, left.refusals
+        parts.append(PartStatus(part.name, part.protocol, *counts, account.still_possible(part)))
+    spent, budget, currency = plan.use(account)
+    used = float(spent), float(budget)
+    return SetStatus(
+        block_set.name, block_set.blocks, currency, used[1], used[0], found.unsettled, tuple(parts)
+    )
+
+
+def can_be_asked(spec: HoldoutSpec) -> dict[str, Any]:
+    """The columns and their kinds, and for every verb the parts of the plan that answer it."""
+    verbs = {verb: spec.parts_for(verb) for verb in VERBS}
+    # Whether anything comes of asking: gates are for scores, and may say nothing of a guess.
+    verbs["verify"] = [each for each in verbs["verify"] if each.part.tells]
+    return {
+        "columns": [
+            {
+                "name": each.name,
+                "kind": each.kind,
+                "range": spec.ranges.get(each.name),
+                "categories": spec.texts(each.name) if each.kind == "text" else None,
+            }
+            for each in spec.manifest.schema.columns
+        ],
+        "verbs": {verb: [part.name for part in found] for verb, found in verbs.items() if found},
+        "target": spec.target,
+        "labels": None if spec.labels is None else list(spec.labels),
+        "ids": None if spec.ids is None else spec.ids.column,
+    }
+
+
+def questions_left(
+    spec: HoldoutSpec,
+    state: HoldoutState,
+    by: str | None,
+    queries: int | None,
+    grid: int | None,
+) -> dict[str, Any]:
+    """How many more questions there are for each part, and on grids of other sizes.
+
+    `fits` says whether so many more questions, on such a grid, can be paid for.
+    """
+    names = [part.name for _, part in spec.parts]
+    if by is not None and by not in names:
+        raise InvalidInput("by", by, f"one of {', '.join(names)}")
+    sizes = sorted({*_GRIDS, *([] if grid is None else [grid])})
+    parts: list[dict[str, Any]] = []
+    for block_set in spec.sets:
+        account = state.sets[block_set.name].account
+        for status, part in zip(
+            set_status(block_set, state).parts, block_set.plan.parts, strict=True
+        ):
+            parts.append({**asdict(status), "grids": _on_grids(account, part, sizes)})
+    wanted = next(part for part in parts if by in (None, part["name"]))
+    left = int(wanted["questions_left"])
+    if grid is not None and wanted["grids"] is not None:
+        left = next(int(e["questions_left"]) for e in wanted["grids"] if e["grid"] == grid)
+    return {
+        "parts": parts,
+        "asked_for": {"part": wanted["name"], "queries": queries, "grid": grid},
+        "fits": None if queries is None else queries <= left,
+    }
+
+
+def _on_grids(account: Account, part: Part, sizes: list[int]) -> list[dict[str, Any]] | None:
+    """Prices and questions left on grids of these sizes, where they depend on the grid."""
+    found = [(size, part.on_grid(account.plan.order, size)) for size in sizes]
+    return [
+        {
+            "grid": size,
+            "price": float(charge.price),
+            "questions_left": account.searches_left(part, charge.looks, charge.price),
+        }
+        for size, charge in found
+        if charge is not None
+    ] or None

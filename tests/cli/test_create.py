@@ -1,0 +1,209 @@
+"""`holdfast create`: what it refuses, and what it says and asks before it seals anything."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.cli.plan import PROTOCOLS
+from holdfast.holdout.holdout import Holdout
+from tests.cli.conftest import Cli
+from tests.holdout.tables import table
+
+SMALL = ("--queries", 5, "--tail", 0.1)
+CROWDED = ("--protocols", "estimate=10,verify=30", "--tail", 0.01)  # guesses need many blocks
+EXACT = ("--queries", 3, "--protocols", "exact")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    table(3_000).to_csv(tmp_path / "data.csv", index=False)
+    return tmp_path / "data.csv"
+
+
+@pytest.fixture
+def create(data: Path, cli: Cli) -> Cli:
+    return lambda *words: cli("create", data.parent / "new.holdfast", "--data", data, *words)
+
+
+def test_create_ask_and_look_back(data: Path, create: Cli, cli: Cli) -> None:
+    status = create(
+        *("--protocols", "exact=4,exact-verify=5,split=2", "--refusals", 1, "--grid", 8),
+        *("--open-fraction", 0.1, "--range", "x=0:10", "--target", "y", "--name", "flights"),
+        *("--categories", "g=a, b,c", "--json"),
+    ).json
+    assert (status["name"], status["open_units"], status["certified"]) == ("flights", 300, True)
+    assert [each["name"] for each in status["sets"]] == ["exact", "exact-verify", "split"]
+    assert status["confidence"] == pytest.approx(0.95, abs=1e-9)
+    path = data.parent / "new.holdfast"
+    answer = cli("ask", path, "avg(x)", "--where", "x > 0", "--by", "exact", "--json").json
+    assert 0 <= answer["value"] <= 10
+    cli("ask", path, "avg(x)", "--where", "g = 'B'", "--json").refuses("Did you mean 'b'?")
+    assert cli("status", path, "--json").json["answers"] == 1
+    assert cli("check", path, "--json").json["passed"] is True
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--queries", 3, "--protocols", "nothing"), "protocols"),
+        ((), "--queries"),
+        ((*EXACT, "--data", "none.csv"), "No file has this name"),
+        ((*EXACT, "--range", "x"), "--range"),
+        ((*EXACT, "--range", "nobody=0:1"), "ranges"),
+        ((*EXACT, "--categories", "g"), "--categories"),
+        ((*EXACT, "--categories", "x=a,b"), "categories"),
+        ((*EXACT, "--unit", "nobody"), "nobody"),
+        ((*EXACT, "--weight", "x"), "Every unit counts once"),
+        ((*EXACT, "--open-fraction", 2), "open_fraction"),
+        (("--queries", 10**6, "--protocols", "exact"), "more data"),
+        ((*SMALL, "--ledger", "mysql://host/db"), "postgresql://"),
+        ((*SMALL, "--ledger", "postgresql://me:secret@host/db"), "password"),
+        ((*SMALL, "--location", "s3://bucket/x"), "engine"),
+    ],
+)
+def test_a_creation_that_is_refused_leaves_nothing(
+    data: Path, create: Cli, words: tuple[Any, ...], message: str
+) -> None:
+    said = create(*words, "--json")
+    said.refuses(message)
+    assert "secret" not in said.err
+    assert [path.name for path in data.parent.iterdir()] == ["data.csv"]
+
+
+def test_the_same_data_need_a_reason_that_is_kept(data: Path, create: Cli, cli: Cli) -> None:
+    words, old = ("--queries", 2, "--protocols", "split"), data.parent / "old.holdfast"
+    reason = ("--new-budget", "a second study")
+    assert "known here: none" in " ".join(create(*words, *reason).out.split())
+    (data.parent / "new.holdfast").rename(old)
+    create(*words, "--json").refuses("--new-budget")
+    made = " ".join(create(*words, *reason).out.split())
+    assert "earlier holdouts of these data known here: 1" in made
+    assert cli("status", data.parent / "new.holdfast", "--json").json["new_budget"] == reason[1]
+    assert "a second study" in cli("status", data.parent / "new.holdfast").out
+
+
+# Plans that were written before.
+
+
+OPTIONS: dict[str, tuple[object, ...]] = {
+    "auto": ("--tail", 0.1),
+    "interval": (),
+    "mean": ("--half-width", 0.2),
+    "verify": ("--refusals", 2),
+    "correct": ("--refusals", 2),
+    "rounds": ("--rounds", 2),
+    "weights": ("--universe", 12, "--tail", 0.1),
+    "split": ("--tail", 0.1),
+    "exact": ("--tail", 0.1),
+    "amplified": ("--tail", 0.01),
+    "simple": ("--tail", 0.1),
+    "estimate": ("--tail", 0.1),
+}
+
+
+def test_every_protocol_is_tried() -> None:
+    assert set(OPTIONS) == {*PROTOCOLS, "estimate"}
+
+
+def written(data: Path, cli: Cli, protocol: str, **changes: object) -> tuple[Path, Any]:
+    """What `plan --json` says of a protocol, in a file; perhaps changed."""
+    words = ("--protocol", protocol, "--queries", 5, *OPTIONS[protocol])
+    plan = cli("plan", *words, "--json").json
+    plan.get("plan", {}).update(changes)
+    file = data.parent / "plan.json"
+    file.write_text(json.dumps(plan), "utf-8")
+    return file, plan
+
+
+@pytest.mark.parametrize("protocol", sorted(set(OPTIONS) - {"weights"}))
+def test_a_plan_that_was_written_can_be_sealed(
+    data: Path, create: Cli, cli: Cli, protocol: str
+) -> None:
+    file, plan = written(data, cli, protocol)
+    said = create("--plan", file)
+    assert said.status == 0, said.err
+    if plan["method"] == "split" and "plan" not in plan:  # recommended beside the steepest coin
+        (plan,) = (each for each in plan["alternatives"] if each["method"] == "split")
+    with Holdout.open(data.parent / "new.holdfast") as holdout:
+        assert holdout.status().blocks >= plan["blocks"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "changes", "message"),
+    [
+        ("weights", {}, "given with block_units for weights"),
+        ("split", {"queries": 500}, "changed after it was made"),
+    ],
+)
+def test_a_written_plan_that_is_refused(
+    data: Path, create: Cli, cli: Cli, protocol: str, changes: dict[str, Any], message: str
+) -> None:
+    create("--plan", written(data, cli, protocol, **changes)[0]).refuses(message)
+    assert not (data.parent / "new.holdfast").exists()
+
+
+# What is said and asked before.
+
+
+def test_sizes_and_bars_are_shown_before_sealing(data: Path, create: Cli) -> None:
+    said = create(*SMALL)
+    assert (said.status, said.err) == (0, "")
+    with Holdout.open(data.parent / "new.holdfast") as holdout:
+        made = holdout.status()
+    first, second = said.out.splitlines()[:2]
+    sizes = f"{made.blocks:,} blocks of {made.block_units:,} units: of 3,000 units 0 stay open and "
+    assert first == f"{sizes}{made.leftover_units:,} are left over, never used"
+    assert "estimate" in second
+    assert "a share of units within ±0." in second
+
+
+def test_in_json_it_is_data(create: Cli) -> None:
+    preview = create(*CROWDED, "--json").json["preview"]
+    assert [part["name"] for part in preview["parts"]] == ["estimate", "verify"]
+    assert 0 < preview["parts"][0]["half_width"] <= 0.5
+    assert any("verify needs the most blocks" in each for each in preview["careful"])
+
+
+ALONE = ("--protocols", "mean=20", "--block-units", 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "keys", "status", "said"),
+    [
+        (ALONE, "n\n", 1, ("without --block-units blocks would", "Nothing was sealed.")),
+        (CROWDED, "n\n", 1, ("verify needs the most blocks", "Nothing was sealed.")),
+        (ALONE, "y\n", 0, ("Seal the data",)),
+        (CROWDED, "y\n", 0, ("Seal the data",)),
+        ((*CROWDED, "--yes"), "", 0, ("Careful:",)),  # whoever asked would get no answer
+        (CROWDED, None, 0, ("Careful: blocks have",)),  # off a terminal
+        (SMALL, "", 0, ()),  # nothing is wasted
+    ],
+)
+def test_a_plan_that_wastes_data_is_told_and_asked_about(
+    data: Path,
+    create: Cli,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[object, ...],
+    keys: str | None,
+    status: int,
+    said: tuple[str, ...],
+) -> None:
+    keyboard = io.StringIO(keys or "")
+    if keys is not None:
+        monkeypatch.setattr(keyboard, "isatty", lambda: True)
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stdin", keyboard)
+    found = create(*words)
+    assert found.status == status
+    told = found.out + found.err
+    assert [each for each in said if each not in told] == []
+    assert ("Seal the data" in told) == bool(keys)
+    assert ("Careful" in found.err) == bool(said)
+    assert (data.parent / "new.holdfast").exists() == (status == 0)
+    assert status == 0 or [each.name for each in data.parent.iterdir()] == ["data.csv"]

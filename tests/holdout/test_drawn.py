@@ -1,0 +1,238 @@
+"""What a row may say was drawn: for every protocol, every fact that its question decides.
+
+An answer is computed from its question and what was drawn, so that no row can say another promise,
+bar or price. What is left to a forger are the facts themselves, one by one.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
+from holdfast.planning.joint import joint_plan
+from holdfast.protocols.exact import exact_weights
+from holdfast.protocols.shapes import BoundedMean, KnownSd
+from holdfast.protocols.weights import WeightedEstimates
+from tests.holdout import plans
+from tests.holdout.forging import Entry, failed, forge
+from tests.holdout.tables import Still, sealed, sources
+
+POINTS = hf.grid(0, 1, points=8)
+SHAPE = KnownSd(0.1)
+_numbers = itertools.count()
+
+
+def weighted(path: Path, plan: Any) -> Holdout:
+    """A holdout of blocks that are one coin each, 70 % heads."""
+    blocks = plan.blocks
+    number = np.arange(blocks) + 0.5 + 10**6 * next(_numbers)  # no two tables are alike
+    data = {"y": np.arange(blocks) % 10 < 7, "i": number}
+    return Holdout.create(path, data, plan, universe={"y": [False, True]}, block_units=1)
+
+
+def exact_weighing(path: Path) -> Holdout:
+    return weighted(path, exact_weights(5, universe=2, tail=0.25))
+
+
+def weighing(path: Path) -> Holdout:
+    return weighted(path, joint_plan(WeightedEstimates(queries=5, universe=2, tail=0.05)))
+
+
+def blocks_of(plan: Callable[[], Any]) -> Callable[[Path], Holdout]:
+    return lambda path: sealed(path, plan())
+
+
+Made = Callable[[Path], Holdout]
+Ask = Callable[[Holdout], Any]
+
+KINDS: dict[str, tuple[Made, Ask]] = {
+    "estimate": (blocks_of(plans.mixed), lambda h: h.ask("avg(x)", grid=POINTS)),
+    "bar": (blocks_of(plans.mixed), lambda h: h.ask("avg(x)", grid=POINTS, shape=SHAPE)),
+    "interval": (
+        blocks_of(plans.mixed),
+        lambda h: h.interval("avg(x)", grid=hf.grid(-1, 2, points=13)),
+    ),
+    "verify": (blocks_of(plans.mixed), lambda h: h.verify("avg(x)", 0.5)),
+    "refused": (blocks_of(plans.mixed), lambda h: h.verify("avg(x)", 9)),
+    "kept": (blocks_of(plans.mixed), lambda h: h.correct("avg(x)", 0.5, grid=POINTS)),
+    "corrected": (blocks_of(plans.mixed), lambda h: h.correct("avg(x)", 9, grid=POINTS)),
+    "near": (blocks_of(plans.estimates), lambda h: h.verify("avg(x)", 0.5, tolerance=0.1)),
+    "median mean": (blocks_of(plans.medians), lambda h: h.mean("y = 1")),
+    "mean on a grid": (blocks_of(plans.medians), lambda h: h.mean("y = 1", grid=POINTS)),
+    "filtered mean": (blocks_of(plans.medians), lambda h: h.mean("y = 1", where="x > 0")),
+    "direct mean": (blocks_of(plans.direct), lambda h: h.mean("y = 1")),
+    "direct mean in a range": (blocks_of(plans.direct), lambda h: h.mean("x", range=(-3, 7))),
+    "median mean in a range": (blocks_of(plans.medians), lambda h: h.mean("x", range=(-3, 7))),
+    "filtered mean in a range": (
+        blocks_of(plans.medians),
+        lambda h: h.mean("x", where="x > 0", range=(-3, 7)),
+    ),
+    "simple": (blocks_of(plans.simple), lambda h: h.ask("avg(x)", grid=POINTS)),
+    "amplified": (blocks_of(plans.amplified), lambda h: h.ask("avg(x)", grid=POINTS)),
+    "weights": (weighing, lambda h: h.ask("avg(y)", grid=POINTS)),
+    "exact": (blocks_of(plans.exact), lambda h: h.ask("avg(x)", grid=POINTS, shape=SHAPE)),
+    "exact-verify": (blocks_of(plans.verdicts), lambda h: h.verify("avg(x)", 0.5)),
+    "exact-correct": (blocks_of(plans.corrections), lambda h: h.correct("avg(x)", 9, grid=POINTS)),
+    "exact-weights": (exact_weighing, lambda h: h.ask("avg(y)", grid=POINTS)),
+    "rounds": (blocks_of(plans.rounds), lambda h: h.ask("avg(x)", shape=SHAPE)),
+    "split": (blocks_of(plans.split), lambda h: h.ask("avg(x)")),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def told(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Path]:
+    """A holdout with one answer; its row holds codes and numbers, and no sentence of the answer."""
+    make, ask = KINDS[request.param]
+    still = nullcontext() if "weights" in request.param else sources()
+    with make(tmp_path_factory.mktemp("told") / "a") as holdout, still:
+        ask(holdout)
+        (shown,) = [each["answer"] for each in holdout.transcript()]
+        body = holdout.journal.ledger.rows()[-1].body
+    assert [text for text in _texts(shown) if " " in text]
+    facts = {name: value for name, value in body.items() if name != "question"}
+    assert {text for text in _texts(facts) if " " in text} <= {"at most", "at least"}
+    return request.param, holdout.path
+
+
+@pytest.fixture
+def forgotten(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nobody has seen a receipt."""
+    monkeypatch.setenv("HOLDFAST_STATE", str(tmp_path / "state"))
+
+
+def lies(facts: dict[str, Any]) -> Iterator[tuple[str, Callable[[dict[str, Any]], None]]]:
+    """Everything that a recorded row cannot say instead."""
+    wrong: dict[str, list[Any]] = {
+        "index": [-1, 10**6, 0.5, True, None, "1"],
+        "first": [-1, 13, None],
+        "last": [-1, 13, None],
+        "cell": [-1, 10**6, None],
+        "yes": [-1, 3, None, "two"],
+        "refused": [None, 1, "no"] if "yes" not in facts["drawn"] else [],
+        "value": ["nan", None, "many"],
+        "steps": [[[0, "at most", 0.1]], [[1, "no side", 0.1]]],
+        "size": [3],
+    }
+    for name in facts["drawn"]:
+        for value in wrong.get(name, []):
+            yield f"{name}={value}", partial(_set, "drawn", name, value)
+        yield f"no {name}", lambda body, name=name: body["drawn"].pop(name)  # type: ignore[misc]
+    for value in (-1.0, 1e9, None, "much"):
+        yield f"left={value}", partial(_put, "left", value)
+    yield "refusals", partial(_put, "refusals", 100)
+    for charge in range(len(facts["charges"])):
+        for name, value in (("price", "1/7"), ("looks", 99), ("noes", 2), ("part", "other")):
+            yield f"{name} {charge}", partial(_charge, charge, name, value)
+    yield "no charges", partial(_put, "charges", [])
+
+
+def _set(where: str, name: str, value: Any, body: dict[str, Any]) -> None:
+    body[where][name] = value
+
+
+def _put(name: str, value: Any, body: dict[str, Any]) -> None:
+    body[name] = value
+
+
+def _charge(number: int, name: str, value: Any, body: dict[str, Any]) -> None:
+    body["charges"][number][name] = value
+
+
+def test_every_fact_that_a_question_decides(told: tuple[str, Path], forgotten: None) -> None:
+    kind, path = told
+    assert failed(check_holdout(path)) == {}
+    kept: list[Entry] = []
+    forge(path, lambda entries: kept.extend(copy.deepcopy(entries)))
+    for what, lie in lies(kept[-1].body):
+
+        def edit(entries: list[Entry], lie: Any = lie) -> None:
+            entries[:] = copy.deepcopy(kept)
+            lie(entries[-1].body)
+
+        forge(path, edit)
+        if (kind, what[:8]) in (("near", "refused="), ("exact-weights", "no steps")):
+            continue  # read as yes or no; and a row without steps is one confirmed at once
+        assert failed(check_holdout(path)), what
+    forge(path, lambda entries: entries.__setitem__(slice(None), copy.deepcopy(kept)))
+    assert failed(check_holdout(path)) == {}
+
+
+def test_a_question_of_another_kind(told: tuple[str, Path], forgotten: None) -> None:
+    _, path = told
+    kept: list[Entry] = []
+    forge(path, lambda entries: kept.extend(copy.deepcopy(entries)))
+    for verb in ("ask", "mean", "interval", "verify", "correct", "other"):
+        if verb == kept[-1].body["question"]["verb"]:
+            continue
+
+        def edit(entries: list[Entry], verb: str = verb) -> None:
+            entries[:] = copy.deepcopy(kept)
+            for each in entries[1:]:
+                each.body["question"]["verb"] = verb
+
+        forge(path, edit)
+        assert failed(check_holdout(path)), verb
+    forge(path, lambda entries: entries.__setitem__(slice(None), copy.deepcopy(kept)))
+
+
+@pytest.mark.parametrize("told", [each for each in KINDS if "range" in each], indirect=True)
+def test_a_term_that_can_leave_its_range_is_cut(told: tuple[str, Path], forgotten: None) -> None:
+    _, path = told
+    kept: list[Entry] = []
+    forge(path, lambda entries: kept.extend(copy.deepcopy(entries)))
+
+    def edit(entries: list[Entry]) -> None:
+        for each in entries[1:]:
+            del each.body["question"]["range"]  # as if nothing could leave [0, 1]
+
+    forge(path, edit)
+    assert "answers" in failed(check_holdout(path))
+    forge(path, lambda entries: entries.__setitem__(slice(None), copy.deepcopy(kept)))
+
+
+def test_a_term_whose_text_is_too_long_to_be_read_again(tmp_path: Path) -> None:
+    """Its one text has the brackets that a question may leave out."""
+    with sealed(tmp_path / "a", plans.direct()) as holdout, sources():
+        holdout.mean(" OR ".join([f"g='{'a' * 54}'"] * 160))
+        (row,) = holdout.transcript()
+        with pytest.raises(hf.InvalidInput):
+            holdout.price("mean", row["question"]["estimator"]["text"])
+        assert failed(check_holdout(holdout.path)) == {}
+
+
+def test_bars_of_every_point(tmp_path: Path) -> None:
+    """Wherever the blocks lie, also beyond the grid, what was told is what may be told."""
+    with sealed(tmp_path / "a", plans.mixed(), ranges={"x": (-4, 1)}) as holdout:
+        for number, middle in enumerate((-5.0, 0.0, 0.3, 1.0, 5.0)):
+            with sources(partial(Still, values=partial(np.full, fill_value=middle))):
+                shape = BoundedMean(-4, 5) if number % 2 else SHAPE
+                holdout.ask(f"avg(x) + {number}", grid=POINTS, shape=shape)
+                if number < 2:
+                    holdout.interval(f"avg(x) + {number}", grid=hf.grid(0, 1, points=4))
+        assert failed(check_holdout(holdout.path)) == {}
+        shown = [each["answer"] for each in holdout.transcript()]
+        assert len(shown) == 7
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
