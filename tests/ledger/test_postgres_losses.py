@@ -369,6 +369,26 @@ def give_up_waiting(url: str) -> None:
         operator.execute("SELECT pg_cancel_backend(%s)", waiting[0])
 
 
+def until_commits_wait(url: str) -> None:
+    """A new setting holds when a process of the server has read it: commit until one waits."""
+    waited = threading.Event()
+
+    def commit() -> None:
+        with connect(url) as writer:
+            writer.execute("CREATE TABLE tried (n int)")
+            while not waited.is_set():
+                writer.execute("INSERT INTO tried VALUES (1)")
+
+    writing = threading.Thread(target=commit, daemon=True)
+    writing.start()
+    with connect(url) as operator:
+        while writing.is_alive():
+            for waiting in operator.execute(WAITS).fetchall():
+                waited.set()
+                operator.execute("SELECT pg_cancel_backend(%s)", waiting)
+            time.sleep(0.01)
+
+
 @cluster
 def test_a_commit_that_the_replica_has_not_confirmed_is_not_acknowledged(
     postgres: PostgresServer, url: str
@@ -378,6 +398,7 @@ def test_a_commit_that_the_replica_has_not_confirmed_is_not_acknowledged(
     with PostgresLedger.open(url, HOLDOUT) as ledger:
         postgres.command("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
         postgres.command("SELECT pg_reload_conf()")
+        until_commits_wait(postgres.url())
         operator = threading.Thread(target=give_up_waiting, args=(postgres.url(),), daemon=True)
         operator.start()
         try:
