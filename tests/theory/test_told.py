@@ -305,7 +305,7 @@ def test_the_public_order_of_shifts() -> None:
 @given(st.floats(0.05, 3), st.integers(0, 20))
 def test_two_ends_on_a_lattice_add_up(x: float, span: int) -> None:
     """The joint code by brute force; its marginals are not larger, and nearly as large."""
-    code, q = Ends(x, span), Around(x)
+    code, q = Ends(Around(x), span), Around(x)
     excess = range(-span, 400)
     weights = [0.5 if e == 0 else 0.25 / (abs(e) * (abs(e) + 1)) for e in excess]
     assert sum(weights) <= 1
@@ -572,7 +572,7 @@ def test_the_condition_holds_for_what_is_told(
 
 def lattice_condition(n: int, at: float, span: int, x: float, pitch: Fraction) -> float:
     """The same for two ends on a lattice, chosen by p-values; and the choice against a scan."""
-    code, around_it, worst = Ends(x, span), Around(x), 0.0
+    code, around_it, worst = Ends(Around(x), span), Around(x), 0.0
     low0 = Fraction(1, 2) - pitch * span / 2
     high0 = low0 + pitch * span
     last = math.ceil((1 - high0) / pitch)
@@ -999,7 +999,7 @@ def difference_width(n: int, d: float, h: History) -> float:
     pitch, paid = told.PRECISE_CELL * sd, at + 0.6
     half = betting.predicted_half_width(math.sqrt(d), n, paid)
     span = math.ceil(2 * half / pitch)
-    code, low = Ends(told.PRECISE_CELL / math.sqrt(2), span), -span * pitch / 2
+    code, low = Ends(Around(told.PRECISE_CELL / math.sqrt(2)), span), -span * pitch / 2
     terms = betting.Terms.paired(n, round(d * n / 2), round(d * n / 2))
     bets = betting.Bets.spread(n, betting.predicted_stake(0.5, math.sqrt(d) / 2, n, paid))
     _, excess = code.choose(

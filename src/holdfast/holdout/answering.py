@@ -12,6 +12,7 @@ the answer unseen. Asked again, the question is drawn anew and charged again: no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
@@ -21,6 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.engines.python.estimator import ASSUMPTION_PREDICTIONS
 from holdfast.engines.python.metrics import Labels
 from holdfast.engines.source import (
     EngineSource,
@@ -30,7 +32,14 @@ from holdfast.engines.source import (
     open_engines,
     open_store,
 )
-from holdfast.errors import Damaged, Exhausted, HoldfastError, InvalidInput, Unavailable
+from holdfast.errors import (
+    Damaged,
+    Exhausted,
+    HoldfastError,
+    InvalidInput,
+    Unavailable,
+    real_number,
+)
 from holdfast.grids import Grid
 from holdfast.holdout.doubts import Doubt, doubts_of, empty_blocks
 from holdfast.holdout.journal import Journal
@@ -61,21 +70,23 @@ from holdfast.holdout.records import (
     said,
 )
 from holdfast.holdout.spec import AnswerablePart, HoldoutSpec, chosen_entropy
-from holdfast.holdout.state import HoldoutState
+from holdfast.holdout.state import HoldoutState, SetState
 from holdfast.holdout.tokens import Asker
 from holdfast.holdout.universe import World
 from holdfast.ledger.ledger import Hold, Ledger, Row, Transaction, check_against
 from holdfast.ledger.opening import open_ledger
 from holdfast.ledger.witness import Witness
-from holdfast.protocols.answers import Result, at_least, in_full
+from holdfast.protocols.answers import AT_SHARES, ROWS, Result, at_least, in_full
 from holdfast.protocols.base import (
     Drawn,
     Paid,
+    PastTold,
     Places,
     Question,
     Reserve,
     Step,
     Sums,
+    Terms,
     Values,
     Verb,
     checked_grid,
@@ -84,7 +95,8 @@ from holdfast.protocols.base import (
 )
 from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.shapes import BoundedMean, Shape
-from holdfast.protocols.source import UNIT, Bounds
+from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
+from holdfast.protocols.told import Expects, Past
 from holdfast.store.user_state import recognise, state_folder
 
 __all__ = ["HERE", "Backends", "OpenHoldout", "Pace", "Price", "price_of"]
@@ -111,6 +123,7 @@ _REMEMBERED = 512
 _CLOSE = 1e-9  # of a range: what a mean's own rounding may pass it by
 _FEW = 10_000  # values on open blocks that are remembered
 _FAULTS = (AssertionError, ArithmeticError, LookupError, TypeError, ValueError)
+_FEW_ROWS, _FEW_BLOCKS = 20, 10  # of the open part that make no guess
 _CLAIMS = ("equals", "at least", "at most")
 
 
@@ -179,14 +192,34 @@ class OpenHoldout:
         range: Bounds | None = None,  # noqa: A002 – as `Holdout.mean` has it
         options: Mapping[str, Any] | None = None,
         gate: bool = False,
+        others: Sequence[Any] = (),
+        names: Sequence[str] = (),
+        **told: Any,
     ) -> Asked:
-        """The question that these words are. `gate`: the verdict is on a score, and bounds it."""
+        """The question that these words are. `gate`: the verdict is on a score, and bounds it.
+
+        `others` are further rules that it is about, `names` what all of them are called, and `told`
+        what only questions about single rows have.
+        """
         part = self.spec.part_for(verb, by, one_sided=claim != "equals")
+        if part.kind.told:
+            if verb in ("ask", "interval", "verify"):
+                estimands = [self._estimand(estimator, where, options or {})]
+                told |= {"grid": self._grid(part, estimands[0], grid)}
+                told |= {"claim": claim} if verb == "verify" else {}
+            else:
+                estimands = [
+                    self._rows_estimand(each, where, columns, range)
+                    for each in (estimator, *others)
+                ]
+            words = {"guess": guess, "tolerance": tolerance, **told}
+            return self._told(part, verb, estimands, names, words)
+        for name, value in told.items():
+            if value is not None and value is not False and name != "metric" and name != "share":
+                hint = "Create the holdout without a plan, or with --protocols score."
+                raise InvalidInput(name, value, "left out where answers are by looks", hint)
         if verb == "mean":
-            estimand = estimand_of_rows(
-                estimator, self.spec.manifest, self.spec.ranges, where, columns, range
-            )
-            estimand = self._admit(estimand, rows=True)
+            estimand = self._rows_estimand(estimator, where, columns, range)
         else:
             estimand = self._estimand(estimator, where, options or {})
         words: dict[str, Any] = {}
@@ -217,6 +250,110 @@ class OpenHoldout:
         if verb == "verify" and not gate and not part.part.tells:
             raise _empty(part)
         return Asked(part, protocol, question, estimand, assumptions)
+
+    def _rows_estimand(
+        self,
+        term: Any,
+        where: Any,
+        columns: Sequence[str] | None,
+        range: Bounds | None,  # noqa: A002 – as `Holdout.mean` has it
+    ) -> Estimand:
+        """A term of one row, admitted."""
+        manifest, ranges = self.spec.manifest, self.spec.ranges
+        found = estimand_of_rows(term, manifest, ranges, where, columns, range)
+        return self._admit(found, rows=True)
+
+    def _told(
+        self,
+        part: AnswerablePart,
+        verb: Verb,
+        estimands: Sequence[Estimand],
+        names: Sequence[str],
+        words: dict[str, Any],
+    ) -> Asked:
+        """A question that is answered at the level of all that was told before."""
+        first, *others = estimands
+        about = {**first.about, **({"names": list(names)} if names else {})}
+        if verb in ("compare", "gate") and others:
+            about["against"] = names[1]
+        for name in ("guess", "tolerance", "threshold", "margin", "error"):
+            low = -math.inf if name in ("guess", "threshold") else 0.0
+            given = words.get(name)
+            words[name] = None if given is None else same_number(name, given, low)
+        words["precise"] = True if words.get("precise") else None
+        share = words.pop("share", None) or bool(getattr(first.estimator, "boolean", False))
+        reading, differ = words.pop("reading", None), words.pop("differ", None)
+        about |= {} if reading is None or "reading" not in about else {"reading": reading}
+        about |= {} if words.pop("greater", True) else {"greater": False}
+        if self.spec.split == "stratified":
+            about = self._at_shares(verb, about)
+        max_level = words.pop("max_level", None)
+        question = Question(
+            verb,
+            part.name,
+            about,
+            range=first.range if first.cut else None,
+            limits=self._engines.limits.told(),
+            share=True if share else None,
+            candidates=len(estimands) if others else None,
+            **words,
+        )
+        if question.guess is not None and verb not in ("ask", "interval", "verify"):
+            low, high = question.bounds
+            if question.paired:
+                low, high = low - high, high - low
+            real_number("guess", question.guess, low, high)
+        protocol = self.spec.protocol(part)
+        protocol.admit(question)
+        assumed = dict.fromkeys(text for each in estimands for text in each.assumptions)
+        if question.reading == ROWS:  # it holds whatever the predictions were made from
+            assumed.pop(ASSUMPTION_PREDICTIONS, None)
+        assumptions = tuple(assumed)
+        expects = self._expects(question, estimands)
+        if differ is not None:  # of two submissions everybody knows on how many rows they differ
+            expects = replace(expects, sd=max(math.sqrt(differ), 1 / _FEW_ROWS))
+        made = Asked(part, protocol, question, first, assumptions, tuple(others), expects)
+        return replace(made, max_level=max_level)
+
+    def _at_shares(self, verb: Verb, about: dict[str, Any]) -> dict[str, Any]:
+        """What may be claimed of rows that were split class by class."""
+        if verb in ("ask", "interval", "verify") or "where" in about:
+            hint = "Its rows were split class by class, so that blocks and groups are not random."
+            raise InvalidInput("question", verb, "a mean over all rows of this holdout", hint)
+        return {**about, "reading": AT_SHARES}
+
+    def _expects(self, question: Question, estimands: Sequence[Estimand]) -> Any:
+        """What the open part says of the answer; for a batch, of each."""
+        if question.verb == "best":
+            return Expects()
+        if question.verb in ("ask", "interval", "verify"):
+            values = self._open.values(estimands[0].estimator) if question.guess is None else None
+            known = None if values is None else values[np.isfinite(values)]
+            if known is None or len(known) < _FEW_BLOCKS:
+                return Expects()
+            return Expects(guess=float(np.median(known)), sd=float(np.std(known)))
+        terms = [self._open.terms(e.estimator, e.where, question.bounds) for e in estimands]
+        if question.verb == "scores":
+            return [self._expected(question, [each]) for each in terms]
+        return self._expected(question, terms)
+
+    def _expected(self, question: Question, terms: Sequence[Any]) -> Expects:
+        """A guess from the terms of open rows, each as parts; None where there are too few."""
+        if any(each is None for each in terms):
+            return Expects()
+        low, high = question.bounds
+        unit = (high - low) / WEIGHT_SCALE
+        values = low + unit * terms[0] if len(terms) == 1 else unit * (terms[0] - terms[1])
+        if len(values) < _FEW_ROWS:
+            return Expects()
+        rows = self.spec.manifest.block_units * self.spec.by_name["told"].blocks
+        kept = None
+        if question.filtered:
+            kept = rows * len(values) / max(1, self._open.rows)
+        span = high - low
+        sd = max(float(np.std(values)), span / len(values))
+        error = sd * math.sqrt(1 / len(values) + 1 / (rows if kept is None else max(1.0, kept)))
+        return Expects(open=float(np.mean(values)), error=error, sd=sd, rows=kept)
 
     def _estimand(
         self, estimator: Estimator, where: str | None, options: Mapping[str, Any]
@@ -373,6 +510,8 @@ class OpenHoldout:
 
         `pace` waits after the draw, whatever became of it, before anything more is written.
         """
+        if asked.protocol.told:
+            return self._tell(asked, request, progress, asker, pace)
         journal, empty = self.journal, self._empty(asked)  # before anything is charged
         with journal.ledger.lock(*_names(asked, request)) as names:
             known = _known(journal, asked, request)
@@ -396,6 +535,63 @@ class OpenHoldout:
         if drawn is None:  # it may be affordable later
             return result
         return marked(result, str(journal.witnessed(row)), cached=False)
+
+    def _tell(
+        self,
+        asked: Asked,
+        request: str | None,
+        progress: Progress | None,
+        asker: Asker | None,
+        pace: Pace | None,
+    ) -> Result:
+        """The recorded answer, or a new one at the level of all that was told before.
+
+        The rows are read first, and nothing is seen of that. The letter is found and recorded
+        under the lock of the set: nobody else is told anything in between.
+        """
+        journal, place = self.journal, asked.part.set.name
+        known = _known(journal, asked, request)
+        if known is None:
+            journal.read(lambda state: self._allow(asked, asker, state.sets[place]))
+            if pace is not None:
+                pace.admit(asked)
+                pace.begin()
+            self.verify_blocks()
+            steps = asked.protocol.ask(asked.question, chosen_entropy(0, 0), ())
+            try:
+                step = next(steps)
+                while not isinstance(step, PastTold):
+                    step = steps.send(self._found(step, asked, progress))
+            except _FAULTS:
+                raise _fault() from None
+            finally:
+                if pace is not None:
+                    pace.wait()
+            with journal.ledger.lock(*_names(asked, request)) as names:
+                known = _known(journal, asked, request)
+                if known is None:
+                    past = journal.read(lambda state: self._allow(asked, asker, state.sets[place]))
+                    try:
+                        steps.send((past, asked.expects))
+                    except StopIteration as ended:
+                        drawn: Drawn = ended.value
+                    pending = _Pending(journal, names, asked, request, asker, None)
+                    result = self._said(asked, drawn, Paid(), None)
+                    row = pending.tell(drawn)
+                    return marked(result, str(journal.witnessed(row)), cached=False)
+        receipt = str(journal.witnessed(known))
+        return answer_in(self.spec, known, receipt, cached=True)
+
+    def _allow(self, asked: Asked, asker: Asker | None, found: SetState) -> Past:
+        """What was told so far; refused, by that alone, if nothing more may be told like this."""
+        found.require_nats(asker)
+        past: Past = found.past
+        if asked.max_level is not None and past.level > asked.max_level:
+            remedy = "Others have asked meanwhile. Nothing was told."
+            now = f"{past.level:.4g}"
+            raise Exhausted("Your limit", f"a level of {asked.max_level:g} at most", now, remedy)
+        asked.protocol.refuse_everything(asked.question, asked.expects, past)
+        return past
 
     def _said(
         self, asked: Asked, drawn: Drawn | None, settled: Paid, empty: tuple[int, int] | None
@@ -448,6 +644,10 @@ class OpenHoldout:
         if isinstance(step, Sums):
             term = None if step.count else estimand.estimator
             return self._source(start, stop, progress).sums(term, estimand.where, step.bounds)
+        if isinstance(step, Terms):
+            given = asked.estimands[step.of]
+            term = None if step.count else given.estimator
+            return self._source(start, stop, progress).terms(term, given.where, step.bounds)
         assert isinstance(step, Places)
         assert self._world is not None  # without one no such plan is sealed
         indices = step.grid.ceiling(self._world.values(estimand.estimator))
@@ -527,6 +727,18 @@ class _Pending:
         """Write what was drawn and what it cost, together."""
         facts = row_facts(settled, drawn, empty, assumed_codes(self._asked.assumptions))
         body = self._body(reserves=[number for number, _ in self.reserves], **facts)
+
+        def work(transaction: Transaction, state: HoldoutState) -> Row:
+            row = self._append(transaction, "recorded", body)
+            state.read([row])
+            return row
+
+        return self._journal.write(work)
+
+    def tell(self, drawn: Drawn) -> Row:
+        """Write what was told."""
+        assumes = assumed_codes(self._asked.assumptions)
+        body = self._body(drawn=drawn, **({"assumes": assumes} if assumes else {}))
 
         def work(transaction: Transaction, state: HoldoutState) -> Row:
             row = self._append(transaction, "recorded", body)

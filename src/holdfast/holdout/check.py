@@ -77,12 +77,19 @@ _BODY = {
         *("refusals", "empty", "assumes", "asker"),
     },
 }
+_TOLD = ("guess", "error", "precise", "share", "range")
+_SCORE = (*_TOLD, "metric")
 _WORDS = {
     "ask": ("grid", "shape"),
     "interval": ("grid",),
-    "mean": ("grid", "range"),
+    "mean": ("grid", *_TOLD),
     "verify": ("guess", "tolerance", "claim", "gate"),
     "correct": ("guess", "grid", "shape"),
+    "score": _SCORE,
+    "compare": (*_SCORE, "margin", "candidates", "classes"),
+    "gate": (*_SCORE, "claim", "threshold", "tolerance", "candidates", "classes"),
+    "best": ("metric", "share", "range", "candidates"),
+    "scores": ("metric", "share", "range", "candidates", "guesses", "precise"),
 }
 
 
@@ -93,7 +100,7 @@ def _is_asked(question: Question) -> bool:
     guessed = question.verb in ("verify", "correct")
     return (
         words <= {*_WORDS[question.verb]}
-        and (guess is not None) == guessed
+        and (guess is not None or not guessed)
         and all(type(each) in (float, NoneType) for each in (guess, near, *(ends or ())))
         and (near is None or near >= 0)
         and (ends is None or checked_bounds(ends) == ends)
@@ -321,7 +328,10 @@ def _prices(spec: HoldoutSpec, rows: list[Row]) -> str:
         if row.kind not in ("reserved", "recorded"):
             continue
         protocol, question = _asked(spec, row)
-        if row.kind == "reserved":
+        if protocol.told:
+            if row.kind == "reserved" or "reserves" in row.body or "charges" in row.body:
+                raise Wrong(f"row {row.number} reserves what is told")
+        elif row.kind == "reserved":
             _check_reserved(protocol, question, row)
             reserved[row.number] = row
         else:
@@ -334,9 +344,15 @@ def _budget(spec: HoldoutSpec, rows: list[Row]) -> str:
     state.read(rows)  # refuses the first row that does not fit
     spent = []
     for each in spec.sets:
-        used, budget, _ = each.plan.use(state.sets[each.name].account)
-        spent.append(f"{each.name} {used:.4g} of {budget:.4g}")
-    return "; ".join(spent) + " spent"
+        found = state.sets[each.name]
+        if found.past is not None:
+            spent.append(
+                f"{each.name} {found.past.nats:.4g} nats in {found.past.answers:,} answers"
+            )
+            continue
+        used, budget, _ = each.plan.use(found.account)
+        spent.append(f"{each.name} {used:.4g} of {budget:.4g} spent")
+    return "; ".join(spent)
 
 
 def _answers(spec: HoldoutSpec, rows: list[Row]) -> str:
@@ -354,9 +370,20 @@ def _answers(spec: HoldoutSpec, rows: list[Row]) -> str:
             _submitted(row, answered)
         elif row.kind == "recorded":
             _check_key(row)
+            protocol, question = _asked(spec, row)
+            if protocol.told:
+                count += 1
+                _asked_once(row, known)
+                try:
+                    protocol.check(question, row.body["drawn"], (state.sets[row.body["set"]].past,))
+                except ValueError as wrong:
+                    raise Wrong(f"row {row.number}: {wrong}") from wrong
+                _check_said(spec, question, row)
+                answered[row.number] = row
+                state.read([row])
+                continue
             _paid(row, open_rows)
             held = [accounts.pop(number) for number in row.body["reserves"]]
-            protocol, question = _asked(spec, row)
             _check_left(protocol, row, [worst for worst, _ in held], held[-1][1])
             if row.body["drawn"] is not None:  # else it was exhausted: nothing was said
                 count += 1

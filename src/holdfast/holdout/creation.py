@@ -24,7 +24,9 @@ from holdfast.holdout.spec import AnyPlan, BlockSet, HoldoutSpec, sets_for
 from holdfast.holdout.submissions import write_ids
 from holdfast.holdout.universe import Cells, check_cells, read_cells, world_size, write_world
 from holdfast.ledger.opening import create_ledger, prepare_ledger
+from holdfast.protocols.answers import ROWS, RULE
 from holdfast.protocols.shapes import BoundedMean
+from holdfast.protocols.told import told_plan
 from holdfast.randomness import Entropy, SeededEntropy, system_entropy
 from holdfast.store.blocks import (
     BlockStore,
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from holdfast.engines.dask.sealing import ClusterInput
 
 __all__ = [
+    "OPEN_FRACTION",
+    "SPLITS",
     "PartPreview",
     "Preview",
     "create_holdout",
@@ -271,6 +275,11 @@ def preview_of(sets: Iterable[BlockSet], units: int, split: Split) -> Preview:
     return Preview(units, *sizes, parts)
 
 
+OPEN_FRACTION = 0.4
+"""Of the units, where there is no plan: the best for answers that a guess from them confirms."""
+SPLITS = ("simple", "stratified")
+_READINGS = {"rows": ROWS, "rule": RULE}
+
 Progress = Callable[[str, float], None]
 PlanMaker = Callable[[int], AnyPlan | Iterable[AnyPlan]]
 
@@ -278,12 +287,12 @@ PlanMaker = Callable[[int], AnyPlan | Iterable[AnyPlan]]
 def create_holdout(
     path: Path,
     data: object,
-    plan: AnyPlan | Iterable[AnyPlan] | PlanMaker,
+    plan: AnyPlan | Iterable[AnyPlan] | PlanMaker | None,
     *,
     unit: str | None,
     ids: str | None = None,
     columns: Sequence[str] | None,
-    open_fraction: float,
+    open_fraction: float | None,
     block_units: int | None,
     ranges: Mapping[str, tuple[float, float]] | None,
     universe: Mapping[str, Sequence[object]] | None,
@@ -301,8 +310,14 @@ def create_holdout(
     engine: str | None = None,
     location: str | None = None,
     categories: Mapping[str, Sequence[str]] | None = None,
+    queries: int | None = None,
+    confidence: float = 0.95,
+    reading: str = "rows",
+    split: str = "simple",
 ) -> HoldoutSpec:
     """Seal the data under the plan; `plan` may also be a function of the number of units.
+
+    Without a plan all sealed units are for what is told, and `queries` and `confidence` are its.
 
     `ledger` is the URL of a database; without it the ledger is a file in the folder. `engine` is
     the address of a cluster that does the work, and `location` where its shards go. `review` sees
@@ -317,7 +332,17 @@ def create_holdout(
         raise InvalidInput("path", str(path), "a path where nothing is yet", hint)
     reason = None if new_budget is None else _line("new_budget", new_budget, 500)
     title = _line("name", path.name.removesuffix(".holdfast") if name is None else name, 200)
+    if open_fraction is None:
+        open_fraction = OPEN_FRACTION if plan is None else 0.0
     open_fraction = real_number("open_fraction", open_fraction, 0, 1, open_high=True)
+    if plan is None:
+        plan = _told_plan(queries, confidence)
+    elif queries is not None:
+        raise InvalidInput("queries", queries, "left out with a plan, which has its own")
+    if reading not in _READINGS:
+        raise InvalidInput("reading", reading, f"one of {', '.join(_READINGS)}")
+    if split not in SPLITS:
+        raise InvalidInput("split", split, f"one of {', '.join(SPLITS)}")
     seed = None if seed is None else whole_number("seed", seed, 0, 2**64 - 1)
     entropy = system_entropy() if seed is None else SeededEntropy(seed)
     if location is not None:
@@ -352,10 +377,10 @@ def create_holdout(
                 hint = "Weights need to list all blocks, and units of several rows have no end."
                 raise InvalidInput("universe", unit, "given where every row is a unit", hint)
             blocks = sum(each.blocks for each in sets)
-            split = split_units(units, blocks, open_fraction, block_units)
-            _check_units(sets, split.block_units)
+            cut = split_units(units, blocks, open_fraction, block_units)
+            _check_units(sets, cut.block_units)
             if review is not None:
-                review(preview_of(sets, units, split))
+                review(preview_of(sets, units, cut))
             sizes = {"blocks": blocks, "open_fraction": open_fraction, "block_units": block_units}
             contents = _creation_written(folder, table, entropy, progress, sizes)
         if target is not None:
@@ -379,6 +404,8 @@ def create_holdout(
             ids=named,
             categories=texts,
             labels=listed,
+            reading=_READINGS[reading],
+            split=split,
         )
         _seal(folder, spec, ledger)
         # First: the folder does not tell of which data it was made, if nobody remembers.
@@ -390,6 +417,12 @@ def create_holdout(
             raise
     _sync(path.parent)
     return spec
+
+
+def _told_plan(queries: int | None, confidence: float) -> PlanMaker:
+    """No plan: what is told, over all sealed units."""
+    expected = 0 if queries is None else whole_number("queries", queries, 1, 10**9)
+    return lambda units: told_plan(units, confidence, queries=expected)
 
 
 def _check_world(sets: Iterable[BlockSet], cells: Cells | None, units: int | None) -> None:

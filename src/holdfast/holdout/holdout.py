@@ -60,12 +60,19 @@ class Holdout(Scoring):
         cls,
         path: str | Path,
         data: object,
-        plan: AnyPlan | Iterable[AnyPlan] | Callable[[int], AnyPlan | Iterable[AnyPlan]],
+        plan: AnyPlan
+        | Iterable[AnyPlan]
+        | Callable[[int], AnyPlan | Iterable[AnyPlan]]
+        | None = None,
         *,
         unit: str | None = None,
         ids: str | None = None,
         columns: Sequence[str] | None = None,
-        open_fraction: float = 0.0,
+        open_fraction: float | None = None,
+        queries: int | None = None,
+        confidence: float = 0.95,
+        reading: str = "rows",
+        split: str = "simple",
         block_units: int | None = None,
         ranges: Mapping[str, tuple[float, float]] | None = None,
         categories: Mapping[str, Sequence[str]] | None = None,
@@ -85,7 +92,13 @@ class Holdout(Scoring):
         location: str | None = None,
         ledger: str | None = None,
     ) -> Self:
-        """Seal a table under a plan, in a new folder.
+        """Seal a table in a new folder.
+
+        Without a plan, 0.4 of the units stay open and all others answer by what is told: `queries`
+        is about how many questions are expected, `confidence` holds for all of them at once.
+        `reading` says what scores of predictions by id are about: "rows" (these rows, fresh labels)
+        or "rule" (this rule, on fresh rows). `split` says how the table was split off from what
+        people see, if that was elsewhere: "simple" (at random), or "stratified" by the target.
 
         `unit` names the column whose value tells units apart; without it every row is one. `ids`
         names one that predictions are keyed by: its values are public, and not sealed.
@@ -110,6 +123,10 @@ class Holdout(Scoring):
             ids=ids,
             columns=columns,
             open_fraction=open_fraction,
+            queries=queries,
+            confidence=confidence,
+            reading=reading,
+            split=split,
             block_units=block_units,
             ranges=ranges,
             categories=categories,

@@ -168,7 +168,6 @@ class Board:
         greater_is_better: bool,
         asker: str | None,
         recorded: int,
-        improved: bool | None,
     ) -> None:
         """Write that a recorded answer is a submission; the second time there is nothing to do."""
         with self._lock, self._journal.writing() as (transaction, state):
@@ -183,7 +182,6 @@ class Board:
                 "recorded": recorded,
             }
             note |= {} if asker is None else {"asker": asker}
-            note |= {} if improved is None else {"improved": improved}
             row = transaction.append("noted", {"submission": note})
             state.read([row])
         self._journal.witnessed(row)

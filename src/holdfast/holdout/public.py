@@ -51,6 +51,7 @@ __all__ = [
 
 
 _MOST_BLOCKS = 1_000  # more would say the same, and cost time
+_MOST_UNITS = 200_000  # whose terms make a guess
 _MOST_TEXTS = 10_000  # different ones: a column of more has no categories
 _REMEMBERED = 512
 
@@ -112,6 +113,20 @@ class OpenPart:
         sums, kept = source.sums(term, where, bounds), source.sums(None, where)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(bounds[0] + (bounds[1] - bounds[0]) * (sums / kept))
+
+    @property
+    def rows(self) -> int:
+        """The open units that fill blocks."""
+        return 0 if self._blocks is None else self._blocks.blocks * self._blocks.units
+
+    def terms(self, term: Any, where: Any, bounds: Bounds) -> NDArray[np.int64] | None:
+        """The term of every open unit that a filter keeps, in parts; None without a block."""
+        units = 1 if self._blocks is None else self._blocks.units
+        source = self._source(term, where, most=max(1, _MOST_UNITS // units))
+        if source is None:
+            return None
+        found = source.terms(term, where, bounds)
+        return found if where is None else found[source.terms(None, where) > 0]
 
     def share(self, condition: SqlTerm) -> float | None:
         """The share of what is on open blocks of which a condition is true; None without one."""

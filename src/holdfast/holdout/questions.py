@@ -56,12 +56,26 @@ class Asked:
     question: Question
     estimand: Estimand
     assumptions: tuple[str, ...] = ()
+    others: tuple[Estimand, ...] = ()
+    """The other rules, where it is about several."""
+    expects: Any = None
+    """What is public of the answer, where that decides what it costs."""
+    max_level: float | None = None
+    """The level above which it is not wanted, where others have asked meanwhile."""
+
+    @property
+    def estimands(self) -> tuple[Estimand, ...]:
+        """All rules that it is about."""
+        return (self.estimand, *self.others)
 
     @cached_property
     def key(self) -> str | None:
         """What identifies the question; None if it cannot be told from others."""
-        identity = self.estimand.identity
-        return None if identity is None else question_key(self.question.facts, identity)
+        identities = [each.identity for each in self.estimands]
+        if None in identities:
+            return None
+        identity = identities[0] if len(identities) == 1 else canonical(identities)
+        return question_key(self.question.facts, str(identity))
 
     def assuming(self, what: str) -> Asked:
         """The same question, whose answer's promise assumes one thing more."""

@@ -98,12 +98,14 @@ def answer_in(spec: HoldoutSpec, row: Row, receipt: str, *, cached: bool) -> Res
     body = row.body
     try:
         question = Question.from_facts(body["question"])
-        left = float(body["left"])
-        if not math.isfinite(left):
-            raise ValueError("left")
-        charges = tuple(Charge.from_dict(each) for each in body["charges"])
-        settled = Paid(charges, left, body.get("refusals"))
         protocol, empty = spec.protocol_of(body["set"], question), body.get("empty")
+        settled = Paid()
+        if not protocol.told:
+            left = float(body["left"])
+            if not math.isfinite(left):
+                raise ValueError("left")
+            charges = tuple(Charge.from_dict(each) for each in body["charges"])
+            settled = Paid(charges, left, body.get("refusals"))
         assumes = body.get("assumes", ())
         result = said(spec, protocol, question, body["drawn"], settled, empty, assumes)
     except (AssertionError, ArithmeticError, LookupError, TypeError, ValueError) as wrong:
@@ -124,6 +126,9 @@ def said(
 ) -> Result:
     """All that is said: what the protocol says, and what holds of every answer of the holdout."""
     words = [_shape_words(question) if c == SHAPE else _ASSUMED.get(c, c) for c in assumes]
+    if protocol.told:
+        failures = [question.failures] if question.failures else []
+        return replace(protocol.answer(question, drawn, settled), assumes=(*failures, *words))
 
     def promised(step: Answer | Verdict) -> Answer | Verdict:
         """A step whose promise names its grid, its empty blocks and every assumption."""

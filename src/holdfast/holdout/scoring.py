@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -36,7 +36,7 @@ from holdfast.engines.python.metrics import (
     unwrapped,
 )
 from holdfast.engines.source import Progress
-from holdfast.errors import Exhausted, InvalidInput, real_number
+from holdfast.errors import InvalidInput, real_number
 from holdfast.grids import Grid, parse_grid
 from holdfast.holdout.answering import OpenHoldout
 from holdfast.holdout.leaderboard import Board, Standings
@@ -56,21 +56,13 @@ from holdfast.ledger.ledger import Receipt
 from holdfast.protocols.answers import (
     Answer,
     Result,
-    Verdict,
-    at_least,
-    fewer_than,
-    reading_words,
-    rounded_down,
-    rounded_up,
+    Told,
 )
 from holdfast.protocols.base import Verb
 from holdfast.protocols.shapes import BoundedMean
-from holdfast.theory.bars import verdict_bar
 
 __all__ = [
     "Boards",
-    "Gate",
-    "GateWord",
     "Judged",
     "Scorer",
     "Scorers",
@@ -429,116 +421,25 @@ def no_public_grid(score: Judged) -> InvalidInput:
     return InvalidInput("metric", name, "one whose grid is known", hint)
 
 
-# Gates: does a score reach a threshold? One verification on one side, and what it certifies.
-
-
 Side = Literal["at least", "at most"]
-GateWord = Literal["pass", "fail", "exhausted"]
-_GATE = "gate"
+_LONGEST_NAME = 100
 
 
-@dataclass(frozen=True)
-class Gate:
-    """A verdict on a threshold, and what follows from it for the score on fresh data.
-
-    `low` and `high` bound the score where it is a mean of terms between 0 and 1; else they are
-    None. Exhausted, nothing is said: then the gate is not passed, and has not failed either.
-    """
-
-    verdict: Verdict
-    metric: str
-    claim: Side
-    low: float | None
-    high: float | None
-    certifies: str
-
-    @property
-    def passed(self) -> bool:
-        """Whether the threshold was confirmed."""
-        return self.verdict.refused is False
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether nothing was drawn, for what is left does not pay for it."""
-        return self.verdict.refused is None
-
-    @property
-    def word(self) -> GateWord:
-        """Pass, fail or exhausted."""
-        return "exhausted" if self.exhausted else "pass" if self.passed else "fail"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The verdict's plain data, and the gate's; its `verdict` is pass, fail or exhausted."""
-        return {
-            **self.verdict.to_dict(),
-            "type": "verdict",
-            "verdict": self.word,
-            "passed": self.passed,
-            "metric": self.metric,
-            "claim": self.claim,
-            "low": self.low,
-            "high": self.high,
-            "certifies": self.certifies,
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Gate:
-        """What `to_dict` wrote."""
-        names = [each.name for each in fields(Verdict)]
-        verdict = Verdict(**{name: data[name] for name in names})
-        more = (data[name] for name in ("metric", "claim", "low", "high", "certifies"))
-        return cls(verdict, *more)
-
-    def __str__(self) -> str:
-        left, budget = self.verdict.refusals_left, self.verdict.budget_left
-        paid = f"  price {self.verdict.price:.4g}"
-        paid += "" if left == budget else f", {budget:.4g} left"  # where refusals are what is paid
-        paid += "" if left is None else f"; {left:,} refusals left"
-        lines = [
-            f"{self.word}: {self.metric} {self.claim} {self.verdict.guess:.12g}?",
-            f"  {self.certifies}",
-            "  free: asked before" if self.verdict.cached else paid,
-        ]
-        return "\n".join([*lines, f"  receipt {self.verdict.receipt}"][: 3 + bool(self.receipt)])
-
-    @property
-    def receipt(self) -> str:
-        """The verdict's receipt."""
-        return self.verdict.receipt
-
-    @property
-    def reading(self) -> str | None:
-        """What the score is about, as a code."""
-        return self.verdict.reading
-
-
-def side_of(at_least: float | None, at_most: float | None) -> tuple[Side, float]:
-    """The side and the threshold: one of the two must be given."""
-    if at_least is not None and at_most is None:
+def side_of(
+    at_least: float | None, at_most: float | None, better_than: object, margin: float
+) -> tuple[Side, float]:
+    """The side and the threshold of a gate: one of three must be given."""
+    given = [each is not None for each in (at_least, at_most, better_than)]
+    if sum(given) != 1:
+        allowed = "given, and only one of them"
+        raise InvalidInput("at_least, at_most or better_than", given, allowed)
+    if better_than is not None:
+        return "at least", real_number("margin", margin, 0)
+    if margin:
+        raise InvalidInput("margin", margin, "left out without better_than")
+    if at_least is not None:
         return "at least", real_number("at_least", at_least)
-    if at_most is not None and at_least is None:
-        return "at most", real_number("at_most", at_most)
-    raise InvalidInput("at_least or at_most", (at_least, at_most), "given, and only one of them")
-
-
-def gate_part(holdout: OpenHoldout, by: str | None) -> AnswerablePart:
-    """The part of the plan that verifies one side of a guess."""
-    hint = (
-        "A plan is made before the data are sealed, with a part for guesses: "
-        "holdfast create … --protocols gate=200 --refusals 10, or "
-        "exact_verdicts(200, refusals=10, tail_low=1e-6, tail_high=1 - 1e-6, sides=1)."
-    )
-    if by is None and any(part.name == _GATE for _, part in holdout.spec.parts):
-        by = _GATE  # made for this, where the plan has other guesses too
-    try:
-        part = holdout.spec.part_for("verify", by)
-    except InvalidInput:
-        if by is not None:
-            raise
-        raise InvalidInput("plan", "no part for guesses", "one that can verify", hint) from None
-    if part.kind.by_tolerance:
-        raise InvalidInput("plan", part.protocol, "one with a part for guesses", hint)
-    return part
+    return "at most", real_number("at_most", at_most)
 
 
 def refuse_foregone(scorer: Scorer, claim: Side, threshold: float) -> None:
@@ -546,69 +447,16 @@ def refuse_foregone(scorer: Scorer, claim: Side, threshold: float) -> None:
     ends = scorer.metric.range
     if ends is not None and not ends[0] <= threshold <= ends[1]:
         allowed = f"from {ends[0]:g} to {ends[1]:g}, where every {scorer.name} lies"
-        raise InvalidInput(claim.replace(" ", "_"), threshold, allowed, "Nothing was charged.")
-
-
-def refuse_empty(part: AnswerablePart, score: Judged) -> None:
-    """Refuse a score that is no mean where the plan's tails say nothing of any other."""
-    if not score.terms and not part.part.tells:
-        hint = (
-            "Nothing was charged. Gate accuracy, or seal data under gates that speak of blocks: "
-            "holdfast create … --protocols gate=200 --tail 0.1."
-        )
-        allowed = "a mean of terms from 0 to 1: of anything else these gates certify nothing"
-        raise InvalidInput("metric", score.scorer.name, allowed, hint)
-
-
-def told(holdout: OpenHoldout, score: Judged, claim: Side, verdict: Verdict) -> Gate:
-    """The gate that a verdict is, with what it certifies in plain words."""
-    name, units = score.scorer.name, holdout.spec.manifest.block_units
-    if verdict.refused is None:
-        words = "what is left does not pay for it: nothing was drawn, and nothing is said"
-        return Gate(verdict, name, claim, None, None, words)
-    low = high = None
-    if score.terms:
-        low, high = verdict_bar(
-            *(verdict.guess, claim, not verdict.refused, units),
-            *(verdict.tail_low, verdict.tail_high),
-        )
-        if score.model:  # a failure counts as the worst value: it can hide a better score
-            low, high = (low, 1.0) if score.scorer.greater_is_better else (0.0, high)
-    sure = "certified" if verdict.certified else "NOT certified (the holdout is seeded)"
-    words = _bar(name, low, high) or _quantile(name, claim, verdict, units)
-    words += f", for {reading_words(verdict.reading)}"
-    return Gate(verdict, name, claim, low, high, f"{sure}: {words}")
-
-
-def _bar(name: str, low: float | None, high: float | None) -> str:
-    if low is not None and low > 0:
-        return f"the {name} on fresh data is at least {rounded_down(low)}"
-    if high is not None and high < 1:
-        return f"the {name} on fresh data is at most {rounded_up(high)}"
-    small = f"no bound on the {name} beside its range"
-    return "" if low is None else small
-
-
-def _quantile(name: str, claim: Side, verdict: Verdict, units: int) -> str:
-    share = fewer_than(verdict.tail_high) if verdict.refused else at_least(verdict.tail_low)
-    blocks = f"fresh blocks of {units:,} units"
-    return f"{share} {blocks} have a {name} of {claim} {verdict.guess:.12g}"
-
-
-_LONGEST_NAME = 100
-_IMPROVE = " improve"  # a key of a request over HTTP has no spaces
+        raise InvalidInput(claim.replace(" ", "_"), threshold, allowed, "Nothing was told.")
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A submission's score; or, if it was first checked and is no improvement, that verdict."""
+    """A submission's score."""
 
     name: str
     metric: str
-    result: Answer | Verdict
-    improved: bool | None = None
-    bound: float | None = None
-    """Where it is no improvement: what the score is certified not to pass, if that can be said."""
+    result: Answer | Told
 
     @property
     def reading(self) -> str | None:
@@ -616,23 +464,11 @@ class Submission:
         return self.result.reading
 
     def __str__(self) -> str:
-        verdict = "" if self.improved is not False else ", which is no improvement"
-        return f"{self.name}, by {self.metric}{verdict}\n{self.result}"
+        return f"{self.name}, by {self.metric}\n{self.result}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer's or verdict's plain data, and the submission's.
-
-        A verdict is that of a gate: it has passed "no better than the best, and a margin".
-        """
-        verdict = {"type": "verdict", "verdict": "pass"}
-        return {
-            **self.result.to_dict(),
-            **({"type": "answer"} if self.result.kind == "answer" else verdict),
-            "name": self.name,
-            "metric": self.metric,
-            "improved": self.improved,
-            "bound": self.bound,
-        }
+        """The answer's plain data, and the submission's."""
+        return {**self.result.to_dict(), "name": self.name, "metric": self.metric}
 
 
 class Boards:
@@ -677,51 +513,162 @@ class Scoring(Closing):
         model_or_predictions: object,
         *,
         metric: str | Callable[..., float] = "accuracy",
+        guess: float | None = None,
+        guess_se: float | None = None,
+        precise: bool = False,
         target: str | None = None,
         features: Sequence[str] | None = None,
+        form: str | None = None,
+        max_level: float | None = None,
         by: str | None = None,
         request: str | None = None,
         progress: Progress | None = None,
         **asked: Any,
-    ) -> Answer:
-        """A model's score on fresh data, or that of predictions; `asked` as for `ask`.
+    ) -> Answer | Told:
+        """A model's score, or that of predictions, with its bar.
 
         Predictions are given for every row in the order of the data; or, where the holdout was
         created with ids, keyed by id: a dictionary, a table, or a file of CSV, JSON or Parquet.
+
+        A `guess` that is confirmed costs almost nothing; without one it is the score on the open
+        part. `precise` tells more, for a narrower bar. `asked` as for `ask`, where answers are by
+        looks.
         """
         scorer = self.scorers.find(metric)
-        score = self._judged(model_or_predictions, scorer, target=target, features=features)
+        given = {"target": target, "features": features, "form": form}
+        score = self._judged(model_or_predictions, scorer, **given)
+        if self._is_told(score, by):
+            words = {"guess": guess, "error": guess_se, "precise": precise, "max_level": max_level}
+            return self._told("score", [score], (), words, request, progress)
         if asked.get("grid") is None:
             asked["grid"] = public_grid(self._open, score, by)
+        if guess is not None:
+            asked["guess"] = guess
         return self._scored(score, by, request, progress, asked)
+
+    def compare(
+        self,
+        model_or_predictions: object,
+        against: object,
+        *,
+        metric: str = "accuracy",
+        margin: float | None = None,
+        guess: float | None = None,
+        guess_se: float | None = None,
+        precise: bool = False,
+        names: Sequence[str] = ("B", "A"),
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+        form: str | None = None,
+        max_level: float | None = None,
+        request: str | None = None,
+        progress: Progress | None = None,
+    ) -> Told:
+        """Whether one model, or its predictions, is better than another, on the same rows.
+
+        Without a `margin` the difference has a bar. With one (0 too) there is a verdict: better by
+        more than the margin, worse by more than the margin, or not shown.
+        """
+        scorer = self.scorers.find(metric)
+        given = {"target": target, "features": features, "form": form}
+        pair = [self._judged(each, scorer, **given) for each in (model_or_predictions, against)]
+        words = {"margin": margin, "guess": guess, "error": guess_se, "precise": precise}
+        words["max_level"] = max_level
+        return self._told("compare", pair, names, words, request, progress)
 
     def gate(
         self,
         model_or_predictions: object,
         *,
-        metric: str | Callable[..., float] = "accuracy",
+        metric: str = "accuracy",
         at_least: float | None = None,
         at_most: float | None = None,
+        better_than: object = None,
+        margin: float = 0.0,
+        tolerance: float = 0.0,
+        guess: float | None = None,
+        guess_se: float | None = None,
         target: str | None = None,
         features: Sequence[str] | None = None,
         form: str | None = None,
-        by: str | None = None,
+        max_level: float | None = None,
         request: str | None = None,
         progress: Progress | None = None,
-    ) -> Gate:
-        """Whether a score reaches a threshold: one verification on one side.
+    ) -> Told:
+        """Whether a score is proved to reach a threshold (pass), proved to miss it (fail), or not.
 
-        It is free if it does and the plan has gates of their own, and cheap if it is by looks.
+        `at_least` v: a pass proves v − tolerance or more, a fail less than v; `at_most` likewise.
+        `better_than` an incumbent: a pass proves that it is better by the margin, less the
+        tolerance, a fail that it is not better by the margin.
         """
-        claim, threshold = side_of(at_least, at_most)
-        part, scorer = gate_part(self._open, by), self.scorers.find(metric)
-        refuse_foregone(scorer, claim, threshold)
-        score = self._judged(
-            model_or_predictions, scorer, target=target, features=features, form=form
-        )
-        refuse_empty(part, score)
-        verdict = self._verified(score, claim, threshold, part.name, request, progress)
-        return told(self._open, score, claim, verdict)
+        scorer = self.scorers.find(metric)
+        claim, threshold = side_of(at_least, at_most, better_than, margin)
+        given = {"target": target, "features": features, "form": form}
+        scores = [self._judged(model_or_predictions, scorer, **given)]
+        names: tuple[str, ...] = ()
+        if better_than is not None:
+            scores.append(self._judged(better_than, scorer, **given))
+            names = ("this one", "the incumbent")
+            if not scorer.greater_is_better:
+                claim, threshold = "at most", -threshold
+        else:
+            refuse_foregone(scorer, claim, threshold)
+        words: dict[str, Any] = {"claim": claim, "threshold": threshold, "tolerance": tolerance}
+        words |= {"guess": guess, "error": guess_se, "max_level": max_level}
+        return self._told("gate", scores, names, words, request, progress)
+
+    def best(
+        self,
+        candidates: Sequence[object],
+        *,
+        metric: str = "accuracy",
+        names: Sequence[str] | None = None,
+        precise: bool = False,
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+        form: str | None = None,
+        max_level: float | None = None,
+        request: str | None = None,
+        progress: Progress | None = None,
+    ) -> Told:
+        """The candidate with the best score on the sealed rows; with `precise` its bar too."""
+        scores, titles = self._candidates(candidates, names, metric, target, features, form)
+        words = {"max_level": max_level}
+        found = self._told("best", scores, titles, words, request, progress)
+        if not precise:
+            return found
+        place = found.letter[0]
+        key = None if request is None else f"{request} score"
+        words = {"precise": True, "max_level": max_level}
+        bar = self._told("score", [scores[place]], (), words, key, progress)
+        return replace(found, batch=(bar,))
+
+    def scores(
+        self,
+        candidates: Sequence[object],
+        *,
+        metric: str = "accuracy",
+        guesses: Sequence[float | None] | None = None,
+        names: Sequence[str] | None = None,
+        precise: bool = False,
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+        form: str | None = None,
+        max_level: float | None = None,
+        request: str | None = None,
+        progress: Progress | None = None,
+    ) -> Told:
+        """The scores of several, all fixed before any of them is answered: `batch` has them."""
+        scores, titles = self._candidates(candidates, names, metric, target, features, form)
+        if guesses is not None and len(guesses) != len(scores):
+            raise InvalidInput("guesses", len(guesses), f"one for each of {len(scores)} candidates")
+        known = None
+        if guesses is not None:
+            known = tuple(
+                None if each is None else real_number("guess", each, 0, 1) for each in guesses
+            )
+        words = {"guesses": known, "precise": precise, "max_level": max_level}
+        return self._told("scores", scores, titles, words, request, progress)
 
     def enter(
         self,
@@ -729,38 +676,33 @@ class Scoring(Closing):
         *,
         name: str,
         metric: str = "accuracy",
-        improve: bool = False,
-        margin: float = 0.0,
+        guess: float | None = None,
+        guess_se: float | None = None,
+        precise: bool = False,
         form: str | None = None,
         by: str | None = None,
         request: str | None = None,
         progress: Progress | None = None,
     ) -> Submission:
-        """Score predictions keyed by row id, and enter them on the leaderboard under a name.
-
-        With `improve` the best score so far, and a margin, is verified first: if the submission is
-        confirmed to be no better, that is all that is asked, and it gets no score of its own.
-        """
-        title, margin = _name(name), real_number("margin", margin, 0)
-        scorer = self.scorers.find(metric)
+        """Score predictions keyed by row id, and enter them on the leaderboard under a name."""
+        title, scorer = _name(name), self.scorers.find(metric)
         score = self._judged(predictions, scorer, target=None, form=form)
         if score.model:
             raise InvalidInput("predictions", type(predictions).__name__, "predictions by row id")
-        points = public_grid(self._open, score, by)  # not the submitter's: it decides the score
-        if points is None and needs_grid(self._open, score, by):
-            raise no_public_grid(score)
         self._boards.board.check_room(title, scorer.name, self._asked_by)
-        improved = None
-        if improve:
-            gate = self._improvement(score, margin, request, progress)
-            improved = None if gate is None else not gate.passed
-            if gate is not None and gate.passed:
-                bound = gate.high if scorer.greater_is_better else gate.low
-                self._note(title, scorer, gate.verdict, improved=False)
-                return Submission(title, scorer.name, gate.verdict, False, bound)
-        answer = self._scored(score, by, request, progress, {"grid": points})
-        self._note(title, scorer, answer, improved)
-        return Submission(title, scorer.name, answer, improved)
+        answer: Answer | Told
+        if self._is_told(score, by):
+            words = {"guess": guess, "error": guess_se, "precise": precise}
+            answer = self._told("score", [score], (), words, request, progress)
+        else:
+            points = public_grid(self._open, score, by)  # not the submitter's: it decides the score
+            if points is None and needs_grid(self._open, score, by):
+                raise no_public_grid(score)
+            answer = self._scored(score, by, request, progress, {"grid": points})
+        recorded = Receipt.parse(answer.receipt).number
+        better = scorer.greater_is_better
+        self._boards.board.note(title, scorer.name, better, self._asked_by, recorded)
+        return Submission(title, scorer.name, answer)
 
     def leaderboard(self, metric: str = "accuracy") -> Standings:
         """The best submission of every name, with the ranks that their error bars allow."""
@@ -793,59 +735,70 @@ class Scoring(Closing):
         verb, estimator, words = score_question(self._open, score, by, options)
         return cast(Answer, self._answer(verb, estimator, words, request, progress, anyway))
 
-    def _verified(
+    def _is_told(self, score: Judged, by: str | None) -> bool:
+        """Whether a score is answered by what is told: a mean over rows, and rows for it."""
+        part = _part(self._open, "score", by)
+        return score.terms and part is not None
+
+    def _candidates(
         self,
-        score: Judged,
-        claim: Side,
-        guess: float,
-        by: str,
+        candidates: Sequence[object],
+        names: Sequence[str] | None,
+        metric: str,
+        target: str | None,
+        features: Sequence[str] | None,
+        form: str | None,
+    ) -> tuple[list[Judged], tuple[str, ...]]:
+        """Several rules, each other than the others."""
+        if isinstance(candidates, str | bytes) or not isinstance(candidates, Sequence):
+            raise InvalidInput("candidates", type(candidates).__name__, "a list of two or more")
+        if len(candidates) < 2:
+            raise InvalidInput("candidates", len(candidates), "two or more; score(…) is for one")
+        titles = tuple(f"candidate {k + 1}" for k in range(len(candidates)))
+        if names is not None:
+            titles = tuple(_name(each) for each in names)
+        if len(titles) != len(candidates) or len({*titles}) != len(titles):
+            raise InvalidInput("names", list(titles), "one for each candidate, all different")
+        scorer = self.scorers.find(metric)
+        given = {"target": target, "features": features, "form": form}
+        return [self._judged(each, scorer, **given) for each in candidates], titles
+
+    def _told(
+        self,
+        verb: Verb,
+        scores: Sequence[Judged],
+        names: Sequence[str],
+        words: dict[str, Any],
         request: str | None,
         progress: Progress | None,
-    ) -> Verdict:
-        words = {"guess": guess, "claim": claim, "by": by, "gate": True}
-        asked = score.estimator()  # a foregone threshold is refused before; a best score may be one
-        return cast(Verdict, self._answer("verify", asked, words, request, progress, anyway=True))
+    ) -> Told:
+        """Ask about rules on single rows."""
+        scorer, spec = scores[0].scorer, self._open.spec
+        if not all(each.terms for each in scores):
+            hint = "Accuracy, error rate and Brier score are means over rows where a row is a unit."
+            allowed = f"a mean over rows, to {verb} by what is told"
+            raise InvalidInput("metric", scorer.name, allowed, hint)
+        first, *others = [each.term() for each in scores]
+        identities = [getattr(each, "identity", None) for each in (first, *others)]
+        if None not in identities and len({*identities}) < len(identities):
+            raise InvalidInput("candidates", "the same rule twice", "different rules")
+        labels = scores[0].labels
+        declared = None if labels is None else labels.declared
+        classes = None if verb not in ("compare", "gate") or not others else declared
+        words |= {"metric": scorer.name, "share": is_exact(scorer.metric), "names": names}
+        words["classes"] = None if classes is None else len(classes)
+        if not any(each.model for each in scores):
+            words["reading"] = spec.reading
+            if len(scores) == 2 and verb in ("compare", "gate") and is_exact(scorer.metric):
+                words["differ"] = float(np.mean(scores[0].given != scores[1].given))
+        words["greater"] = scorer.greater_is_better
+        asked = self._open.asked(verb, first, others=others, **words)
+        return cast(Told, self._asked(asked, request, progress, True))
 
-    def _improvement(
-        self, score: Judged, margin: float, request: str | None, progress: Progress | None
-    ) -> Gate | None:
-        """The verdict on "no better than the best, and a margin"; None if there is no best yet."""
-        part, scorer = gate_part(self._open, None), score.scorer
-        best = self._boards.board.standings(scorer.name, scorer.greater_is_better).best
-        if best is None or best.value is None:
-            return None
-        claim: Side = "at most" if scorer.greater_is_better else "at least"
-        guess = best.value + (margin if scorer.greater_is_better else -margin)
-        key = None if request is None else request + _IMPROVE
-        if self._scored_before(request, key):
-            return None
-        guess = self._asked_before(key, guess)
-        verdict = self._verified(score, claim, guess, part.name, key, progress)
-        if verdict.refused is None:
-            remedy = "Submit without the check for an improvement."
-            raise Exhausted("The part for guesses", "what a refusal costs", "less", remedy)
-        return told(self._open, score, claim, verdict)
-
-    def _scored_before(self, request: str | None, key: str | None) -> bool:
-        """Whether this request was scored when there was no best yet, and comes again."""
-        ledger = self._open.journal.ledger
-        return bool(request and key and ledger.requested(request) and not ledger.requested(key))
-
-    def _asked_before(self, request: str | None, guess: float) -> float:
-        """The guess that this request was about: another may have become the best since."""
-        if request is None:
-            return guess
-        with self._open.journal.ledger.begin() as transaction:
-            rows = transaction.requested(request)
-        return float(rows[0].body["question"].get("guess", guess)) if rows else guess
-
-    def _note(
-        self, name: str, scorer: Scorer, result: Answer | Verdict, improved: bool | None
-    ) -> None:
-        recorded = Receipt.parse(result.receipt).number
-        self._boards.board.note(
-            name, scorer.name, scorer.greater_is_better, self._asked_by, recorded, improved
-        )
+    @abstractmethod
+    def _asked(
+        self, asked: Any, request: str | None, progress: Progress | None, anyway: bool
+    ) -> Result: ...
 
     @property
     def _asked_by(self) -> str | None:

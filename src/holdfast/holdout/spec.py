@@ -24,6 +24,7 @@ from holdfast.holdout.submissions import Ids
 from holdfast.holdout.universe import Cells, read_cells
 from holdfast.planning.joint import joint_from
 from holdfast.planning.plan import Plan
+from holdfast.protocols.answers import ROWS
 from holdfast.protocols.base import Protocol, Question, Verb
 from holdfast.protocols.plans import Part, SetPlan, plan_from_dict
 from holdfast.protocols.registry import PROTOCOLS, protocols_for
@@ -43,7 +44,7 @@ __all__ = [
     "sets_for",
 ]
 
-FORMAT = 2
+FORMAT = 3
 AnyPlan = Plan | SetPlan
 
 
@@ -171,6 +172,10 @@ class HoldoutSpec:
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     labels: tuple[object, ...] | None = None
     """All labels that the target has, if they were declared."""
+    reading: str = ROWS
+    """What scores of predictions by id are about, as the custodian chose."""
+    split: str = "simple"
+    """How the sealed rows were split off: at random, or class by class."""
 
     @cached_property
     def values(self) -> Mapping[str, Sequence[object]]:
@@ -255,6 +260,8 @@ class HoldoutSpec:
             "seed": self.seed,
             "new_budget": self.new_budget,
             "earlier": list(self.earlier),
+            "reading": self.reading,
+            "split": self.split,
         }
         return data if self.ids is None else {**data, "ids": self.ids.to_dict()}
 
@@ -280,6 +287,8 @@ class HoldoutSpec:
             ids=None if ids is None else Ids.from_dict(ids),
             categories={name: tuple(texts) for name, texts in data["categories"].items()},
             labels=checked_labels(data["labels"], data["target"], manifest.schema),
+            reading=str(data["reading"]),
+            split=str(data["split"]),
         )
 
 

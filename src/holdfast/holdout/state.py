@@ -12,6 +12,7 @@ What is drawn is null where a question was exhausted on the way: its row gives b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -23,10 +24,11 @@ from holdfast.holdout.spec import BlockSet, HoldoutSpec
 from holdfast.holdout.tokens import Asker, Tokens
 from holdfast.ledger.ledger import Receipt, Row
 from holdfast.notebook import html_bar, html_table
-from holdfast.protocols.answers import ASSUMPTIONS, confidence_text
-from holdfast.protocols.base import VERBS
+from holdfast.protocols.answers import ASSUMPTIONS, confidence_text, rounded_up
+from holdfast.protocols.base import VERBS, Question
 from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.plans import Part, SetPlan
+from holdfast.protocols.told import forecast
 
 __all__ = [
     "HoldoutState",
@@ -51,6 +53,7 @@ class SetState:
         self.account = Account(plan)
         self._open: dict[int, tuple[Charge, str | None]] = {}
         self._accounts: dict[str, Account] = {}  # as if each asker had a budget of their own
+        self.past = plan.past()
 
     def reserve(self, number: int, worst: Charge, asker: str | None) -> None:
         """Hold a charge, or raise `Exhausted` and change nothing."""
@@ -60,7 +63,11 @@ class SetState:
             self._account_of(asker).add(worst)
 
     def record(self, body: Mapping[str, Any]) -> None:
-        """Settle what a row's question has reserved."""
+        """Settle what a row's question has reserved, or count what it told."""
+        if self.past is not None:
+            question = Question.from_facts(body["question"])
+            self.past.tell(question, body["drawn"], body.get("asker"))
+            return
         for number, data in zip(body["reserves"], body["charges"], strict=True):
             (worst, asker), actual = self._open.pop(number), Charge.from_dict(data)
             self.account.settle(worst, actual)
@@ -83,6 +90,15 @@ class SetState:
             remedy = "Ask the custodian for a larger quota. Questions asked before are free."
             needed = f"{float(account.share - used):.4g} of the budget"
             raise Exhausted("Your quota", needed, f"{max(0.0, float(quota - used)):.4g}", remedy)
+
+    def require_nats(self, asker: Asker | None) -> None:
+        """Raise `Exhausted` if the asker was told all the nats of their quota."""
+        if asker is None or asker.nats is None:
+            return
+        told = self.past.askers.get(asker.id, 0.0)
+        if told >= asker.nats:
+            remedy = "Ask the custodian for a larger quota. Questions asked before are free."
+            raise Exhausted("Your quota", "any nats", f"none of {asker.nats:g} left", remedy)
 
     def _account_of(self, asker: str) -> Account:
         if asker not in self._accounts:
@@ -151,6 +167,35 @@ class PartStatus:
 
 
 @dataclass(frozen=True)
+class ToldStatus:
+    """What was told over the rows of a set, and what bars to expect from now on."""
+
+    rows: int
+    answers: int
+    surprises: int
+    nats: float
+    level: float
+    bars: tuple[dict[str, Any], ...]
+    """Half-widths about a share near 0.9, by how many more questions and how many surprises."""
+
+    def lines(self) -> list[str]:
+        """For people."""
+        said = [
+            f"{self.answers:,} answers on {self.rows:,} rows, {self.surprises:,} of them surprises: "
+            f"told {self.nats:.4g} nats so far"
+        ]
+        for each in self.bars:
+            widths = ", ".join(
+                f"±{rounded_up(width, 2)} with {surprises}"
+                for surprises, width in zip(each["surprises"], each["half_widths"], strict=True)
+                if surprises <= each["questions"]
+            )
+            when = f"after {each['questions']:,} more" if each["questions"] else "next"
+            said.append(f"{when}: an expected share near 0.9 within {widths} surprises")
+        return said
+
+
+@dataclass(frozen=True)
 class SetStatus:
     """One set: its blocks, its budget and its parts. `spent` and `budget` are in one currency."""
 
@@ -161,10 +206,11 @@ class SetStatus:
     spent: float
     unsettled: int
     parts: tuple[PartStatus, ...]
+    told: ToldStatus | None = None
 
     @property
     def used(self) -> float:
-        """The share of the budget that is spent."""
+        """The share of the budget that is spent; 0 where nothing is ever used up."""
         return min(1.0, self.spent / self.budget)
 
 
@@ -209,6 +255,8 @@ class Status:
         for each in self.sets:
             rest = "; ".join(f"{p.name} {p.questions_left:,} more" for p in each.parts)
             items[each.name] = f"{each.used:.1%} spent: {rest}"
+            if each.told is not None:
+                items[each.name] = "; ".join(each.told.lines())
         bars = "".join(html_bar(each.used) for each in self.sets)
         return html_table(self.name, {**items, "receipt": self.receipt}) + bars
 
@@ -221,6 +269,9 @@ class Status:
             f"{self.leftover_units:,} left over",
         ]
         for each in self.sets:
+            if each.told is not None:
+                lines += [f"  {line}" for line in each.told.lines()]
+                continue
             lines.append(
                 f"  {each.name:<14}{each.used:7.1%} of the budget is spent "
                 f"({each.spent:.4g} of {each.budget:.4g} {each.currency})"
@@ -256,16 +307,23 @@ def status_of(spec: HoldoutSpec, path: Path, state: HoldoutState, head: Receipt)
         open_units=manifest.open_units,
         leftover_units=manifest.leftover_units,
         answers=state.answers,
-        sets=tuple(set_status(each, state) for each in spec.sets),
+        sets=tuple(set_status(each, state, manifest.block_units) for each in spec.sets),
         receipt=str(head),
         new_budget=spec.new_budget,
         earlier=len(spec.earlier),
     )
 
 
-def set_status(block_set: BlockSet, state: HoldoutState) -> SetStatus:
-    """The status of one set."""
+def set_status(block_set: BlockSet, state: HoldoutState, units: int) -> SetStatus:
+    """The status of one set, whose blocks have so many units."""
     found = state.sets[block_set.name]
+    if found.past is not None:
+        past, rows = found.past, block_set.blocks * units
+        surprises = past.history.confirmations.surprised + past.history.verdicts.surprised
+        told = ToldStatus(
+            rows, past.answers, surprises, past.nats, past.level, tuple(forecast(past, rows))
+        )
+        return SetStatus(block_set.name, block_set.blocks, "nats", math.inf, past.nats, 0, (), told)
     account, plan = found.account, block_set.plan
     parts = []
     for part in plan.parts:
@@ -320,7 +378,9 @@ def questions_left(
     for block_set in spec.sets:
         account = state.sets[block_set.name].account
         for status, part in zip(
-            set_status(block_set, state).parts, block_set.plan.parts, strict=True
+            set_status(block_set, state, spec.manifest.block_units).parts,
+            () if block_set.plan.past() else block_set.plan.parts,
+            strict=True,
         ):
             parts.append({**asdict(status), "grids": _on_grids(account, part, sizes)})
     wanted = next(part for part in parts if by in (None, part["name"]))

@@ -22,6 +22,7 @@ __all__ = ["ROLES", "Asker", "Role", "Token", "Tokens", "hashed"]
 
 Role = Literal["viewer", "analyst", "custodian"]
 ROLES: tuple[Role, ...] = get_args(Role)  # each may do what those before it may
+NATS = 5.0  # that are told to one token, unless the custodian says otherwise
 _TOKEN = re.compile(r"hf_[0-9a-z]{8}_[0-9A-Za-z_-]{43}")
 
 
@@ -31,6 +32,8 @@ class Asker:
 
     id: str
     quota: float | None = None
+    nats: float | None = None
+    """What may be told to them, where answers are counted by what they tell."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Token:
     expires: str | None = None
     quota: float | None = None
     revoked: str | None = None  # when
+    nats: float | None = NATS
 
     def allows(self, role: Role) -> bool:
         """Whether it allows what this role may do."""
@@ -57,7 +61,7 @@ class Token:
     @property
     def asker(self) -> Asker:
         """Whom questions asked with it are recorded for."""
-        return Asker(self.id, self.quota)
+        return Asker(self.id, self.quota, self.nats)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""

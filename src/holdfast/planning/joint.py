@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -32,6 +32,7 @@ from holdfast.protocols.plans import (
 from holdfast.protocols.registry import mix_names, wanted
 from holdfast.protocols.rounds import RoundsPlan, confirmed_share, rounds_on
 from holdfast.protocols.searches import SearchPart
+from holdfast.protocols.told import ToldPlan
 from holdfast.theory.divergence import ORDER_MAX
 from holdfast.theory.sizing import BLOCKS_MAX, QUERIES_MAX, minimise, order_from
 
@@ -356,7 +357,13 @@ def plans_for(mix: ProtocolMix, units: int | None = None) -> list[SetPlan]:
     for name in own:
         found = wanted(name).make(mix, mix.queries[name], share, units)
         plans.append(found if isinstance(found, SetPlan) else joint_plan(found, confidence=share))
-    return plans
+    return [_beside(each, plans) for each in plans]
+
+
+def _beside(made: SetPlan, plans: Sequence[SetPlan]) -> SetPlan:
+    """What is told has all units if it is alone, and as many as all others beside them."""
+    others = sum(int(each.blocks * each.subblocks) for each in plans if each is not made)
+    return replace(made, blocks=others) if isinstance(made, ToldPlan) and others else made
 
 
 def _share(confidence: float, sets: int) -> float:

@@ -18,15 +18,18 @@ from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 
 __all__ = [
     "ASSUMPTIONS",
+    "AT_SHARES",
     "LEAST_SHARE",
     "NOTHING",
     "READINGS",
+    "ROWS",
     "RULE",
     "Answer",
     "Cell",
     "Claim",
     "Corrected",
     "Result",
+    "Told",
     "Verdict",
     "VerdictWord",
     "at_least",
@@ -71,15 +74,21 @@ ASSUMPTIONS = (
 
 # Readings: what a score is about, as a code that is kept and as the words for people.
 #
-# A score of predictions, or of a model, can be read in two ways (docs/explanation/promise.md). The
-# rule that made the predictions, on fresh rows: that needs that the rule was made without the
-# features of the sealed rows, for a rule that knows them may be right there and nowhere else. Or
-# these very rows, with fresh labels: that is not offered yet.
+# A score of predictions, or of a model, can be read in two ways (docs/explanation/promise.md). These
+# very rows, with fresh labels: that holds against everybody, whatever the predictions were made
+# from. Or the rule that made the predictions, on fresh rows: that needs that the rule was made
+# without the features of the sealed rows, for a rule that knows them may be right there and nowhere
+# else. Where rows were split by class, it is that rule at the class shares of the sealed rows.
 
 
+ROWS = "these-rows-fresh-labels"
 RULE = "rule-on-fresh-rows"
+AT_SHARES = "rule-at-these-class-shares"
 READINGS = {
+    ROWS: "these rows, fresh labels (against everybody, whatever the predictions were made from)",
     RULE: "this rule, on fresh rows (assumes that it was made without these rows' features)",
+    AT_SHARES: "this rule, on fresh rows at these class shares (assumes that it was made without "
+    "these rows' features)",
 }
 
 
@@ -690,7 +699,175 @@ class Corrected:
         return self.verdict.price + (0.0 if self.correction is None else self.correction.price)
 
 
-Result = Answer | Verdict | Corrected
+_WHERE = {
+    ROWS: "on these rows with fresh labels",
+    RULE: "on fresh rows",
+    AT_SHARES: "on fresh rows at these class shares",
+}
+_TOLD_ASSUMES = (
+    "sealed rows are independent draws from one population, split off at random; nobody sees "
+    "anything else of them"
+)
+
+_LABELS = "labels are independent of each other, given the rows"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is told by one answer over single rows: a bar, a verdict or a winner.
+
+    `value` is the centre of what was told, and for a confirmed answer the guess: the sealed mean
+    itself is never shown or stored. `told` are the nats of this answer, `told_so_far` those of all
+    answers up to it, `answers` how many these are.
+    """
+
+    verb: str
+    about: str
+    value: float | None
+    low: float | None
+    high: float | None
+    guess: float | None
+    expected: bool | None
+    """Whether it was as expected; None where nothing was: a precise answer, a winner."""
+    verdict: str | None
+    letter: tuple[int, ...]
+    told: float
+    level: float
+    confidence: float
+    certified: bool
+    reading: str | None
+    facts: Mapping[str, Any]
+    told_so_far: float = 0.0
+    answers: int = 0
+    leaning: float | None = None
+    """By how much guesses from the open part were too high, if surprises lean to one side."""
+    names: tuple[str, ...] = ()
+    """What the candidates are called."""
+    batch: tuple[Told, ...] = ()
+    assumes: tuple[str, ...] = ()
+    cached: bool = False
+    receipt: str = ""
+
+    kind: ClassVar[Literal["told"]] = "told"
+
+    @property
+    def steps(self) -> tuple[Told, ...]:
+        """What it was found by: itself."""
+        return (self,)
+
+    def each(self, change: Callable[[Any], Any]) -> Told:
+        """The same, changed."""
+        return cast(Told, change(self))
+
+    @property
+    def winner(self) -> int | None:
+        """The place of the best candidate."""
+        return self.letter[0] if self.verb == "best" else None
+
+    @property
+    def said(self) -> str:
+        """What is claimed, in one sentence."""
+        where = _WHERE.get(self.reading or "", "on fresh rows")
+        if self.verb == "best":
+            name = self.names[self.letter[0]] if self.names else f"candidate {self.letter[0] + 1}"
+            return f"{name} has the best {self.about} on the sealed rows, of {self.facts['of']}"
+        if self.verb in ("ask", "interval", "verify"):
+            where = f"on fresh blocks of {self.facts['block_units']:,} units"
+            return f"the median of {self.about} {where} {self._bar()}"
+        cut = self.facts.get("cut")
+        what = self.about if cut is None else f"{self.about} cut to {bar_text(*cut)}"
+        if self.facts.get("against") is not None:
+            return f"{what} {where}: {self._difference()}"
+        return f"{what} {where} {self._bar()}"
+
+    def _bar(self) -> str:
+        if self.verdict is not None and self.low is None and self.high is None:
+            return "is neither proved to reach it nor to miss it"
+        if self.low is not None and self.high is not None:
+            return f"is between {rounded_down(self.low)} and {rounded_up(self.high)}"
+        if self.low is not None:
+            return f"is at least {rounded_down(self.low)}"
+        return "may be anything" if self.high is None else f"is at most {rounded_up(self.high)}"
+
+    def _difference(self) -> str:
+        if self.low is None and self.high is None:
+            return "no difference is shown"
+        low, high, other = self.low, self.high, self.facts["against"]
+        if low is not None and low >= 0 and (low > 0 or high is None):
+            by = f" by at least {rounded_down(low)}" if low else ""
+            return f"better than {other}{by}"
+        if high is not None and high <= 0 and (high < 0 or low is None):
+            by = f" by at least {rounded_down(-high)}" if high else ""
+            return f"worse than {other}{by}"
+        return f"the difference to {self.facts['against']} {self._bar()}"
+
+    @property
+    def surprise_words(self) -> str:
+        """Whether it was as expected, in words."""
+        if self.expected is None or self.guess is None:
+            return ""
+        if self.verdict is not None:
+            return "as expected" if self.expected else "not as expected"
+        guess = number(self.guess)
+        return (
+            f"your guess {guess} is confirmed"
+            if self.expected
+            else f"a surprise: you guessed {guess}"
+        )
+
+    @property
+    def promise(self) -> str:
+        """One sentence with numbers."""
+        sure = f"{100 * float(confidence_text(self.confidence)):g} %"
+        if not self.certified:
+            return f"NOT certified (the holdout is seeded): {self.said}"
+        many = "" if self.answers == 1 else f", for all {self.answers:,} answers at once"
+        if self.verb == "best" or (self.low is None and self.high is None):
+            return self.said
+        return f"With {sure} confidence{many}: {self.said}"
+
+    def described(self) -> dict[str, str]:
+        """What it says, in labelled lines, for people."""
+        first = self.verdict or ("" if self.value is None else number(self.value))
+        if self.low is not None and self.high is not None:
+            first += f"   {bar_text(self.low, self.high)}"
+        if self.verb == "best":
+            first = self.said
+        words = self.surprise_words
+        items = {"answer": f"{first}{'   ' + words if words else ''}", "promise": self.promise}
+        if self.leaning is not None:
+            way = "higher" if self.leaning > 0 else "lower"
+            by = number(abs(self.leaning), 2)
+            items["note"] = f"your validation scores are {way} than the truth by about {by}"
+        read = reading_words(self.reading)
+        items |= {} if read is None else {"reading": read}
+        labels = [_LABELS] if self.reading == ROWS else []
+        items["assumes"] = "; ".join([_TOLD_ASSUMES, *labels, *self.assumes])
+        paid = "free: asked before" if self.cached else f"{number(self.told)} nats"
+        items["told"] = f"{paid}; {number(self.told_so_far)} so far"
+        return {**items, "receipt": self.receipt} if self.receipt else items
+
+    def __str__(self) -> str:
+        lines = [f"{label:<9}{text}" for label, text in self.described().items()]
+        return "\n".join([*lines, *(f"  {each.said}" for each in self.batch)])
+
+    def _repr_html_(self) -> str:
+        return html_table(self.verb, self.described())
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain numbers and text."""
+        names = ("verb", "about", "value", "low", "high", "guess", "expected", "verdict", "told")
+        data: dict[str, object] = {name: getattr(self, name) for name in names}
+        data |= {"told_so_far": self.told_so_far, "level": self.level, "answers": self.answers}
+        data |= {"confidence": self.confidence, "certified": self.certified}
+        data |= {"reading": self.reading, "reading_words": reading_words(self.reading)}
+        data |= {"letter": list(self.letter), "facts": dict(self.facts), "leaning": self.leaning}
+        data |= {"winner": self.winner, "names": list(self.names), "promise": self.promise}
+        data |= {"batch": [each.to_dict() for each in self.batch], "assumes": list(self.assumes)}
+        return data | {"cached": self.cached, "receipt": self.receipt}
+
+
+Result = Answer | Verdict | Corrected | Told
 
 
 def is_answer(result: Result) -> bool:

@@ -7,7 +7,10 @@ found. Who drives it, a holdout with its ledger and engines or `MemoryHoldout`, 
               does not fit, `Exhausted` is thrown into the generator
     Values    the estimator's value on every block, or on some of them
     Sums      for every block the sum of a term over its units, in whole parts
+    Terms     the term of every unit, in whole parts
     Places    the estimator's value on every block that there can be, and which the blocks are
+    PastTold  what was told before, under a lock that is held until the answer is recorded; and what
+              is public of this one
 
 What it returns, `Drawn`, is all that depends on the data: a few numbers, which the ledger keeps.
 Everything else that an answer says follows from question, plan and those numbers (`answer`), and so
@@ -21,7 +24,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +44,7 @@ __all__ = [
     "Drawn",
     "Lesson",
     "Paid",
+    "PastTold",
     "Places",
     "Protocol",
     "Question",
@@ -48,6 +52,7 @@ __all__ = [
     "Step",
     "Steps",
     "Sums",
+    "Terms",
     "Values",
     "Verb",
     "block_floats",
@@ -59,8 +64,10 @@ __all__ = [
     "shown",
 ]
 
-Verb = Literal["ask", "correct", "interval", "mean", "verify"]
-VERBS: tuple[Verb, ...] = ("ask", "correct", "interval", "mean", "verify")
+Verb = Literal[
+    "ask", "best", "compare", "correct", "gate", "interval", "mean", "score", "scores", "verify"
+]
+VERBS: tuple[Verb, ...] = get_args(Verb)
 
 BAR_MAX = 1e300  # beyond, a value has no error bar
 _LARGEST = float(np.finfo(np.float64).max)
@@ -84,6 +91,21 @@ class Question:
     range: tuple[float, float] | None = None
     """Of a mean's term, which is cut to it; None: nothing can leave [0, 1]."""
     limits: Mapping[str, float] | None = None
+    metric: str | None = None
+    """Of a score: what it is called."""
+    share: bool | None = None
+    """True: every term is 0 or 1."""
+    error: float | None = None
+    """The standard error of the guess, if whoever guesses says so."""
+    guesses: tuple[float | None, ...] | None = None
+    """Those of a batch."""
+    precise: bool | None = None
+    threshold: float | None = None
+    margin: float | None = None
+    candidates: int | None = None
+    """How many rules it is about, where there are several: two are compared."""
+    classes: int | None = None
+    """How many labels the target has, where that is public."""
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -100,6 +122,15 @@ class Question:
             "shape": None if self.shape is None else self.shape.to_dict(),
             "range": None if self.range is None else list(self.range),
             "limits": self.limits,
+            "metric": self.metric,
+            "share": self.share,
+            "error": self.error,
+            "guesses": None if self.guesses is None else list(self.guesses),
+            "precise": self.precise,
+            "threshold": self.threshold,
+            "margin": self.margin,
+            "candidates": self.candidates,
+            "classes": self.classes,
         }
         return {name: value for name, value in given.items() if value is not None}
 
@@ -115,6 +146,8 @@ class Question:
         if "range" in values:
             low, high = values["range"]
             values["range"] = (low, high)
+        if "guesses" in values:
+            values["guesses"] = tuple(values["guesses"])
         return cls(**values)
 
     @property
@@ -132,6 +165,11 @@ class Question:
     def filtered(self) -> bool:
         """Whether only some rows are asked about."""
         return "where" in self.about
+
+    @property
+    def paired(self) -> bool:
+        """Whether it is about the difference of two rules."""
+        return self.verb in ("compare", "gate") and self.candidates == 2
 
     @property
     def reading(self) -> str | None:
@@ -168,13 +206,30 @@ class Sums:
 
 
 @dataclass(frozen=True)
+class Terms:
+    """The term of every unit, 0 where a filter leaves it out; `count`: of 1 in place of the term.
+
+    `of` is the place of the rule among those that the question is about.
+    """
+
+    bounds: Bounds = UNIT
+    count: bool = False
+    of: int = 0
+
+
+@dataclass(frozen=True)
+class PastTold:
+    """What was told of the set before, and what is public of the answer."""
+
+
+@dataclass(frozen=True)
 class Places:
     """The grid index on every block that there can be, and the place among them of every block."""
 
     grid: Grid
 
 
-Step = Reserve | Values | Sums | Places
+Step = Reserve | Values | Sums | Terms | Places | PastTold
 Drawn = dict[str, Any]
 Lesson = Mapping[str, Any]
 Steps = Generator[Step, Any, Drawn | None]
@@ -223,6 +278,8 @@ class Protocol(ABC, Generic[P]):
     """Whether a guess is near by a tolerance of its own, and not by the part's tails."""
     mixes: ClassVar[Mapping[str, Wanted]] = {}
     """What `--protocols` calls it, and what that makes."""
+    told: ClassVar[bool] = False
+    """Whether answers are exact, at the level of all that was told before: nothing is reserved."""
     optional_grid: ClassVar[bool] = False
     """Whether a question may leave its grid out: the plan then gives it one."""
 

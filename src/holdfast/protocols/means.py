@@ -46,7 +46,6 @@ from holdfast.protocols.plans import (
     JointPlan,
     Left,
     LookPart,
-    ProtocolMix,
     Request,
     SetPlan,
     Setting,
@@ -445,7 +444,6 @@ class DirectMean(LookProtocol[DirectPart]):
     part_type = DirectPart
     says = "mean"
     method = "direct search"
-    mixes: ClassVar = {"score": Wanted(lambda mix, k, sure, units: _scores(mix, k, sure, units))}
     on_grid = False
 
     def admit(self, question: Question) -> None:
@@ -558,11 +556,3 @@ def _narrowest(queries: int, rows: int, confidence: float) -> JointPlan:
     part = part.at_best_slope(made.order, limit, rows)
     part = replace(part, half_width=part.bars(made.order, limit, rows).half_width)
     return JointPlan(rows, made.order, limit, confidence, (part,))
-
-
-def _scores(mix: ProtocolMix, queries: int, confidence: float, units: int | None) -> JointPlan:
-    if [*mix.queries] != ["score"] or units is None:
-        hint = "Scores take every row for a block, and other questions want large blocks."
-        allowed = "score by itself, of a known number of rows"
-        raise InvalidInput("protocols", ",".join(mix.queries), allowed, hint)
-    return score_plan(queries, units, confidence)

@@ -257,6 +257,10 @@ class SetPlan(ABC):
     def verify(self) -> bool:
         """Whether the promise can be proved from the plan's numbers, again and from scratch."""
 
+    def past(self) -> Any:
+        """What was told so far, to begin with; None where levels do not depend on it."""
+        return None
+
     @abstractmethod
     def use(self, account: Account) -> tuple[float, float, str]:
         """What is used of how much, and of what."""

@@ -16,6 +16,17 @@ from holdfast.protocols.plans import Part, SetPlan, Wanted
 from holdfast.protocols.rounds import EffectiveRounds
 from holdfast.protocols.searches import Amplified, Estimate, Interval, Near, Simple
 from holdfast.protocols.split import Split
+from holdfast.protocols.told import (
+    ToldAsk,
+    ToldBest,
+    ToldCompare,
+    ToldGate,
+    ToldInterval,
+    ToldMean,
+    ToldScore,
+    ToldScores,
+    ToldVerify,
+)
 from holdfast.protocols.weights import ExactWeighing, Weights
 
 __all__ = ["PROTOCOLS", "mix_names", "protocols_for", "wanted"]
@@ -23,6 +34,15 @@ __all__ = ["PROTOCOLS", "mix_names", "protocols_for", "wanted"]
 # For every verb the first choice first. An estimate serves where a plan has no part made for means
 # or guesses: its promise covers them, at its own price.
 PROTOCOLS: list[type[Protocol[Any]]] = [
+    ToldScore,
+    ToldCompare,
+    ToldGate,
+    ToldBest,
+    ToldScores,
+    ToldMean,
+    ToldAsk,
+    ToldInterval,
+    ToldVerify,
     Estimate,
     ExactEstimate,
     Simple,

@@ -259,6 +259,9 @@ class BlockStore:
         self.folder = Path(folder)
         self.manifest = manifest
         self.blocks, self.units = manifest.blocks, manifest.block_units  # of them; of each
+        self.data_rows = (
+            manifest.rows
+        )  # of all the data, open and sealed: predictions are for these
         self.schema = manifest.schema  # the columns that a question may name
         # What was declared of columns: the ends of their values, or all of them. Made-up rows, on
         # which functions are tried, keep to it.

@@ -512,30 +512,29 @@ class Shifts:
 
 @dataclass(frozen=True)
 class Ends:
-    """Both ends on a lattice around their predictions: a precise answer about any value.
+    """Both ends on a lattice: a precise answer about any value.
 
-    Lattice points are `cells` errors of the guess apart. The letter (a, e): the lower end lies a
-    points above its prediction, coded as in `Around`; the upper end a + e above its own, e coded by
+    The letter (a, e): the lower end is lattice point a of its own prediction, coded by `start`
+    (`Around` a guess, or `Even` over the range); the upper end is point a + e of its own, e coded by
     u(0) = ½, u(±e) = 1/(4e(e+1)). `span` is how many points the predictions are apart: e ≥ −span.
 
         lower end = max{ℓ : p-value of "M < ℓ" ≤ β·w·q(lower end ≥ ℓ)}, the upper in the mirror,
 
     by the code's marginals; that of the upper end is rounded down by leaving out |e| > 64.
 
-    >>> code = Ends(0.5 / math.sqrt(2), span=12)
+    >>> code = Ends(Around(0.5 / math.sqrt(2)), span=12)
     >>> round(code.nats(0, 0), 2), round(code.nats_low(0), 3), round(code.nats_high(0), 3)
     (2.89, 0.607, 0.641)
     """
 
-    cells: float
+    start: Code
     span: int
 
     def __post_init__(self) -> None:
         whole_number("span", self.span, 0, ROWS_MAX)
-        real_number("cells", self.cells, 0, open_low=True)
 
     def at(self, low: int, excess: int) -> float:
-        return Around(self.cells).at(low) * _away(excess) if excess >= -self.span else 0.0
+        return self.start.at(low) * _away(excess) if excess >= -self.span else 0.0
 
     def nats(self, low: int, excess: int) -> float:
         return cost(self.at(low, excess))
@@ -543,15 +542,12 @@ class Ends:
     def nats_low(self, low: int) -> float:
         """ln 1/q(lower end ≥ this point), less what spans below −span would have had."""
         left_out = 0.25 / (self.span + 1)  # Σ_{e > span} u(−e)
-        return cost(Around(self.cells).at_least(low) * (1 - left_out))
+        return cost(self.start.at_least(low) * (1 - left_out))
 
     def nats_high(self, high: int) -> float:
         """ln 1/q(upper end ≤ this point)."""
-        excess = np.arange(-min(self.span, _FAR), _FAR + 1)
-        away = np.abs(excess)
-        weights = np.where(away == 0, 0.5, 0.25 / np.maximum(away * (away + 1.0), 1.0))
-        below = np.arctan2(1.0, -(high - excess + 0.5) * self.cells) / math.pi
-        return cost(float(weights @ below))
+        excesses = range(-min(self.span, _FAR), _FAR + 1)
+        return cost(sum(_away(e) * self.start.at_most(high - e) for e in excesses))
 
     def choose(
         self,
