@@ -68,6 +68,9 @@ class Still:
         self.evaluations += 1
         return np.full(self._blocks, 2**15, np.int64)
 
+    def terms(self, function: Any, /, where: Any = None, bounds: Any = None) -> NDArray[np.int64]:
+        return self.sums(function, where, bounds)
+
 
 def _spread(blocks: int) -> NDArray[np.float64]:
     return np.arange(blocks) / blocks

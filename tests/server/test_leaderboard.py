@@ -13,7 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
-from holdfast.engines.python.estimator import even_sums, row_terms
+from holdfast.engines.python.estimator import row_terms, unit_parts
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.server.schemas import GateShape, StandingsShape, SubmissionShape
@@ -185,7 +185,7 @@ def still() -> Iterator[None]:
 
 
 class Labels(Still):
-    """The labels as blocks of one row, in this process: the sums are the engine's."""
+    """The labels as blocks of one row, in this process: sums and terms are the engine's."""
 
     def __init__(self, blocks: int, labels: Any) -> None:
         super().__init__(blocks)
@@ -193,7 +193,9 @@ class Labels(Still):
         self._arrays["__row"] = np.arange(blocks, dtype=float)[:, np.newaxis]
 
     def sums(self, function: Any, /, where: Any = None, bounds: Any = None) -> Any:
-        return even_sums(row_terms(function.batched(self._arrays), self.blocks), self.blocks)
+        return unit_parts(row_terms(function.batched(self._arrays), self.blocks)).astype(np.int64)
+
+    terms = sums
 
 
 def test_the_boosting_attack_by_several_tokens_gains_nothing(tmp_path: Path) -> None:

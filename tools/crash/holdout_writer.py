@@ -68,6 +68,8 @@ class _Blocks:
     def sums(self, function: Any, /, where: Any = None, bounds: Any = None) -> NDArray[np.int64]:
         raise NotImplementedError
 
+    terms = sums
+
     def part(self, start: int, stop: int, /) -> _Blocks:
         return _Blocks(stop - start)
 

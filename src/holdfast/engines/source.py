@@ -79,6 +79,7 @@ class Engines:
         self.store, self.limits = store, limits or Limits()
         self._sql: SqlEngine | None = None
         self._local: LocalEngine | None = None
+        self._own: PredictionEngine | None = None
         self._lock = threading.Lock()
 
     def values(
@@ -116,6 +117,28 @@ class Engines:
                 found.append(engine.sums(function, where, *blocks, bounds=bounds, progress=tell))
         return np.concatenate(found)
 
+    def terms(
+        self,
+        function: Any,
+        where: Any,
+        start: int,
+        stop: int,
+        bounds: Bounds = UNIT,
+        progress: Progress | None = None,
+    ) -> NDArray[np.int64]:
+        """The terms that `sums` adds up, of one unit after another; 0 for those not summed.
+
+        The units of a block are in the order of their numbers, whatever is asked.
+        """
+        if self._is_sql(function, where):
+            return self.sql.terms(function, where, start, stop, bounds=bounds, progress=progress)
+        engine = self._engine(function, where)
+        found = []
+        with closing(self._shards(start, stop, progress)) as shards:
+            for blocks, tell in shards:
+                found.append(engine.terms(function, where, *blocks, bounds=bounds, progress=tell))
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
     def admit(
         self,
         function: LocalEstimator,
@@ -147,9 +170,7 @@ class Engines:
     def _engine(self, function: Any, where: Any = None) -> LocalEngine | PredictionEngine:
         if where is not None or not getattr(function, "own", False):
             return self.local
-        from holdfast.engines.python.metrics import PredictionEngine
-
-        return PredictionEngine(self.store)
+        return self.own
 
     def _shards(
         self, start: int, stop: int, progress: Progress | None
@@ -200,13 +221,23 @@ class Engines:
                 )
             return self._local
 
+    @property
+    def own(self) -> PredictionEngine:
+        """The engine for Holdfast's own metrics of predictions."""
+        from holdfast.engines.python.metrics import PredictionEngine
+
+        found = self._own
+        if found is None:  # if two threads make one, either will do
+            self._own = found = PredictionEngine(self.store)
+        return found
+
     def close(self) -> None:
         """End the workers. They start again by themselves if they are needed again."""
         with self._lock:
             for engine in (self._sql, self._local):
                 if engine is not None:
                     engine.close()
-            self._sql = self._local = None
+            self._sql = self._local = self._own = None
 
 
 class EngineSource:
@@ -232,6 +263,12 @@ class EngineSource:
     def sums(self, function: Any, /, where: Any = None, bounds: Bounds = UNIT) -> NDArray[np.int64]:
         engines, progress = self._engines, self._progress
         return engines.sums(function, where, self._start, self._stop, bounds, progress)
+
+    def terms(
+        self, function: Any, /, where: Any = None, bounds: Bounds = UNIT
+    ) -> NDArray[np.int64]:
+        engines, progress = self._engines, self._progress
+        return engines.terms(function, where, self._start, self._stop, bounds, progress)
 
     def part(self, start: int, stop: int, /) -> EngineSource:
         stop = whole_number("stop", stop, 1, self.blocks)

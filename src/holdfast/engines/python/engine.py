@@ -165,8 +165,9 @@ class WorkerSlot:
         seconds = blocks * (3 * job.block_seconds + 3 * job.load_seconds + job.batch_seconds)
         with contextlib.suppress(WorkerDied, WorkerTimeout):
             reply = _readable(self.call(AskRange(start, stop), seconds))
-            if len(reply) == 1 + 8 * blocks:
-                return np.frombuffer(reply[1:], np.float64), reply[:1] == LOADED
+            if len(reply) == 1 + 8 * blocks * job.width:
+                values = np.frombuffer(reply[1:], np.float64).reshape(blocks, job.width)
+                return values, reply[:1] == LOADED
         return None, False
 
     def _alone(self, job: FunctionJob, block: int) -> NDArray[np.float64]:
@@ -180,7 +181,7 @@ class WorkerSlot:
         if not loaded:
             self._control(job)
             self._doubtful = True
-        return np.array([np.nan]) if values is None else values
+        return np.full((1, job.width), np.nan) if values is None else values
 
     def _start(self) -> Worker:
         """The worker, a new one if the last one has died."""
@@ -340,6 +341,21 @@ class LocalEngine(Closing):
         failed = failed_sum(function, self._store.units)
         return np.where(np.isnan(values), failed, values).astype(np.int64)
 
+    def terms(
+        self,
+        function: LocalEstimator | None,
+        where: LocalEstimator | None = None,
+        start: int = 0,
+        stop: int | None = None,
+        *,
+        bounds: Bounds = UNIT,
+        progress: Progress | None = None,
+    ) -> NDArray[np.int64]:
+        """The terms that `sums` adds up, of one unit after another; 0 for those not summed."""
+        job = self._job((function, where), sums=True, terms=True, bounds=bounds)
+        values = self._ask(job, start, stop, progress)
+        return np.where(np.isnan(values), failed_sum(function, 1), values).astype(np.int64)
+
     def admit(
         self,
         estimator: LocalEstimator,
@@ -408,12 +424,13 @@ class LocalEngine(Closing):
         functions: tuple[LocalEstimator | None, ...],
         *,
         sums: bool,
+        terms: bool = False,
         explain: bool = False,
         bounds: Bounds = UNIT,
     ) -> FunctionJob:
         """The question as a worker takes it; the same object for the same question again."""
         path, folder = surroundings()
-        key = (functions, sums, explain, bounds, path, folder)
+        key = (functions, sums, terms, explain, bounds, path, folder)
         if self._last is not None and self._last[0] == key:
             return self._last[1]
         even = self._store.manifest.one_row_units
@@ -439,6 +456,7 @@ class LocalEngine(Closing):
             explain=explain,
             bounds=bounds,
             failure=failed_share(functions[0]) if sums else 0.0,
+            terms=terms,
         )
         self._last = key, job
         return job
@@ -446,7 +464,10 @@ class LocalEngine(Closing):
     def _ask(
         self, job: FunctionJob, start: int, stop: int | None, progress: Progress | None
     ) -> NDArray[np.float64]:
-        """Each range goes to a fixed worker, which may still hold its blocks from before."""
+        """The numbers of one block after another.
+
+        Each range goes to a fixed worker, which may still hold its blocks from before.
+        """
         blocks, count = self._store.blocks, len(self._slots)
         stop = whole_number("stop", blocks if stop is None else stop, 1, blocks)
         start = whole_number("start", start, 0, stop - 1)
@@ -454,7 +475,7 @@ class LocalEngine(Closing):
             self._store.check_there(shard)  # without it every value would be a failure
         size, done = self._range_blocks(job, stop - start), 0
         ranges = [(first, min(stop, first + size)) for first in range(start, stop, size)]
-        values = np.full(stop - start, np.nan)
+        values = np.full((stop - start, job.width), np.nan)
         with self._lock:
             shares = {self._slots[k]: ranges[k::count] for k in range(min(count, len(ranges)))}
             for slot in shares:
@@ -465,7 +486,7 @@ class LocalEngine(Closing):
                     done += len(got)
                     if progress is not None:
                         progress(done, stop - start)
-        return values
+        return values.reshape(-1)
 
     def _gather(
         self, job: FunctionJob, shares: dict[WorkerSlot, list[tuple[int, int]]]

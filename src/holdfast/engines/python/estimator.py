@@ -87,6 +87,13 @@ class FunctionJob:
     """Whether, in place of a block's sum, the term is wanted that leaves the bounds by most."""
     strict: bool = False
     """Whether a block fails on most of whose rows a term fails: on public data only."""
+    terms: bool = False
+    """Of sums: whether, in place of a block's sum, what it adds up is wanted, of every unit."""
+
+    @property
+    def width(self) -> int:
+        """How many numbers every block has."""
+        return self.units if self.terms else 1
 
     @property
     def vectorised(self) -> bool:
@@ -403,7 +410,7 @@ def failed_share(function: Any) -> float:
 
 
 def failed_sum(function: Any, units: int) -> int:
-    """What the sum of a block is on which a function fails: every unit counts as its failure."""
+    """What the sum of so many units is if a function fails on their block: each is its failure."""
     return int(failed_share(function) * WEIGHT_SCALE) * units
 
 
@@ -416,29 +423,24 @@ def _several(result: object) -> object:
     return list(cast(Iterable[object], result))
 
 
-def block_sum(
-    terms: NDArray[np.float64], kept: NDArray[np.float64] | None, unit: NDArray[np.int64] | None
-) -> int:
-    """Σ over units of ⌊2¹⁶·term + 1/2⌋, over the kept rows; a unit's term is its rows' average.
+def unit_parts(
+    terms: NDArray[np.float64],
+    kept: NDArray[np.float64] | None = None,
+    unit: NDArray[np.int64] | None = None,
+) -> NDArray[np.float64]:
+    """⌊2¹⁶·term + 1/2⌋ of every unit: whole numbers, whose sums are exact.
 
-    A unit of which no row is kept adds nothing.
+    Without numbers of the rows' units every row is one. A unit's term is the average over its kept
+    rows; if there is none it counts as nothing.
 
-    >>> block_sum(np.array([1.0, 0.0, 1.0]), None, np.array([0, 0, 1])) / WEIGHT_SCALE
-    1.5
+    >>> unit_parts(np.array([1.0, 0.0, 1.0]), unit=np.array([0, 0, 1])) / WEIGHT_SCALE
+    array([0.5, 1. ])
     """
-    keep = np.ones(len(terms), np.bool_) if kept is None else kept * WEIGHT_SCALE >= 0.5
+    keep = None if kept is None else kept * WEIGHT_SCALE >= 0.5
     if unit is not None:
+        keep = np.ones(len(terms), np.bool_) if keep is None else keep
         counts: NDArray[Any] = np.bincount(unit, keep)
         totals = np.bincount(unit, terms * keep)
         terms, keep = totals / np.maximum(counts, 1), counts > 0
-    return int(np.floor(terms[keep] * WEIGHT_SCALE + 0.5).sum())
-
-
-def even_sums(terms: NDArray[np.float64], blocks: int) -> NDArray[np.float64]:
-    """`block_sum` of every block, where all have as many rows and every row is a unit.
-
-    >>> even_sums(np.array([1.0, 0.0, 1.0, 1.0]), 2) / WEIGHT_SCALE
-    array([1., 2.])
-    """
-    weights = np.floor(terms * WEIGHT_SCALE + 0.5)  # whole numbers: their sum is exact
-    return np.asarray(weights.reshape(blocks, -1).sum(axis=1))
+    parts = np.floor(terms * WEIGHT_SCALE + 0.5)
+    return parts if keep is None else parts * keep

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,12 @@ from holdfast.engines.python.estimator import (
     block_value,
     block_values,
     checked_columns,
-    even_sums,
     failed_sum,
     make_estimator,
     refuse_hidden,
     row_terms,
     stored_columns,
+    unit_parts,
 )
 from holdfast.engines.python.worker import column_array, too_large, unreadable
 from holdfast.errors import InvalidInput
@@ -1122,7 +1123,8 @@ class ModelTerms:
         return np.asarray(self.terms(arrays).mean(axis=1))
 
 
-_MOST_ROWS = 2**22  # that are read at once
+_MOST_ROWS = 2**22  # that are read at once, and of a store that is kept
+_MOST_CELLS = 2**24  # that are kept: a few columns of the largest
 
 
 class PredictionEngine:
@@ -1132,10 +1134,17 @@ class PredictionEngine:
     number of each row, and on predictions that were checked before. So nothing is pickled, confined
     or timed. The values are those that the same estimator has in `LocalEngine`: a block that cannot
     be evaluated has failed, and no other with it.
+
+    Of a small store in one file here, each column is read once. Threads may share an engine, and
+    processes that are forked: two that read a column at once have two copies, of which one stays.
     """
 
     def __init__(self, store: Any) -> None:
         self._store = store
+        manifest = store.manifest
+        small = manifest.block_rows <= _MOST_ROWS and len(store.shards) == 1
+        self._keeps = small and manifest.location is None
+        self._kept: dict[str, Array] = {}
 
     def values(
         self,
@@ -1166,15 +1175,30 @@ class PredictionEngine:
         progress: Callable[[int, int], None] | None = None,
     ) -> NDArray[np.int64]:
         """The sum of the terms of each block, in parts of 2⁻¹⁶: see `LocalEngine.sums`."""
-        terms, units = function.batched, self._store.units
-        assert terms is not None
         assert where is None
+        parts, units = _parts_of(function, self._store.units, bounds), self._store.units
 
         def evaluated(arrays: dict[str, Array], blocks: int) -> Values:
-            return even_sums(row_terms(terms(arrays), blocks * units, bounds), blocks)
+            return np.asarray(parts(arrays, blocks).sum(axis=1))
 
         found = self._evaluate(function, start, stop, evaluated, progress)
         return np.where(np.isnan(found), failed_sum(function, units), found).astype(np.int64)
+
+    def terms(
+        self,
+        function: LocalEstimator,
+        where: None,
+        start: int,
+        stop: int,
+        *,
+        bounds: Bounds = UNIT,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> NDArray[np.int64]:
+        """The terms that `sums` adds up, of one unit after another."""
+        assert where is None
+        parts = _parts_of(function, self._store.units, bounds)
+        found = self._evaluate(function, start, stop, parts, progress, self._store.units)
+        return np.where(np.isnan(found), failed_sum(function, 1), found).astype(np.int64)
 
     def _evaluate(
         self,
@@ -1183,46 +1207,85 @@ class PredictionEngine:
         stop: int,
         evaluated: Callable[[dict[str, Array], int], Values],
         progress: Callable[[int, int], None] | None,
+        width: int = 1,
     ) -> Values:
+        """The numbers of one block after another, of which each has so many."""
         store, columns = self._store, stored_columns(estimator, self._store)
-        data = [name for name in columns if not name.startswith("__")]
         for shard in store.overlapping(start, stop):
             store.check_there(shard)
-        found = np.full(stop - start, np.nan)
+        found = np.full((stop - start, width), np.nan)
         size = max(1, int(_MOST_ROWS * store.blocks / store.manifest.block_rows))
         for first in range(start, stop, size):
             last = min(stop, first + size)
             try:
-                table = store.table(first, last, data, hidden=True)
-                arrays = {name: column_array(table.column(name)) for name in columns}
-                cuts = store.cuts(first, last).tolist()
+                arrays = self._arrays(columns, first, last)
+                # All together as (blocks, rows) arrays, or each alone where blocks differ in rows.
+                each = last - first if store.manifest.one_row_units else 1
+                cuts = store.cuts(first, last)[::each].tolist()
             except MemoryError:
                 raise too_large("there is not enough of it") from None
             except Exception:
                 raise unreadable() from None
-            # All together as (blocks, rows) arrays, or each alone where blocks differ in rows.
-            each = last - first if store.manifest.one_row_units else 1
-            for block in range(0, last - first, each):
-                rows = slice(cuts[block], cuts[block + each])
-                part = {name: array[rows].reshape(each, -1) for name, array in arrays.items()}
-                place = first - start + block
-                found[place : place + each] = _each_block(evaluated, part, each)
+            for number, (low, high) in enumerate(pairwise(cuts)):
+                part = {name: array[low:high].reshape(each, -1) for name, array in arrays.items()}
+                place = first - start + number * each
+                found[place : place + each] = _each_block(evaluated, part, each, width)
             if progress is not None:
                 progress(last - start, stop - start)
-        return found
+        return found.reshape(-1)
+
+    def _arrays(self, columns: Sequence[str], first: int, last: int) -> dict[str, Array]:
+        """The columns of these blocks: cut from those that are kept, or read."""
+        if not self._keeps:
+            return self._read(columns, first, last)
+        known = self._kept
+        missing = [name for name in columns if name not in known]
+        if missing:
+            read = self._read(missing, 0, self._store.blocks)
+            for array in read.values():
+                array.flags.writeable = False  # the next question has it too
+            rows = self._store.manifest.block_rows
+            if (len(known) + len(read)) * rows > _MOST_CELLS:
+                known = {name: known[name] for name in columns if name in known}
+            self._kept = known = {**known, **read}
+        # Whatever other threads keep meanwhile, `known` stays as it is.
+        begin, end = self._store.cuts(0, last)[[first, last]].tolist()
+        return {name: known[name][begin:end] for name in columns}
+
+    def _read(self, columns: Sequence[str], first: int, last: int) -> dict[str, Array]:
+        data = [name for name in columns if not name.startswith("__")]
+        table = self._store.table(first, last, data, hidden=True)
+        return {name: column_array(table.column(name)) for name in columns}
+
+
+def _parts_of(
+    function: LocalEstimator, units: int, bounds: Bounds
+) -> Callable[[dict[str, Array], int], Values]:
+    """The terms of many blocks, in parts of 2⁻¹⁶."""
+    terms = function.batched
+    assert terms is not None
+
+    def parts(arrays: dict[str, Array], blocks: int) -> Values:
+        found = row_terms(terms(arrays), blocks * units, bounds)
+        return unit_parts(found).reshape(blocks, units)
+
+    return parts
 
 
 def _each_block(
-    evaluated: Callable[[dict[str, Array], int], Values], arrays: dict[str, Array], blocks: int
+    evaluated: Callable[[dict[str, Array], int], Values],
+    arrays: dict[str, Array],
+    blocks: int,
+    width: int,
 ) -> Values:
-    """One number for each block. What raises is a failure of the block that it is raised for."""
+    """So many numbers for each block. What raises is a failure of the block it is raised for."""
     try:
         with np.errstate(all="ignore"):  # a warning too may depend on the data
-            return evaluated(arrays, blocks)
+            return evaluated(arrays, blocks).reshape(blocks, width)
     except MemoryError:
         raise too_large("there is not enough of it") from None
     except Exception:
         if blocks == 1:
-            return np.full(1, np.nan)
+            return np.full((1, width), np.nan)
     alone = ({name: array[k : k + 1] for name, array in arrays.items()} for k in range(blocks))
-    return np.concatenate([_each_block(evaluated, each, 1) for each in alone])
+    return np.concatenate([_each_block(evaluated, each, 1, width) for each in alone])

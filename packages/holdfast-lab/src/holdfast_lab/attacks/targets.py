@@ -216,15 +216,21 @@ class Rows:
     def sums(
         self, line: NDArray[Any], /, where: object = None, bounds: Bounds = UNIT
     ) -> NDArray[np.int64]:
+        terms = self.terms(line, where, bounds)
+        if self.units == 1:
+            return terms
+        return np.asarray(terms.reshape(self.blocks, self.units).sum(axis=1))
+
+    def terms(
+        self, line: NDArray[Any], /, where: object = None, bounds: Bounds = UNIT
+    ) -> NDArray[np.int64]:
         assert bounds == UNIT
         if where is not None:
             raise InvalidInput("where", where, "left out: a line has a value for every row")
-        table = self._table(line)
-        if table.dtype == np.bool_:
-            parts = table.astype(np.int64) * WEIGHT_SCALE
-        else:
-            parts = np.floor(table * float(WEIGHT_SCALE) + 0.5).astype(np.int64)
-        return parts[:, 0] if self.units == 1 else np.asarray(parts.sum(axis=1))
+        row = self._table(line).reshape(-1)
+        if row.dtype == np.bool_:
+            return row.astype(np.int64) * WEIGHT_SCALE
+        return np.floor(row * float(WEIGHT_SCALE) + 0.5).astype(np.int64)
 
     def part(self, start: int, stop: int, /) -> Rows:
         return Rows(stop - start, self.units, self._first + start * self.units)
@@ -237,8 +243,8 @@ class Rows:
 class GivenBlocks(Rows):
     """So many blocks of so many units. An estimator is the list of its values on them.
 
-    A function for `sums` is the list of the blocks' sums, whole numbers. Only a simulation can ask
-    like that: it has drawn the values from their law, and spares itself the rows.
+    A function for `sums` is the list of the blocks' sums, whole numbers. It has no terms: only a
+    simulation can ask like that, which has drawn the values from their law, and spares itself rows.
 
     >>> source = GivenBlocks(blocks=3, units=10)
     >>> source.values([0.5, 0.25, 1.0]), source.sums(np.array([5, 0, 10])).tolist()
@@ -252,6 +258,9 @@ class GivenBlocks(Rows):
         assert where is None
         assert bounds == UNIT
         return np.asarray(line, np.int64) * WEIGHT_SCALE
+
+    def terms(self, line: Any, /, where: object = None, bounds: Bounds = UNIT) -> NDArray[np.int64]:
+        raise NotImplementedError
 
 
 SPARE = 20  # looks beyond the planned questions: one of them may have a million points
