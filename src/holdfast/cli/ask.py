@@ -23,12 +23,12 @@ from holdfast.cli.common import (
     show_verdict,
 )
 from holdfast.errors import Damaged, HoldfastError, InvalidInput
-from holdfast.verbs import REQUIRED, WORDS, VerbSchema
+from holdfast.verbs import REQUIRED, VerbSchema
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
     from holdfast.holdout.holdout import Holdout
-    from holdfast.holdout.scoring import Gate
+    from holdfast.protocols.answers import Told
 
 __all__ = ["gate_command", "verb_command"]
 
@@ -40,13 +40,13 @@ _TYPES: dict[str, Any] = {"number": float, "distance": float, "flag": bool}
 def verb_command(verb: VerbSchema) -> Callable[..., None]:
     """The command of a verb, with an option for each of its words."""
     by_name = inspect.Parameter.KEYWORD_ONLY
-    subject = WORDS[verb.subject]
+    subject = verb.word(verb.subject)
 
     def command(**given: Any) -> None:
         place, as_json = given.pop("place"), given.pop("as_json")
         text, request = given.pop(subject.name), given.pop("request")
         with _opened(place, given.pop("token"), given.pop("engine"), as_json) as (holdout, more):
-            words = {name: WORDS[name].parsed(given[name]) for name in verb.words}
+            words = {name: verb.word(name).parsed(given[name]) for name in verb.words}
             asked = getattr(holdout, verb.name)
             result = asked(_estimator(text), **words, request=request, **more)
         title = f"mean of {text}" if verb.name == "mean" else text
@@ -58,7 +58,7 @@ def verb_command(verb: VerbSchema) -> Callable[..., None]:
         (subject.name, Annotated[str, shown], ...),
     ]
     for name in verb.words:
-        word = WORDS[name]
+        word = verb.word(name)
         kind = _TYPES.get(word.kind, str)
         needed = word.default is REQUIRED
         kind = kind if needed or word.default is not None else kind | None
@@ -214,7 +214,7 @@ def _local(
     metrics: Path | None,
     predictions: Path,
     wanted: dict[str, Any],
-) -> Gate:
+) -> Told:
     from holdfast.holdout.holdout import Holdout
     from holdfast.holdout.scoring import read_scorers
 
@@ -226,10 +226,11 @@ def _local(
 
 def _remote(
     url: str, token: str | None, holdout: str | None, predictions: Path, wanted: dict[str, Any]
-) -> Gate:
+) -> Told:
     from holdfast.client.client import Client
 
     if not predictions.is_file():
         raise InvalidInput("--predictions", str(predictions), "a file that exists")
     with Client(url, token=token, holdout=holdout) as client:
-        return client.gate(predictions, **wanted)
+        found: Told = client.gate(predictions, **wanted)
+        return found

@@ -95,10 +95,13 @@ class SetState:
         """Raise `Exhausted` if the asker was told all the nats of their quota."""
         if asker is None or asker.nats is None:
             return
-        told = self.past.askers.get(asker.id, 0.0)
-        if told >= asker.nats:
+        if self.told_to(asker.id) >= asker.nats:
             remedy = "Ask the custodian for a larger quota. Questions asked before are free."
             raise Exhausted("Your quota", "any nats", f"none of {asker.nats:g} left", remedy)
+
+    def told_to(self, asker: str) -> float:
+        """The nats that an asker was told."""
+        return 0.0 if self.past is None else float(self.past.askers.get(asker, 0.0))
 
     def _account_of(self, asker: str) -> Account:
         if asker not in self._accounts:
@@ -243,8 +246,11 @@ class Status:
         return f"a new budget, because: {self.new_budget} ({known})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text."""
-        return {**asdict(self), "assumes": ASSUMPTIONS}
+        """Plain numbers and text; a budget that nothing uses up is None."""
+        data = {**asdict(self), "assumes": ASSUMPTIONS}
+        for each in data["sets"]:
+            each["budget"] = each["budget"] if math.isfinite(each["budget"]) else None
+        return data
 
     def _repr_html_(self) -> str:
         items = {
