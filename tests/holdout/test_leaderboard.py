@@ -16,17 +16,16 @@ from sklearn.dummy import DummyClassifier
 
 import holdfast as hf
 from holdfast.engines.python.metrics import find_metric
-from holdfast.errors import Damaged, Exhausted, InvalidInput
+from holdfast.errors import Damaged, InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.leaderboard import Entry, Standings, ranked
-from holdfast.holdout.scoring import Gate, Scorers, read_scorers
+from holdfast.holdout.scoring import Scorers, read_scorers
 from holdfast.holdout.spec import HoldoutSpec
 from holdfast.holdout.submissions import IDS_FILE
 from holdfast.holdout.tokens import Asker
-from holdfast.protocols.answers import Answer, Verdict, rounded_down
-from holdfast.theory.bars import mean_half_width
-from tests.holdout.plans import board, direct, gates, simple
+from holdfast.protocols.answers import Answer
+from tests.holdout.plans import board, direct, simple
 from tests.holdout.tables import table
 
 UNITS = 100

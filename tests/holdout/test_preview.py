@@ -11,7 +11,6 @@ from holdfast.protocols.means import DirectMeans, DirectPart, MedianMeans, media
 from holdfast.protocols.searches import Estimates, SearchPart
 from holdfast.protocols.source import UNIT
 from holdfast.store.sealing import split_units
-from holdfast.theory.bars import verdict_bar
 from tests.holdout import plans
 
 

@@ -24,7 +24,6 @@ from holdfast.holdout.state import can_be_asked
 from holdfast.planning.joint import joint_plan
 from holdfast.planning.proposals import propose_correct, propose_verify
 from holdfast.protocols.answers import Claim
-from holdfast.protocols.exact import exact_verdicts
 from holdfast.protocols.guesses import Guesses, claim_counts
 from tests.holdout import plans
 from tests.holdout.tables import Still, sealed, sources, table
