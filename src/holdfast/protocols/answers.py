@@ -74,9 +74,9 @@ ASSUMPTIONS = (
 
 # Readings: what a score is about, as a code that is kept and as the words for people.
 #
-# A score of predictions, or of a model, can be read in two ways (docs/explanation/promise.md). These
-# very rows, with fresh labels: that holds against everybody, whatever the predictions were made
-# from. Or the rule that made the predictions, on fresh rows: that needs that the rule was made
+# A score of predictions, or of a model, can be read in two ways (docs/explanation/promise.md).
+# These very rows, with fresh labels: that holds against everybody, whatever they were made from.
+# Or the rule that made the predictions, on fresh rows: that needs that the rule was made
 # without the features of the sealed rows, for a rule that knows them may be right there and nowhere
 # else. Where rows were split by class, it is that rule at the class shares of the sealed rows.
 
@@ -776,6 +776,11 @@ class Told:
             return f"the median of {self.about} {where} {self._bar()}"
         cut = self.facts.get("cut")
         what = self.about if cut is None else f"{self.about} cut to {bar_text(*cut)}"
+        if self.verb == "scores":
+            bars = [
+                f"{name} {each._bar()}" for name, each in zip(self.names, self.batch, strict=True)
+            ]
+            return f"{what} {where}: {', '.join(bars)}"
         if self.facts.get("against") is not None:
             return f"{what} {where}: {self._difference()}"
         return f"{what} {where} {self._bar()}"
@@ -793,13 +798,16 @@ class Told:
         if self.low is None and self.high is None:
             return "no difference is shown"
         low, high, other = self.low, self.high, self.facts["against"]
+        more, less = "better", "worse"
+        if self.facts.get("greater") is False:
+            more, less = less, more
         if low is not None and low >= 0 and (low > 0 or high is None):
             by = f" by at least {rounded_down(low)}" if low else ""
-            return f"better than {other}{by}"
+            return f"{more} than {other}{by}"
         if high is not None and high <= 0 and (high < 0 or low is None):
             by = f" by at least {rounded_down(-high)}" if high else ""
-            return f"worse than {other}{by}"
-        return f"the difference to {self.facts['against']} {self._bar()}"
+            return f"{less} than {other}{by}"
+        return f"the difference to {other} {self._bar()}"
 
     @property
     def surprise_words(self) -> str:
@@ -822,7 +830,8 @@ class Told:
         if not self.certified:
             return f"NOT certified (the holdout is seeded): {self.said}"
         many = "" if self.answers == 1 else f", for all {self.answers:,} answers at once"
-        if self.verb == "best" or (self.low is None and self.high is None):
+        claimed = self.low is not None or self.high is not None
+        if not claimed and self.verb != "scores":
             return self.said
         return f"With {sure} confidence{many}: {self.said}"
 
