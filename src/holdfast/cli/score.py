@@ -55,6 +55,10 @@ GuessError = Annotated[
 Precise = Annotated[
     bool, typer.Option("--precise", help="A narrower bar, which tells more: later ones widen.")
 ]
+MaxLevel = Annotated[
+    float | None,
+    typer.Option(help="Refuse, free, if others have asked meanwhile and the level is above this."),
+]
 
 
 def score_command(
@@ -64,6 +68,7 @@ def score_command(
     guess: Guess = None,
     guess_se: GuessError = None,
     precise: Precise = False,
+    max_level: MaxLevel = None,
     request: Request = None,
     token: Token = None,
     engine: Engine = None,
@@ -76,7 +81,8 @@ def score_command(
     holdfast score test.holdfast predictions.csv --guess 0.91
     """
     _check(predictions)
-    words = {"metric": metric, "guess": guess, "guess_se": guess_se, "precise": precise}
+    words: dict[str, Any] = {"metric": metric, "guess": guess, "guess_se": guess_se}
+    words |= {"precise": precise, "max_level": max_level}
     with asking(place, token, engine, as_json, metrics) as (holdout, more):
         found: Any = holdout.score(predictions, **words, request=request, **more)
     show_result(found, f"{metric} of {predictions}", as_json, verbose)
@@ -98,6 +104,7 @@ def compare_command(
     ] = None,
     guess_se: GuessError = None,
     precise: Precise = False,
+    max_level: MaxLevel = None,
     request: Request = None,
     token: Token = None,
     engine: Engine = None,
@@ -110,11 +117,12 @@ def compare_command(
     holdfast compare test.holdfast new.csv old.csv
     """
     _check(predictions, against)
-    words = {"metric": metric, "margin": margin, "guess": guess, "guess_se": guess_se}
+    words: dict[str, Any] = {"metric": metric, "margin": margin, "precise": precise}
+    words |= {"guess": guess, "guess_se": guess_se, "max_level": max_level}
     names = _names([predictions, against]) or ("B", "A")
     with asking(place, token, engine, as_json, metrics) as (holdout, more):
         found: Any = holdout.compare(
-            predictions, against, **words, precise=precise, names=names, request=request, **more
+            predictions, against, **words, names=names, request=request, **more
         )
     show_result(found, f"{predictions} against {against}", as_json, verbose)
 
@@ -134,6 +142,7 @@ def gate_command(
     ] = 0.0,
     guess: Guess = None,
     guess_se: GuessError = None,
+    max_level: MaxLevel = None,
     request: Request = None,
     token: Token = None,
     engine: Engine = None,
@@ -150,7 +159,7 @@ def gate_command(
     _check(predictions, *([] if better_than is None else [better_than]))
     words: dict[str, Any] = {"metric": metric, "at_least": at_least, "at_most": at_most}
     words |= {"better_than": better_than, "margin": margin, "tolerance": tolerance}
-    words |= {"guess": guess, "guess_se": guess_se, "request": request}
+    words |= {"guess": guess, "guess_se": guess_se, "max_level": max_level, "request": request}
     with asking(place, token, engine, as_json, metrics) as (holdout, more):
         found: Any = holdout.gate(predictions, **words, **more)
     show_result(found, f"gate for {predictions}", as_json, verbose)
@@ -164,6 +173,7 @@ def best_command(
     candidates: Candidates,
     metric: Metric = "accuracy",
     precise: Annotated[bool, typer.Option("--precise", help="Its score too, with a bar.")] = False,
+    max_level: MaxLevel = None,
     request: Request = None,
     token: Token = None,
     engine: Engine = None,
@@ -176,7 +186,8 @@ def best_command(
     holdfast best test.holdfast a.csv b.csv c.csv --precise
     """
     _check(*candidates)
-    words = {"metric": metric, "names": _names(candidates), "precise": precise}
+    words: dict[str, Any] = {"metric": metric, "names": _names(candidates), "precise": precise}
+    words["max_level"] = max_level
     with asking(place, token, engine, as_json, metrics) as (holdout, more):
         found: Any = holdout.best(candidates, **words, request=request, **more)
     show_result(found, f"best of {len(candidates)}", as_json, verbose)
@@ -187,6 +198,7 @@ def scores_command(
     candidates: Candidates,
     metric: Metric = "accuracy",
     precise: Precise = False,
+    max_level: MaxLevel = None,
     request: Request = None,
     token: Token = None,
     engine: Engine = None,
@@ -199,7 +211,8 @@ def scores_command(
     holdfast scores test.holdfast a.csv b.csv c.csv
     """
     _check(*candidates)
-    words = {"metric": metric, "names": _names(candidates), "precise": precise}
+    words: dict[str, Any] = {"metric": metric, "names": _names(candidates), "precise": precise}
+    words["max_level"] = max_level
     with asking(place, token, engine, as_json, metrics) as (holdout, more):
         found: Any = holdout.scores(candidates, **words, request=request, **more)
     show_result(found, f"scores of {len(candidates)}", as_json, verbose)
@@ -213,6 +226,7 @@ def enter_command(
     guess: Guess = None,
     guess_se: GuessError = None,
     precise: Precise = False,
+    max_level: MaxLevel = None,
     request: Request = None,
     token: Token = None,
     engine: Engine = None,
@@ -225,7 +239,8 @@ def enter_command(
     holdfast enter test.holdfast predictions.csv --name "boosted trees"
     """
     _check(predictions)
-    words = {"metric": metric, "guess": guess, "guess_se": guess_se, "precise": precise}
+    words: dict[str, Any] = {"metric": metric, "guess": guess, "guess_se": guess_se}
+    words |= {"precise": precise, "max_level": max_level}
     with asking(place, token, engine, as_json, metrics) as (holdout, more):
         entered: Any = holdout.enter(predictions, name=name, **words, request=request, **more)
     if as_json:

@@ -206,12 +206,12 @@ class OpenHoldout:
             if verb in ("ask", "interval", "verify"):
                 estimands = [self._estimand(estimator, where, options or {})]
                 told |= {"grid": self._grid(part, estimands[0], grid)}
-                told |= {"claim": claim} if verb == "verify" else {}
             else:
                 estimands = [
                     self._rows_estimand(each, where, columns, range)
                     for each in (estimator, *others)
                 ]
+            told |= {"claim": claim} if verb in ("gate", "verify") else {}
             words = {"guess": guess, "tolerance": tolerance, **told}
             return self._told(part, verb, estimands, names, words)
         for name, value in told.items():

@@ -212,8 +212,8 @@ def _discard(folder: Path, place: int, engine: str | None, location: str | None)
 
 
 _EXPECTED = (
-    "Bars to expect about a share near 0.9, such as an accuracy, that you guess about right (a guess "
-    "that is off is a surprise):"
+    "Bars to expect about a share near 0.9, such as an accuracy, that you guess about right (a "
+    "guess that is off is a surprise):"
 )
 
 

@@ -12,7 +12,6 @@ What is drawn is null where a question was exhausted on the way: its row gives b
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
