@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.holdout.holdout import Holdout
 from tests.cli.conftest import RIGHT, ROWS, Cli, Said, write_predictions
 from tests.holdout.tables import table
 
