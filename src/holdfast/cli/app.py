@@ -13,8 +13,9 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from holdfast.cli.ask import gate_command, verb_command
+from holdfast.cli.ask import verb_command
 from holdfast.cli.custody import (
+    DAMAGED,
     backup_command,
     check_command,
     create_command,
@@ -24,6 +25,15 @@ from holdfast.cli.custody import (
     token_app,
 )
 from holdfast.cli.plan import plan_command
+from holdfast.cli.score import (
+    best_command,
+    compare_command,
+    enter_command,
+    gate_command,
+    leaderboard_command,
+    score_command,
+    scores_command,
+)
 from holdfast.errors import Damaged, Doubtful, Exhausted, HoldfastError, Infeasible, InvalidInput
 from holdfast.verbs import VERBS
 
@@ -38,9 +48,15 @@ app = typer.Typer(
 )
 app.command("plan")(plan_command)
 app.command("create")(create_command)
+app.command("score")(score_command)
+app.command("compare")(compare_command)
+app.command("gate")(gate_command)
+app.command("best")(best_command)
+app.command("scores")(scores_command)
+app.command("enter")(enter_command)
+app.command("leaderboard")(leaderboard_command)
 for _verb in VERBS.values():
     app.command(_verb.name)(verb_command(_verb))
-app.command("gate")(gate_command)
 app.command("status")(status_command)
 app.command("check")(check_command)
 app.command("backup")(backup_command)
@@ -117,7 +133,7 @@ def _run(arguments: Sequence[str]) -> int:
         return 3
     except Damaged as wrong:
         _report(str(wrong), "damaged", as_json)
-        return 4
+        return DAMAGED
     except HoldfastError as wrong:
         _report(str(wrong), "error", as_json)
         return 1

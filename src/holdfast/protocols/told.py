@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import Exhausted, InvalidInput, real_number, whole_number
-from holdfast.protocols.answers import AT_SHARES, ROWS, Told
+from holdfast.protocols.answers import AT_SHARES, ROWS, Told, rounded_up
 from holdfast.protocols.base import (
     Drawn,
     Lesson,
@@ -94,6 +94,7 @@ __all__ = [
     "ToldScore",
     "ToldScores",
     "ToldVerify",
+    "bars_table",
     "forecast",
     "mean_rule",
     "three_way",
@@ -180,13 +181,12 @@ class ToldPlan(OwnPlan):
         return "any question: bars widen with what is told"
 
     def preview(self, _plan: Any, units: int) -> tuple[float | None, str]:
-        rows = self.blocks * units
-        bars = forecast(self.past(), rows, self.queries)
-        first = bars[0]["half_widths"][0]
-        later = ", ".join(
-            f"±{each['half_widths'][0]:.2g} after {each['questions']:,}" for each in bars[1:]
-        )
-        return first, f"an expected share near 0.9 within ±{first:.2g} now, {later} questions"
+        first = self.forecast(units, 0)[0]["half_widths"][0]
+        return first, f"a share near 0.9 within ±{rounded_up(first, 2)}, if it is as expected"
+
+    def forecast(self, units: int, open_units: int) -> tuple[dict[str, Any], ...]:
+        past, rows = self.past(), self.blocks * units
+        return tuple(forecast(past, rows, self.queries, open_rows=open_units))
 
 
 def told_plan(
@@ -403,30 +403,62 @@ def three_way(
 # What bars to expect: after so many questions, with so many surprises.
 
 
-def forecast(past: Past, rows: int, queries: int = 0, share: float = 0.9) -> list[dict[str, Any]]:
-    """Half-widths of confirmed answers about a share, from now on, their tolerance included.
+def forecast(
+    past: Past, rows: int, queries: int = 0, share: float = 0.9, open_rows: int = 0
+) -> list[dict[str, Any]]:
+    """Half-widths of bars about a share, from now on: of an expected answer, and of a precise one.
 
-    For 0, 20, 100 and 1,000 more questions; each with 0, 1 and 3 surprises of one window. A guess
-    counts as one from as many rows as are sealed.
+    For 0, 20, 100 and 1,000 more questions; each with 0, 1 and 3 surprises of one window. The guess
+    is from `open_rows` rows that are open, or else from as many as are sealed.
 
-    >>> from holdfast.protocols.told import told_plan
     >>> [round(h, 4) for h in forecast(told_plan(10_000).past(), 10_000)[2]["half_widths"]]
-    [0.0191, 0.026, 0.0319]
+    [0.0191, 0.0264, 0.0325]
+    >>> [round(h, 4) for h in forecast(told_plan(10_000).past(), 10_000)[2]["precise"]]
+    [0.0078, 0.0145, 0.0203]
     """
-    expects = Expects(share, guess_error(_sd(share, rows), rows))
+    sd = _sd(share, rows)
+    error = guess_error(sd, rows)
+    if open_rows:
+        error = sd * math.sqrt(1 / open_rows + 1 / rows)
     found = []
     for questions in (0, 20, 100, 1_000):
-        widths = []
+        widths: dict[bool, list[float]] = {False: [], True: []}
         for surprises in (0, 1, 3):
-            done, off = past.history.confirmations, min(questions, surprises)
-            later = Surprises(done.expected + questions - off, done.surprised + off)
-            more = max(0.0, later.total - done.total + off * math.log(4))
-            history = replace(past.history.tell(more), confirmations=later)
-            rule = mean_rule(Past(history), expects, rows, share=True, queries=queries)
-            low, high = cast("tuple[float, float]", rule.claim((0,)))
-            widths.append((high - low) / 2)
-        found.append({"questions": questions, "surprises": [0, 1, 3], "half_widths": widths})
+            then = _later(past, questions, min(questions, surprises))
+            for precise, each in widths.items():
+                expects = Expects(share, error)
+                rule = mean_rule(then, expects, rows, share=True, precise=precise, queries=queries)
+                low, high = rule.claim((0,))
+                assert low is not None
+                assert high is not None
+                each.append((high - low) / 2)
+        told = {"half_widths": widths[False], "precise": widths[True]}
+        found.append({"questions": questions, "surprises": [0, 1, 3], **told})
     return found
+
+
+def _later(past: Past, questions: int, surprises: int) -> Past:
+    """The past after so many more confirmations, of which so many were off by one window."""
+    done = past.history.confirmations
+    later = Surprises(done.expected + questions - surprises, done.surprised + surprises)
+    more = max(0.0, later.total - done.total + surprises * math.log(4))
+    return replace(past, history=replace(past.history.tell(more), confirmations=later))
+
+
+def bars_table(bars: Sequence[Mapping[str, Any]], when: str = "questions so far") -> list[str]:
+    """What `forecast` says, in lines for people; more surprises than questions are left out."""
+    columns = ("no surprise", "1 surprise", "3 surprises")
+    lines = [f"  {when:>17}" + "".join(f"{each:>14}" for each in columns)]
+    for each in bars:
+        shown = (
+            f"±{rounded_up(width, 2)}" if surprises <= each["questions"] else ""
+            for surprises, width in zip(each["surprises"], each["half_widths"], strict=True)
+        )
+        line = f"  {each['questions']:>17,}" + "".join(f"{width:>14}" for width in shown)
+        lines.append(line.rstrip())
+    precise = [f"±{rounded_up(each['precise'][0], 2)}" for each in bars]
+    lines.append(f"  precise answers, which tell more: {precise[0]} now, {precise[-1]} at the end")
+    return lines
 
 
 # The protocol: one class for each verb.
@@ -619,7 +651,9 @@ class _Told(Protocol[ToldPlan]):
             known["cut"] = list(question.range)
         known |= {"block_units": self.units, "against": question.about.get("against")}
         known |= {"of": question.candidates} if question.verb == "best" else {}
-        known |= {"greater": question.about.get("greater")}
+        known |= {"share": question.share, "where": question.about.get("where")}
+        known |= {} if question.about.get("greater", True) else {"greater": False}
+        known["guessed"] = True if question.guess is not None else None
         return {name: value for name, value in known.items() if value is not None}
 
     def word(self, question: Question, letter: Letter) -> str | None:
@@ -669,7 +703,9 @@ class _Told(Protocol[ToldPlan]):
         scale = self.scale(question)
         for each in self.price(question, expects, past):
             low, high = each["low"], each["high"]
-            if (low is not None and low > scale.low) or (high is not None and high < scale.high):
+            if (low is None) != (high is None):
+                return
+            if low is not None and high - low < _EVERYTHING * (scale.high - scale.low):
                 return
         remedy = "Seal more rows, or add fresh ones. Nothing was told."
         needed = "a bar that is narrower than everything"
@@ -841,8 +877,10 @@ class ToldScores(_Told):
         assert drawn is not None
         sums = {name: drawn[name] for name in ("so_far", "answers")}
         whole = super().answer(question, drawn, paid)
+        guesses = question.guesses or (None,) * len(drawn["batch"])
         batch = [
-            super(ToldScores, self).answer(question, one | sums, paid) for one in drawn["batch"]
+            super(ToldScores, self).answer(replace(question, guess=guess), one | sums, paid)
+            for guess, one in zip(guesses, drawn["batch"], strict=True)
         ]
         return replace(whole, batch=tuple(batch))
 
