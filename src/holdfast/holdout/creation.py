@@ -281,19 +281,14 @@ def preview_of(sets: Iterable[BlockSet], units: int, split: Split) -> Preview:
     129 blocks of 77 units: of 10,000 units 0 stay open and 67 are left over, never used
       exact          20 questions      a share of units within ±0.14 or less
     """
-    units_each = split.block_units
-    parts = tuple(
-        PartPreview(
-            part.name,
-            part.queries,
-            *part.preview(each.plan, units_each),
-            part.forecast(units_each, split.open_units),
-        )
-        for each in sets
-        for part in each.plan.parts
-    )
+    units_each, parts = split.block_units, []
+    for each in sets:
+        for part in each.plan.parts:
+            width, words = part.preview(each.plan, units_each)
+            bars = part.forecast(units_each, split.open_units)
+            parts.append(PartPreview(part.name, part.queries, width, words, bars))
     sizes = split.blocks, split.block_units, split.open_units, split.leftover_units
-    return Preview(units, *sizes, parts)
+    return Preview(units, *sizes, tuple(parts))
 
 
 OPEN_FRACTION = 0.4
