@@ -80,8 +80,8 @@ _BODY = {
 _TOLD = ("guess", "error", "precise", "share", "range")
 _SCORE = (*_TOLD, "metric")
 _WORDS = {
-    "ask": ("grid", "shape"),
-    "interval": ("grid",),
+    "ask": ("grid", "shape", "guess"),
+    "interval": ("grid", "guess"),
     "mean": ("grid", *_TOLD),
     "verify": ("guess", "tolerance", "claim", "gate"),
     "correct": ("guess", "grid", "shape"),
