@@ -12,6 +12,7 @@ What is drawn is null where a question was exhausted on the way: its row gives b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -94,10 +95,13 @@ class SetState:
         """Raise `Exhausted` if the asker was told all the nats of their quota."""
         if asker is None or asker.nats is None:
             return
-        told = self.past.askers.get(asker.id, 0.0)
-        if told >= asker.nats:
+        if self.told_to(asker.id) >= asker.nats:
             remedy = "Ask the custodian for a larger quota. Questions asked before are free."
             raise Exhausted("Your quota", "any nats", f"none of {asker.nats:g} left", remedy)
+
+    def told_to(self, asker: str) -> float:
+        """The nats that an asker was told."""
+        return 0.0 if self.past is None else float(self.past.askers.get(asker, 0.0))
 
     def _account_of(self, asker: str) -> Account:
         if asker not in self._accounts:
@@ -190,15 +194,12 @@ class ToldStatus:
 
 @dataclass(frozen=True)
 class SetStatus:
-    """One set: its blocks, its budget and its parts. `spent` and `budget` are in one currency.
-
-    What is told has no budget: it is None, and bars widen instead.
-    """
+    """One set: its blocks, its budget and its parts. `spent` and `budget` are in one currency."""
 
     name: str
     blocks: int
     currency: str
-    budget: float | None
+    budget: float
     spent: float
     unsettled: int
     parts: tuple[PartStatus, ...]
@@ -206,8 +207,8 @@ class SetStatus:
 
     @property
     def used(self) -> float:
-        """The share of the budget that is spent; 0 where there is none."""
-        return 0.0 if self.budget is None else min(1.0, self.spent / self.budget)
+        """The share of the budget that is spent; 0 where nothing is ever used up."""
+        return min(1.0, self.spent / self.budget)
 
 
 @dataclass(frozen=True)
@@ -239,8 +240,11 @@ class Status:
         return f"a new budget, because: {self.new_budget} ({known})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text."""
-        return {**asdict(self), "assumes": ASSUMPTIONS}
+        """Plain numbers and text; a budget that nothing uses up is None."""
+        data = {**asdict(self), "assumes": ASSUMPTIONS}
+        for each in data["sets"]:
+            each["budget"] = each["budget"] if math.isfinite(each["budget"]) else None
+        return data
 
     def _repr_html_(self) -> str:
         items = {
@@ -322,7 +326,7 @@ def set_status(
         surprises = past.history.confirmations.surprised + past.history.verdicts.surprised
         bars = tuple(forecast(past, rows, block_set.plan.parts[0].queries, open_rows=open_units))
         told = ToldStatus(rows, past.answers, surprises, past.nats, past.level, bars)
-        return SetStatus(block_set.name, block_set.blocks, "nats", None, past.nats, 0, (), told)
+        return SetStatus(block_set.name, block_set.blocks, "nats", math.inf, past.nats, 0, (), told)
     account, plan = found.account, block_set.plan
     parts = []
     for part in plan.parts:

@@ -240,11 +240,15 @@ class Past:
             sums["leaning"] = -off / count
         return drawn | sums
 
+    def later(self, question: Question, nats: float, surprise: bool | None) -> Past:
+        """The past with one more answer in its history, as far as that decides levels and codes."""
+        sequence = {_sequence(question): surprise} if surprise is not None else {}
+        return replace(self, history=self.history.tell(nats, **sequence))
+
     def tell(self, question: Question, drawn: Drawn, asker: str | None = None) -> None:
         """Go on to one more answer."""
         nats, surprise = float(drawn["nats"]), drawn.get("surprise")
-        sequence = {_sequence(question): surprise} if surprise is not None else {}
-        self.history = self.history.tell(nats, **sequence)
+        self.history = self.later(question, nats, surprise).history
         self.answers += 1
         if asker is not None:
             self.askers[asker] = self.askers.get(asker, 0.0) + nats
@@ -1293,8 +1297,12 @@ class ToldScores(_Told):
         return self._one(question, expects, past, add, past.history.confirmations.epsilon)
 
     def price(self, question: Question, expects: Any, past: Past) -> list[dict[str, Any]]:
-        first = expects if isinstance(expects, Expects) else expects[0]
-        return super().price(replace(question, guesses=None), first, past)
+        offers = []
+        for place, each in enumerate(expects):
+            guess = None if question.guesses is None else question.guesses[place]
+            one = replace(question, guess=guess, guesses=None)
+            offers += [{"candidate": place, **o} for o in super().price(one, each, past)]
+        return offers
 
     def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Told:
         assert drawn is not None
