@@ -11,7 +11,6 @@ from holdfast.protocols.means import DirectMeans, DirectPart, MedianMeans, media
 from holdfast.protocols.searches import Estimates, SearchPart
 from holdfast.protocols.source import UNIT
 from holdfast.store.sealing import split_units
-from holdfast.theory.bars import verdict_bar
 from tests.holdout import plans
 
 
@@ -39,19 +38,6 @@ def test_the_bar_of_a_direct_search_is_the_plans() -> None:
     bars = part.bars(plan.order, plan.budget, plan.blocks)
     widest = max((high - low) / 2 for low, high in zip(bars.low, bars.high, strict=True))
     assert said.half_width == pytest.approx(widest, abs=1e-12)
-
-
-def test_a_gate_is_said_to_certify_what_it_does() -> None:
-    from holdfast.protocols.exact import exact_verdicts
-
-    plan = exact_verdicts(20, 2, 1e-6, 1 - 1e-6, sides=1)
-    split = split_units(5_000, plan.blocks)
-    (said,) = preview_of(sets_for(plan), 5_000, split).parts
-    gap = float(said.words.rpartition("− ")[2])
-    for percent in range(1, 100):
-        low, _ = verdict_bar(percent / 100, "at least", True, split.block_units, 1e-6, 1 - 1e-6)
-        assert low is not None
-        assert percent / 100 - low <= gap
 
 
 def test_what_is_left_over_is_counted() -> None:

@@ -211,8 +211,8 @@ class OpenHoldout:
                     self._rows_estimand(each, where, columns, range)
                     for each in (estimator, *others)
                 ]
-            told |= {"claim": claim} if verb in ("gate", "verify") else {}
             words = {"guess": guess, "tolerance": tolerance, **told}
+            words |= {"claim": claim} if verb in ("gate", "verify") else {}
             return self._told(part, verb, estimands, names, words)
         told |= {} if verb in ("verify", "correct") else {"guess": guess}
         for name, value in told.items():
@@ -283,10 +283,15 @@ class OpenHoldout:
             words[name] = None if given is None else same_number(name, given, low)
         words["error"], max_level = words.pop("guess_se"), words.pop("max_level")
         words["precise"] = True if words.get("precise") else None
-        share = words.pop("share", None) or bool(getattr(first.estimator, "boolean", False))
+        # A condition in SQL is 0 or 1 of a row; the mean over the rows of a unit need not be.
+        condition = self.spec.manifest.one_row_units and first.range == UNIT
+        condition = condition and bool(getattr(first.estimator, "boolean", False))
+        share = words.pop("share", None) or condition
         reading, differ = words.pop("reading", None), words.pop("differ", None)
         about |= {} if reading is None or "reading" not in about else {"reading": reading}
         about |= {} if words.pop("greater", True) else {"greater": False}
+        target = words.pop("target", None)
+        about |= {} if target in (None, self.spec.target) else {"target": target}
         if self.spec.split == "stratified":
             about = self._at_shares(verb, about)
         question = Question(
@@ -333,7 +338,9 @@ class OpenHoldout:
             known = None if values is None else values[np.isfinite(values)]
             if known is None or len(known) < _FEW_BLOCKS:
                 return Expects()
-            return Expects(guess=float(np.median(known)), sd=float(np.std(known)))
+            with np.errstate(over="ignore"):
+                guess, sd = float(np.median(known)), float(np.std(known))
+            return Expects(guess=guess, sd=sd) if math.isfinite(guess + sd) else Expects()
         terms = [self._open.terms(e.estimator, e.where, question.bounds) for e in estimands]
         if question.verb == "scores":
             return [self._expected(question, [each]) for each in terms]
@@ -577,6 +584,8 @@ class OpenHoldout:
                         steps.send((past, asked.expects))
                     except StopIteration as ended:
                         drawn: Drawn = ended.value
+                    except _FAULTS:  # its words would depend on the data
+                        raise _fault() from None
                     pending = _Pending(journal, names, asked, request, asker, None)
                     result = self._said(asked, drawn, Paid(), None)
                     row = pending.tell(drawn)
@@ -588,9 +597,10 @@ class OpenHoldout:
         """What was told so far; refused, by that alone, if nothing more may be told like this."""
         found.require_nats(asker)
         past: Past = found.past
-        if asked.max_level is not None and past.level > asked.max_level:
+        at = past.level_of(asked.question)
+        if asked.max_level is not None and at > asked.max_level:
             remedy = "Others have asked meanwhile. Nothing was told."
-            now = f"{past.level:.4g}"
+            now = f"{at:.4g}"
             raise Exhausted("Your limit", f"a level of {asked.max_level:g} at most", now, remedy)
         asked.protocol.refuse_everything(asked.question, asked.expects, past)
         return past

@@ -794,7 +794,7 @@ class Scoring(Closing):
             words["reading"] = spec.reading
             if len(scores) == 2 and verb in ("compare", "gate") and is_exact(scorer.metric):
                 words["differ"] = float(np.mean(scores[0].given != scores[1].given))
-        words["greater"] = scorer.greater_is_better
+        words |= {"greater": scorer.greater_is_better, "target": scores[0].target}
         asked = self._open.asked(verb, first, others=others, **words)
         return cast(Told, self._asked(asked, request, progress, True))
 

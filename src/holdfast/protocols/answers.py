@@ -74,9 +74,9 @@ ASSUMPTIONS = (
 
 # Readings: what a score is about, as a code that is kept and as the words for people.
 #
-# A score of predictions, or of a model, can be read in two ways (docs/explanation/promise.md). These
-# very rows, with fresh labels: that holds against everybody, whatever the predictions were made
-# from. Or the rule that made the predictions, on fresh rows: that needs that the rule was made
+# A score of predictions, or of a model, can be read in two ways (docs/explanation/promise.md).
+# These very rows, with fresh labels: that holds against everybody, whatever they were made from.
+# Or the rule that made the predictions, on fresh rows: that needs that the rule was made
 # without the features of the sealed rows, for a rule that knows them may be right there and nowhere
 # else. Where rows were split by class, it is that rule at the class shares of the sealed rows.
 
