@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from holdfast.cli.ask import verb_command
+from holdfast.cli.ask import leaderboard_command, verb_command
 from holdfast.cli.custody import (
     DAMAGED,
     backup_command,
@@ -25,17 +25,8 @@ from holdfast.cli.custody import (
     token_app,
 )
 from holdfast.cli.plan import plan_command
-from holdfast.cli.score import (
-    best_command,
-    compare_command,
-    enter_command,
-    gate_command,
-    leaderboard_command,
-    score_command,
-    scores_command,
-)
 from holdfast.errors import Damaged, Doubtful, Exhausted, HoldfastError, Infeasible, InvalidInput
-from holdfast.verbs import VERBS
+from holdfast.verbs import SCORES, VERBS
 
 __all__ = ["add_commands", "app", "run"]
 
@@ -48,15 +39,9 @@ app = typer.Typer(
 )
 app.command("plan")(plan_command)
 app.command("create")(create_command)
-app.command("score")(score_command)
-app.command("compare")(compare_command)
-app.command("gate")(gate_command)
-app.command("best")(best_command)
-app.command("scores")(scores_command)
-app.command("enter")(enter_command)
-app.command("leaderboard")(leaderboard_command)
-for _verb in VERBS.values():
+for _verb in (*SCORES.values(), *VERBS.values()):
     app.command(_verb.name)(verb_command(_verb))
+app.command("leaderboard")(leaderboard_command)
 app.command("status")(status_command)
 app.command("check")(check_command)
 app.command("backup")(backup_command)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from holdfast.client.client import Client
+    from holdfast.holdout.answering import Price, ToldPrice
     from holdfast.holdout.holdout import Holdout
     from holdfast.holdout.state import SetStatus, Status
 
@@ -34,6 +35,7 @@ __all__ = [
     "is_url",
     "opened",
     "show_json",
+    "show_price",
     "show_result",
     "show_status",
     "size",
@@ -207,6 +209,42 @@ def show_result(result: Any, title: str, as_json: bool, verbose: bool = False) -
             title = "corrected"
     if getattr(result.steps[0], "verdict", None) == "exhausted":
         raise typer.Exit(EXHAUSTED)
+
+
+def show_price(price: Price, as_json: bool) -> None:
+    """What a question would cost; of what is told, for each likely answer."""
+    if as_json:
+        show_json(price.to_dict())
+        return
+    if price.cached:
+        typer.echo("asked before, free")
+    elif price.told is None:
+        typer.echo(f"{price.price:.4g} {price.currency} at most; {price.budget_left:.4g} left")
+    else:
+        typer.echo("\n".join(_offers(price.told)))
+    if price.reason is not None:
+        typer.echo(price.reason)
+    for doubt in price.doubts:
+        typer.echo(f"Careful: {doubt.message}", err=True)
+
+
+def _offers(told: ToldPrice) -> list[str]:
+    from holdfast.protocols.answers import bar_text, number, rounded_up
+
+    lines = [f"{'if the answer is':<34}{'it tells':>12}{'the next bar':>14}"]
+    for each in told.answers:
+        what = each["verdict"] or bar_text(each["low"], each["high"])
+        if each.get("candidate") is not None:
+            what = f"{each['candidate'] + 1}. {what}"
+        if each["expected"]:
+            what += " (expected)"
+        nats, then = f"{number(each['nats'], 3)} nats", f"±{rounded_up(each['half_width'], 2)}"
+        lines.append(f"{what:<34}{nats:>12}{then:>14}")
+    now = f"±{rounded_up(told.half_width, 2)}"
+    return [
+        *lines,
+        f"told so far {number(told.told_so_far, 3)} nats; an expected share near 0.9 has {now} now",
+    ]
 
 
 def _style(step: Any) -> str:

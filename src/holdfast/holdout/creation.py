@@ -257,10 +257,9 @@ class Preview:
             f"{self.open_units:,} stay open and {self.leftover_units:,} are left over, never used"
         ]
         if all(part.bars for part in self.parts):  # blocks are of no interest then
-            sealed = self.blocks * self.block_units
-            lines = [
-                f"{sealed:,} of {self.units:,} units are sealed, {self.open_units:,} stay open"
-            ]
+            sealed = f"{self.blocks * self.block_units:,} of {self.units:,} units are sealed"
+            kept = f"{self.open_units:,} stay open, to look at and to guess from"
+            lines = [f"{sealed}; {kept}" if self.open_units else f"{sealed}; none stays open"]
         for part in self.parts:
             if part.bars:
                 lines += [_EXPECTED, *bars_table(part.bars)]

@@ -194,15 +194,12 @@ class ToldStatus:
 
 @dataclass(frozen=True)
 class SetStatus:
-    """One set: its blocks, its budget and its parts. `spent` and `budget` are in one currency.
-
-    What is told has no budget: it is None, and bars widen instead.
-    """
+    """One set: its blocks, its budget and its parts. `spent` and `budget` are in one currency."""
 
     name: str
     blocks: int
     currency: str
-    budget: float | None
+    budget: float
     spent: float
     unsettled: int
     parts: tuple[PartStatus, ...]
@@ -210,8 +207,8 @@ class SetStatus:
 
     @property
     def used(self) -> float:
-        """The share of the budget that is spent; 0 where there is none."""
-        return 0.0 if self.budget is None else min(1.0, self.spent / self.budget)
+        """The share of the budget that is spent; 0 where nothing is ever used up."""
+        return min(1.0, self.spent / self.budget)
 
 
 @dataclass(frozen=True)
@@ -329,7 +326,7 @@ def set_status(
         surprises = past.history.confirmations.surprised + past.history.verdicts.surprised
         bars = tuple(forecast(past, rows, block_set.plan.parts[0].queries, open_rows=open_units))
         told = ToldStatus(rows, past.answers, surprises, past.nats, past.level, bars)
-        return SetStatus(block_set.name, block_set.blocks, "nats", None, past.nats, 0, (), told)
+        return SetStatus(block_set.name, block_set.blocks, "nats", math.inf, past.nats, 0, (), told)
     account, plan = found.account, block_set.plan
     parts = []
     for part in plan.parts:
