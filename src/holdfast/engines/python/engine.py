@@ -75,6 +75,7 @@ _MOST_WORKERS = 4
 _MOST_BLOCKS = 512  # in one process: what is found wrong at its end is done again
 _MOST_ROWS = 2**18  # in one range of blocks
 _MOST_BATCHES = 1024  # in one range of blocks
+_MOST_TERMS = 2**24  # in one range of blocks
 _RANGES = 4  # for each worker, so that progress shows
 _FEWEST_BLOCKS = 8  # in one range: a process costs more than most blocks
 
@@ -525,7 +526,10 @@ class LocalEngine(Closing):
             batch = batch_blocks(job.units, sums=job.sums)
             shares = workers * (_RANGES if job.sums else 1)
             share = -(-blocks // (shares * batch)) * batch
-            return min(share, _MOST_BATCHES * batch)  # whole batches, however many workers
+            most = _MOST_BATCHES * batch
+            if job.terms:
+                most = min(most, max(1, _MOST_TERMS // job.units))  # more than one call takes
+            return min(share, most)  # whole batches, however many workers
         rows = self._store.manifest.block_rows / self._store.blocks
         share = max(_FEWEST_BLOCKS, -(-blocks // (workers * _RANGES)))
         return max(1, min(share, _MOST_BLOCKS, int(_MOST_ROWS / rows)))

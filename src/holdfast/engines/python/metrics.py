@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from holdfast.engines.python.worker import column_array, too_large, unreadable
 from holdfast.errors import InvalidInput
 from holdfast.grids import floats_up
 from holdfast.protocols.answers import RULE
-from holdfast.protocols.source import UNIT, Bounds
+from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 
 __all__ = [
     "NAMES",
@@ -1037,22 +1037,22 @@ def checked_predictions(values: object) -> NDArray[Any]:
     return array
 
 
-Terms = NDArray[np.float64]
+Terms = NDArray[np.float64] | NDArray[np.bool_]
 
 # The term of a row, where a metric is the mean of one between 0 and 1.
 
 
-def _right(target: Array, predicted: Array) -> Terms:
+def _right(target: Array, predicted: Array) -> NDArray[np.bool_]:
     if predicted.dtype.kind == "O":  # something that is no label, such as pandas' NA, is wrong
         missing = missing_labels(predicted.ravel()).reshape(predicted.shape)
         plain = predicted.copy()
         plain[missing] = None
-        return np.where(missing, 0.0, np.asarray(target == plain, np.float64))
-    return np.asarray(target == predicted, np.float64)  # a missing target is no prediction
+        return np.asarray(target == plain, np.bool_) & ~missing
+    return np.asarray(target == predicted)  # a missing target is no prediction
 
 
-def _wrong(target: Array, predicted: Array) -> Terms:
-    return 1.0 - _right(target, predicted)
+def _wrong(target: Array, predicted: Array) -> NDArray[np.bool_]:
+    return ~_right(target, predicted)
 
 
 def _squared(target: Array, probability: Array) -> Terms:
@@ -1093,7 +1093,8 @@ class PredictionTerms:
     def terms(self, arrays: dict[str, Array]) -> Terms:
         """The term of every row: a (blocks, t) array."""
         target = arrays[self.target]
-        predicted = self.predictions[arrays[ROW].astype(np.int64)].reshape(target.shape)
+        rows = arrays[ROW].astype(np.int64, copy=False)
+        predicted = self.predictions[rows].reshape(target.shape)
         return _TERMS[self.metric](target, predicted)
 
     def mean(self, arrays: dict[str, Array]) -> Terms:
@@ -1123,6 +1124,7 @@ class ModelTerms:
         return np.asarray(self.terms(arrays).mean(axis=1))
 
 
+_N = TypeVar("_N", np.float64, np.int64)
 _MOST_ROWS = 2**22  # that are read at once, and of a store that is kept
 _MOST_CELLS = 2**24  # that are kept: a few columns of the largest
 
@@ -1161,7 +1163,7 @@ class PredictionEngine:
         def evaluated(arrays: dict[str, Array], blocks: int) -> Values:
             return block_values(score(arrays), blocks)
 
-        found = self._evaluate(estimator, start, stop, evaluated, progress)
+        found = self._evaluate(estimator, start, stop, evaluated, progress, np.full(1, np.nan))
         return np.where(np.isnan(found), estimator.failure, found)
 
     def sums(
@@ -1178,11 +1180,11 @@ class PredictionEngine:
         assert where is None
         parts, units = _parts_of(function, self._store.units, bounds), self._store.units
 
-        def evaluated(arrays: dict[str, Array], blocks: int) -> Values:
+        def evaluated(arrays: dict[str, Array], blocks: int) -> NDArray[np.int64]:
             return np.asarray(parts(arrays, blocks).sum(axis=1))
 
-        found = self._evaluate(function, start, stop, evaluated, progress)
-        return np.where(np.isnan(found), failed_sum(function, units), found).astype(np.int64)
+        failure = np.full(1, failed_sum(function, units), np.int64)
+        return self._evaluate(function, start, stop, evaluated, progress, failure)
 
     def terms(
         self,
@@ -1196,32 +1198,33 @@ class PredictionEngine:
     ) -> NDArray[np.int64]:
         """The terms that `sums` adds up, of one unit after another."""
         assert where is None
-        parts = _parts_of(function, self._store.units, bounds)
-        found = self._evaluate(function, start, stop, parts, progress, self._store.units)
-        return np.where(np.isnan(found), failed_sum(function, 1), found).astype(np.int64)
+        parts, units = _parts_of(function, self._store.units, bounds), self._store.units
+        failure = np.full(units, failed_sum(function, 1), np.int64)
+        return self._evaluate(function, start, stop, parts, progress, failure)
 
     def _evaluate(
         self,
         estimator: LocalEstimator,
         start: int,
         stop: int,
-        evaluated: Callable[[dict[str, Array], int], Values],
+        evaluated: Callable[[dict[str, Array], int], NDArray[_N]],
         progress: Callable[[int, int], None] | None,
-        width: int = 1,
-    ) -> Values:
-        """The numbers of one block after another, of which each has so many."""
+        failure: NDArray[_N],
+    ) -> NDArray[_N]:
+        """The numbers of one block after another: as many of each as one that has failed has."""
         store, columns = self._store, stored_columns(estimator, self._store)
         for shard in store.overlapping(start, stop):
             store.check_there(shard)
-        found = np.full((stop - start, width), np.nan)
+        found = np.empty((stop - start, len(failure)), failure.dtype)
         size = max(1, int(_MOST_ROWS * store.blocks / store.manifest.block_rows))
         for first in range(start, stop, size):
             last = min(stop, first + size)
             try:
                 arrays = self._arrays(columns, first, last)
                 # All together as (blocks, rows) arrays, or each alone where blocks differ in rows.
-                each = last - first if store.manifest.one_row_units else 1
-                cuts = store.cuts(first, last)[::each].tolist()
+                even = store.manifest.one_row_units
+                each = last - first if even else 1
+                cuts = [0, each * store.units] if even else store.cuts(first, last).tolist()
             except MemoryError:
                 raise too_large("there is not enough of it") from None
             except Exception:
@@ -1229,7 +1232,7 @@ class PredictionEngine:
             for number, (low, high) in enumerate(pairwise(cuts)):
                 part = {name: array[low:high].reshape(each, -1) for name, array in arrays.items()}
                 place = first - start + number * each
-                found[place : place + each] = _each_block(evaluated, part, each, width)
+                found[place : place + each] = _each_block(evaluated, part, each, failure)
             if progress is not None:
                 progress(last - start, stop - start)
         return found.reshape(-1)
@@ -1249,43 +1252,54 @@ class PredictionEngine:
                 known = {name: known[name] for name in columns if name in known}
             self._kept = known = {**known, **read}
         # Whatever other threads keep meanwhile, `known` stays as it is.
-        begin, end = self._store.cuts(0, last)[[first, last]].tolist()
+        begin, end = self._rows_before(first), self._rows_before(last)
         return {name: known[name][begin:end] for name in columns}
+
+    def _rows_before(self, block: int) -> int:
+        store = self._store
+        even = store.manifest.one_row_units
+        return block * store.units if even else int(store.cuts(0, block)[-1])
 
     def _read(self, columns: Sequence[str], first: int, last: int) -> dict[str, Array]:
         data = [name for name in columns if not name.startswith("__")]
         table = self._store.table(first, last, data, hidden=True)
-        return {name: column_array(table.column(name)) for name in columns}
+        arrays = {name: column_array(table.column(name)) for name in columns}
+        if ROW in arrays:
+            arrays[ROW] = arrays[ROW].astype(np.int64)
+        return arrays
 
 
 def _parts_of(
     function: LocalEstimator, units: int, bounds: Bounds
-) -> Callable[[dict[str, Array], int], Values]:
+) -> Callable[[dict[str, Array], int], NDArray[np.int64]]:
     """The terms of many blocks, in parts of 2⁻¹⁶."""
     terms = function.batched
     assert terms is not None
 
-    def parts(arrays: dict[str, Array], blocks: int) -> Values:
-        found = row_terms(terms(arrays), blocks * units, bounds)
-        return unit_parts(found).reshape(blocks, units)
+    def parts(arrays: dict[str, Array], blocks: int) -> NDArray[np.int64]:
+        found = terms(arrays)
+        if isinstance(found, np.ndarray) and found.dtype == np.bool_ and bounds == UNIT:
+            return found.reshape(blocks, units) * np.int64(WEIGHT_SCALE)  # the same, at once
+        numbers = row_terms(found, blocks * units, bounds)
+        return unit_parts(numbers).reshape(blocks, units).astype(np.int64)
 
     return parts
 
 
 def _each_block(
-    evaluated: Callable[[dict[str, Array], int], Values],
+    evaluated: Callable[[dict[str, Array], int], NDArray[_N]],
     arrays: dict[str, Array],
     blocks: int,
-    width: int,
-) -> Values:
-    """So many numbers for each block. What raises is a failure of the block it is raised for."""
+    failure: NDArray[_N],
+) -> NDArray[_N]:
+    """The numbers of each block. What raises is a failure of the block that it is raised for."""
     try:
         with np.errstate(all="ignore"):  # a warning too may depend on the data
-            return evaluated(arrays, blocks).reshape(blocks, width)
+            return evaluated(arrays, blocks).reshape(blocks, -1)
     except MemoryError:
         raise too_large("there is not enough of it") from None
     except Exception:
         if blocks == 1:
-            return np.full((1, width), np.nan)
+            return failure[np.newaxis]
     alone = ({name: array[k : k + 1] for name, array in arrays.items()} for k in range(blocks))
-    return np.concatenate([_each_block(evaluated, each, 1, width) for each in alone])
+    return np.concatenate([_each_block(evaluated, each, 1, failure) for each in alone])
