@@ -212,6 +212,8 @@ class OpenHoldout:
                     self._rows_estimand(each, where, columns, range)
                     for each in (estimator, *others)
                 ]
+            if verb == "gate":
+                told["claim"] = claim
             words = {"guess": guess, "tolerance": tolerance, **told}
             return self._told(part, verb, estimands, names, words)
         for name, value in told.items():
@@ -557,7 +559,7 @@ class OpenHoldout:
                 pace.admit(asked)
                 pace.begin()
             self.verify_blocks()
-            steps = asked.protocol.ask(asked.question, chosen_entropy(0, 0), ())
+            steps = asked.protocol.ask(asked.question, chosen_entropy(None, 0), ())
             try:
                 step = next(steps)
                 while not isinstance(step, PastTold):

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, cast
@@ -969,7 +969,7 @@ class _Told(Protocol[ToldPlan]):
 
     def procedure(self, question: Question, expects: Expects, found: Any, at: float) -> Any:
         """What the rows say."""
-        fixed, bets = self.fixed(question), self._bets(question, expects, at)
+        fixed = self.fixed(question)
         if question.paired:
             first, second = found
             wins = int(np.count_nonzero(first > second))
@@ -979,7 +979,7 @@ class _Told(Protocol[ToldPlan]):
                 terms = betting.Terms.paired(first.size, wins, losses)
             else:
                 terms = betting.Terms.tally(first - second + _PARTS, 2 * _PARTS)
-            return Pair(terms, bets, wins, losses, fixed, exact)
+            return Pair(terms, self._bets(question, expects, at), wins, losses, fixed, exact)
         terms, kept = found
         if kept is not None:
             terms = terms[kept > 0]
@@ -987,7 +987,7 @@ class _Told(Protocol[ToldPlan]):
             return Nothing()
         if question.share:
             return Share(terms.size, int(np.count_nonzero(terms)), fixed)
-        return Mean(betting.Terms.tally(terms, _PARTS), bets)
+        return Mean(betting.Terms.tally(terms, _PARTS), self._bets(question, expects, at))
 
     def _bets(self, question: Question, expects: Expects, at: float) -> tuple[Bets, Bets]:
         """Stakes that are fixed before the rows are read."""
@@ -1069,32 +1069,35 @@ class _Told(Protocol[ToldPlan]):
 
     def price(self, question: Question, expects: Any, past: Past) -> list[dict[str, Any]]:
         """What each of the likely answers costs and claims; a function of the past alone."""
+        return list(self._offers(question, expects, past))
+
+    def _offers(self, question: Question, expects: Any, past: Past) -> Iterator[dict[str, Any]]:
+        """The same, one at a time: to know that one of them says something takes few."""
         expects = self.expected(question, expects, past)
         rule = self.rule(question, expects, past)
-        return [
-            {
-                "letter": list(letter),
-                "verdict": self.word(question, letter),
-                "expected": None if rule.surprise(letter) is None else not rule.surprise(letter),
-                "nats": rule.nats(letter),
-                "low": rule.claim(letter)[0],
-                "high": rule.claim(letter)[1],
-            }
-            for letter in rule.likely()
-            if math.isfinite(rule.nats(letter))
-        ]
+        for letter in rule.likely():
+            nats, surprise = rule.nats(letter), rule.surprise(letter)
+            if math.isfinite(nats):
+                low, high = rule.claim(letter)
+                yield {
+                    "letter": list(letter),
+                    "verdict": self.word(question, letter),
+                    "expected": None if surprise is None else not surprise,
+                    "nats": nats,
+                    "low": low,
+                    "high": high,
+                }
 
     def refuse_everything(self, question: Question, expects: Any, past: Past) -> None:
         """Raise `Exhausted`, before anything is read, if no likely answer would say anything."""
-        offered = self.price(question, expects, past)
-        scale = self.scale(question)
-        says = [
-            each
-            for each in offered
-            if (each["low"] is not None and each["low"] > scale.low)
-            or (each["high"] is not None and each["high"] < scale.high)
-        ]
-        if offered and not says and question.verb not in ("best",):
+        if question.verb == "best":
+            return
+        scale, offered = self.scale(question), False
+        for each in self._offers(question, expects, past):
+            low, high, offered = each["low"], each["high"], True
+            if (low is not None and low > scale.low) or (high is not None and high < scale.high):
+                return
+        if offered:
             remedy = "Seal more rows, or add fresh ones. Nothing was told."
             needed = "a bar that is narrower than everything"
             raise Exhausted("This question", needed, "none at this level", remedy)
@@ -1258,9 +1261,9 @@ class ToldScores(_Told):
         add = batch_together(max(1, int(question.candidates or 1)))
         return self._one(question, expects, past, add, past.history.confirmations.epsilon)
 
-    def price(self, question: Question, expects: Any, past: Past) -> list[dict[str, Any]]:
+    def _offers(self, question: Question, expects: Any, past: Past) -> Iterator[dict[str, Any]]:
         first = expects if isinstance(expects, Expects) else expects[0]
-        return super().price(replace(question, guesses=None), first, past)
+        return super()._offers(replace(question, guesses=None), first, past)
 
     def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Told:
         assert drawn is not None
