@@ -167,9 +167,9 @@ def test_ids_of_open_rows_may_be_left_out(kind: str) -> None:
     assert not part.complete
     assert part.of_sealed.tolist() == [1, 3, 4]
     with pytest.raises(InvalidInput, match=r"for each of the 3 ids .* the 1 of open rows may be"):
-        read({key: 1 for key in keys[:2]}, ids)
+        read(dict.fromkeys(keys[:2], 1), ids)
     with pytest.raises(InvalidInput, match=rf"1 ids without a prediction \({keys[3]}\)"):
-        read({key: 1 for key in keys[:3]}, ids)
+        read(dict.fromkeys(keys[:3], 1), ids)
     unknown = {**whole, ("z" if kind == "text" else 5): 1}
     with pytest.raises(InvalidInput, match=r"1 unknown ids \((z|5)\)"):
         read(unknown, ids)
