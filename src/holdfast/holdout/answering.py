@@ -96,10 +96,10 @@ from holdfast.protocols.base import (
 from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.shapes import BoundedMean, Shape
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
-from holdfast.protocols.told import Expects, Past
+from holdfast.protocols.told import Expects, Past, forecast
 from holdfast.store.user_state import recognise, state_folder
 
-__all__ = ["HERE", "Backends", "OpenHoldout", "Pace", "Price", "price_of"]
+__all__ = ["HERE", "Backends", "OpenHoldout", "Pace", "Price", "ToldPrice", "price_of"]
 
 
 class Pace(Protocol):
@@ -206,16 +206,15 @@ class OpenHoldout:
             if verb in ("ask", "interval", "verify"):
                 estimands = [self._estimand(estimator, where, options or {})]
                 told |= {"grid": self._grid(part, estimands[0], grid)}
-                told |= {"claim": claim} if verb == "verify" else {}
             else:
                 estimands = [
                     self._rows_estimand(each, where, columns, range)
                     for each in (estimator, *others)
                 ]
-            if verb == "gate":
-                told["claim"] = claim
+            told |= {"claim": claim} if verb in ("gate", "verify") else {}
             words = {"guess": guess, "tolerance": tolerance, **told}
             return self._told(part, verb, estimands, names, words)
+        told |= {} if verb in ("verify", "correct") else {"guess": guess}
         for name, value in told.items():
             if value is not None and value is not False and name != "metric" and name != "share":
                 hint = "Create the holdout without a plan, or with --protocols score."
@@ -278,10 +277,11 @@ class OpenHoldout:
         about = {**first.about, **({"names": list(names)} if names else {})}
         if verb in ("compare", "gate") and others:
             about["against"] = names[1]
-        for name in ("guess", "tolerance", "threshold", "margin", "error"):
+        for name in ("guess", "tolerance", "threshold", "margin", "guess_se", "max_level"):
             low = -math.inf if name in ("guess", "threshold") else 0.0
             given = words.get(name)
             words[name] = None if given is None else same_number(name, given, low)
+        words["error"], max_level = words.pop("guess_se"), words.pop("max_level")
         words["precise"] = True if words.get("precise") else None
         share = words.pop("share", None) or bool(getattr(first.estimator, "boolean", False))
         reading, differ = words.pop("reading", None), words.pop("differ", None)
@@ -289,7 +289,6 @@ class OpenHoldout:
         about |= {} if words.pop("greater", True) else {"greater": False}
         if self.spec.split == "stratified":
             about = self._at_shares(verb, about)
-        max_level = words.pop("max_level", None)
         question = Question(
             verb,
             part.name,
@@ -329,7 +328,8 @@ class OpenHoldout:
         if question.verb == "best":
             return Expects()
         if question.verb in ("ask", "interval", "verify"):
-            values = self._open.values(estimands[0].estimator) if question.guess is None else None
+            verdict = question.verb == "verify"  # what is expected of it is that it is right
+            values = None if verdict else self._open.values(estimands[0].estimator)
             known = None if values is None else values[np.isfinite(values)]
             if known is None or len(known) < _FEW_BLOCKS:
                 return Expects()
@@ -554,7 +554,7 @@ class OpenHoldout:
         journal, place = self.journal, asked.part.set.name
         known = _known(journal, asked, request)
         if known is None:
-            journal.read(lambda state: self._allow(asked, asker, state.sets[place]))
+            journal.read(lambda state: self.allow(asked, asker, state.sets[place]))
             if pace is not None:
                 pace.admit(asked)
                 pace.begin()
@@ -572,7 +572,7 @@ class OpenHoldout:
             with journal.ledger.lock(*_names(asked, request)) as names:
                 known = _known(journal, asked, request)
                 if known is None:
-                    past = journal.read(lambda state: self._allow(asked, asker, state.sets[place]))
+                    past = journal.read(lambda state: self.allow(asked, asker, state.sets[place]))
                     try:
                         steps.send((past, asked.expects))
                     except StopIteration as ended:
@@ -584,7 +584,7 @@ class OpenHoldout:
         receipt = str(journal.witnessed(known))
         return answer_in(self.spec, known, receipt, cached=True)
 
-    def _allow(self, asked: Asked, asker: Asker | None, found: SetState) -> Past:
+    def allow(self, asked: Asked, asker: Asker | None, found: SetState) -> Past:
         """What was told so far; refused, by that alone, if nothing more may be told like this."""
         found.require_nats(asker)
         past: Past = found.past
@@ -843,6 +843,21 @@ def _spec(ledger: Ledger, witness: Witness) -> HoldoutSpec:
 
 
 @dataclass(frozen=True)
+class ToldPrice:
+    """What an answer would tell, and what that does to later bars.
+
+    `level` and `half_width`, of an expected share near 0.9, are those of the next answer as of now.
+    Every likely answer has its `nats`, what it says (`low`, `high`, `verdict`), whether it is as
+    `expected`, and the `level` and `half_width` after it; of a batch, those of each `candidate`.
+    """
+
+    told_so_far: float
+    level: float
+    half_width: float
+    answers: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
 class Price:
     """What one question costs at worst, and whether that can still be paid.
 
@@ -863,18 +878,27 @@ class Price:
     grid: tuple[float, float, int] | None
     assumes: tuple[str, ...]
     doubts: tuple[Doubt, ...] = ()
+    told: ToldPrice | None = None
+    """Where it is what is told that counts."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         grid = self.grid
         shown = None if grid is None else dict(zip(("low", "high", "points"), grid, strict=True))
         doubts = [each.to_dict() for each in self.doubts]
-        told = {"grid": shown, "assumes": list(self.assumes), "doubts": doubts}
-        return {**asdict(self), **told}
+        plain: dict[str, Any] = {"grid": shown, "assumes": list(self.assumes), "doubts": doubts}
+        for name in ("budget", "budget_left"):
+            value = getattr(self, name)
+            plain[name] = value if math.isfinite(value) else None
+        if self.told is not None:
+            plain["told"] = {**asdict(self.told), "answers": list(self.told.answers)}
+        return {**asdict(self), **plain}
 
 
 def price_of(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> Price:
     """The price of a question, for this asker."""
+    if asked.protocol.told:
+        return _told_price(holdout, asked, asker)
     part, question, points = asked.part, asked.question, asked.question.grid
     worst = asked.protocol.worst(question)
     reason = None
@@ -907,4 +931,51 @@ def price_of(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> Price:
         else (float(points.point(0)), float(points.point(points.size - 1)), points.size),
         asked.assumptions,
         () if cached else holdout.doubts(asked),
+    )
+
+
+def _told_price(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> Price:
+    """What the likely answers would tell: a function of the history and of what is public."""
+    part, question, reason = asked.part, asked.question, None
+    rows = part.set.blocks * holdout.spec.manifest.block_units
+    with holdout.journal.state() as state:
+        found = state.sets[part.set.name]
+        past = found.past
+        try:
+            holdout.allow(asked, asker, found)
+        except Exhausted as wrong:
+            reason = str(wrong)
+        limit = math.inf if asker is None or asker.nats is None else asker.nats
+        left = max(0.0, limit - (0.0 if asker is None else past.askers.get(asker.id, 0.0)))
+        protocol: Any = asked.protocol
+        offers = protocol.price(question, asked.expects, past)
+        now = forecast(past, rows)[0]["half_widths"][0]
+        answers = []
+        for each in offers:
+            surprise = None if each["expected"] is None else not each["expected"]
+            later = past.later(question, each["nats"], surprise)
+            half_width = forecast(later, rows)[0]["half_widths"][0]
+            answers.append({**each, "level": later.level, "half_width": half_width})
+        told = ToldPrice(past.nats, past.level, now, tuple(answers))
+    cached = holdout.journal.is_known(asked.key)
+    # That of what is expected; of a batch, of each.
+    firsts = {each.get("candidate"): each["nats"] for each in reversed(offers)}
+    points = question.grid
+    return Price(
+        question.verb,
+        part.name,
+        part.protocol,
+        0.0 if cached else sum(firsts.values()),
+        "nats",
+        limit,
+        left,
+        cached or reason is None,
+        cached,
+        None if cached else reason,
+        None
+        if points is None
+        else (float(points.point(0)), float(points.point(points.size - 1)), points.size),
+        asked.assumptions,
+        () if cached else holdout.doubts(asked),
+        told,
     )

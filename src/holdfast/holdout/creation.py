@@ -26,7 +26,7 @@ from holdfast.holdout.universe import Cells, check_cells, read_cells, world_size
 from holdfast.ledger.opening import create_ledger, prepare_ledger
 from holdfast.protocols.answers import ROWS, RULE
 from holdfast.protocols.shapes import BoundedMean
-from holdfast.protocols.told import told_plan
+from holdfast.protocols.told import bars_table, told_plan
 from holdfast.randomness import Entropy, SeededEntropy, system_entropy
 from holdfast.store.blocks import (
     BlockStore,
@@ -211,6 +211,12 @@ def _discard(folder: Path, place: int, engine: str | None, location: str | None)
 # All of it follows from the plan and the number of units: it is known before anything is sealed.
 
 
+_EXPECTED = (
+    "Bars to expect about a share near 0.9, such as an accuracy, that you guess about right (a "
+    "guess that is off is a surprise):"
+)
+
+
 @dataclass(frozen=True)
 class PartPreview:
     """What one part of the plan will be worth."""
@@ -220,6 +226,8 @@ class PartPreview:
     half_width: float | None
     """Of the widest bar around a share of units; None where there is none, or it says nothing."""
     words: str
+    bars: tuple[dict[str, Any], ...] = ()
+    """Half-widths by how many questions were asked and how many surprised, for what is told."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +256,15 @@ class Preview:
             f"{self.blocks:,} blocks of {self.block_units:,} {units}: of {self.units:,} units "
             f"{self.open_units:,} stay open and {self.leftover_units:,} are left over, never used"
         ]
+        if all(part.bars for part in self.parts):  # blocks are of no interest then
+            sealed = self.blocks * self.block_units
+            lines = [
+                f"{sealed:,} of {self.units:,} units are sealed, {self.open_units:,} stay open"
+            ]
         for part in self.parts:
+            if part.bars:
+                lines += [_EXPECTED, *bars_table(part.bars)]
+                continue
             asked = "1 question" if part.questions == 1 else f"{part.questions:,} questions"
             lines.append(f"  {part.name:<15}{asked:<18}{part.words}")
         return "\n".join(lines)
@@ -267,7 +283,12 @@ def preview_of(sets: Iterable[BlockSet], units: int, split: Split) -> Preview:
     """
     units_each = split.block_units
     parts = tuple(
-        PartPreview(part.name, part.queries, *part.preview(each.plan, units_each))
+        PartPreview(
+            part.name,
+            part.queries,
+            *part.preview(each.plan, units_each),
+            part.forecast(units_each, split.open_units),
+        )
         for each in sets
         for part in each.plan.parts
     )

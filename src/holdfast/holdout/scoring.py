@@ -73,6 +73,8 @@ __all__ = [
     "Scoring",
     "Side",
     "Submission",
+    "candidate_names",
+    "how_many",
     "judged",
     "read_scorers",
     "side_of",
@@ -457,7 +459,10 @@ def no_public_grid(score: Judged) -> InvalidInput:
 
 
 Side = Literal["at least", "at most"]
+Chosen = str | Metric | Callable[..., float]
+"""A metric: its name, what `row_metric` makes, or a function of a block's targets and predictions."""
 _LONGEST_NAME = 100
+_MOST_CANDIDATES = 1_000
 
 
 def side_of(
@@ -561,7 +566,7 @@ class Scoring(Closing):
         self,
         model_or_predictions: object,
         *,
-        metric: str | Metric | Callable[..., float] = "accuracy",
+        metric: Chosen = "accuracy",
         guess: float | None = None,
         guess_se: float | None = None,
         precise: bool = False,
@@ -587,7 +592,12 @@ class Scoring(Closing):
         given: dict[str, Any] = {"target": target, "features": features, "form": form}
         score = self._judged(model_or_predictions, scorer, **given)
         if self._is_told(score, by):
-            words = {"guess": guess, "error": guess_se, "precise": precise, "max_level": max_level}
+            words = {
+                "guess": guess,
+                "guess_se": guess_se,
+                "precise": precise,
+                "max_level": max_level,
+            }
             return self._told("score", [score], (), words, request, progress)
         if asked.get("grid") is None:
             asked["grid"] = public_grid(self._open, score, by)
@@ -600,7 +610,7 @@ class Scoring(Closing):
         model_or_predictions: object,
         against: object,
         *,
-        metric: str | Metric = "accuracy",
+        metric: Chosen = "accuracy",
         margin: float | None = None,
         guess: float | None = None,
         guess_se: float | None = None,
@@ -620,8 +630,9 @@ class Scoring(Closing):
         """
         scorer = self.scorers.find(metric)
         given: dict[str, Any] = {"target": target, "features": features, "form": form}
+        names = candidate_names(2, names)
         pair = [self._judged(each, scorer, **given) for each in (model_or_predictions, against)]
-        words = {"margin": margin, "guess": guess, "error": guess_se, "precise": precise}
+        words = {"margin": margin, "guess": guess, "guess_se": guess_se, "precise": precise}
         words["max_level"] = max_level
         return self._told("compare", pair, names, words, request, progress)
 
@@ -629,7 +640,7 @@ class Scoring(Closing):
         self,
         model_or_predictions: object,
         *,
-        metric: str | Metric = "accuracy",
+        metric: Chosen = "accuracy",
         at_least: float | None = None,
         at_most: float | None = None,
         better_than: object = None,
@@ -663,14 +674,14 @@ class Scoring(Closing):
         else:
             refuse_foregone(scores[0], claim, threshold)
         words: dict[str, Any] = {"claim": claim, "threshold": threshold, "tolerance": tolerance}
-        words |= {"guess": guess, "error": guess_se, "max_level": max_level}
+        words |= {"guess": guess, "guess_se": guess_se, "max_level": max_level}
         return self._told("gate", scores, names, words, request, progress)
 
     def best(
         self,
         candidates: Sequence[object],
         *,
-        metric: str | Metric = "accuracy",
+        metric: Chosen = "accuracy",
         names: Sequence[str] | None = None,
         precise: bool = False,
         target: str | None = None,
@@ -696,7 +707,7 @@ class Scoring(Closing):
         self,
         candidates: Sequence[object],
         *,
-        metric: str | Metric = "accuracy",
+        metric: Chosen = "accuracy",
         guesses: Sequence[float | None] | None = None,
         names: Sequence[str] | None = None,
         precise: bool = False,
@@ -723,13 +734,14 @@ class Scoring(Closing):
     def enter(
         self,
         predictions: object,
-        *,
         name: str,
-        metric: str = "accuracy",
+        *,
+        metric: Chosen = "accuracy",
         guess: float | None = None,
         guess_se: float | None = None,
         precise: bool = False,
         form: str | None = None,
+        max_level: float | None = None,
         by: str | None = None,
         request: str | None = None,
         progress: Progress | None = None,
@@ -742,7 +754,8 @@ class Scoring(Closing):
         self._boards.board.check_room(title, scorer.name, self._asked_by)
         answer: Answer | Told
         if self._is_told(score, by):
-            words = {"guess": guess, "error": guess_se, "precise": precise}
+            words = {"guess": guess, "guess_se": guess_se, "precise": precise}
+            words["max_level"] = max_level
             answer = self._told("score", [score], (), words, request, progress)
         else:
             points = public_grid(self._open, score, by)  # not the submitter's: it decides the score
@@ -794,21 +807,13 @@ class Scoring(Closing):
         self,
         candidates: Sequence[object],
         names: Sequence[str] | None,
-        metric: str | Metric,
+        metric: Chosen,
         target: str | None,
         features: Sequence[str] | None,
         form: str | None,
     ) -> tuple[list[Judged], tuple[str, ...]]:
         """Several rules, each other than the others."""
-        if isinstance(candidates, str | bytes) or not isinstance(candidates, Sequence):
-            raise InvalidInput("candidates", type(candidates).__name__, "a list of two or more")
-        if len(candidates) < 2:
-            raise InvalidInput("candidates", len(candidates), "two or more; score(…) is for one")
-        titles = tuple(f"candidate {k + 1}" for k in range(len(candidates)))
-        if names is not None:
-            titles = tuple(_name(each) for each in names)
-        if len(titles) != len(candidates) or len({*titles}) != len(titles):
-            raise InvalidInput("names", list(titles), "one for each candidate, all different")
+        titles = candidate_names(how_many(candidates), names)
         scorer = self.scorers.find(metric)
         given: dict[str, Any] = {"target": target, "features": features, "form": form}
         return [self._judged(each, scorer, **given) for each in candidates], titles
@@ -858,6 +863,30 @@ class Scoring(Closing):
     @property
     def _asked_by(self) -> str | None:
         return None if self._asker is None else self._asker.id
+
+
+def how_many(candidates: object) -> int:
+    """How many candidates there are; refused unless they are several."""
+    if isinstance(candidates, str | bytes) or not isinstance(candidates, Sequence):
+        raise InvalidInput("candidates", type(candidates).__name__, "a list of two or more")
+    if not 2 <= len(candidates) <= _MOST_CANDIDATES:
+        allowed = f"from 2 to {_MOST_CANDIDATES:,}; score(…) is for one"
+        raise InvalidInput("candidates", len(candidates), allowed)
+    return len(candidates)
+
+
+def candidate_names(count: int, names: Sequence[str] | None) -> tuple[str, ...]:
+    """What so many candidates are called.
+
+    >>> candidate_names(2, None)
+    ('candidate 1', 'candidate 2')
+    """
+    if names is None:
+        return tuple(f"candidate {k + 1}" for k in range(count))
+    titles = tuple(_name(each) for each in names)
+    if len(titles) != count or len({*titles}) != count:
+        raise InvalidInput("names", list(titles), "one for each candidate, all different")
+    return titles
 
 
 def _name(name: object) -> str:

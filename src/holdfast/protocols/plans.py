@@ -139,6 +139,10 @@ class Part(ABC):
         cell = 0.5 / (self.points - 1) if hasattr(self, "grid") else 0.0
         return bar_words(min(0.5, mean_half_width(units, self.least_tail) + cell))
 
+    def forecast(self, _units: int, _open_units: int) -> tuple[dict[str, Any], ...]:
+        """What bars to expect as questions are asked, where that is not fixed by the plan."""
+        return ()
+
     @property
     def least_tail(self) -> float:
         """The smaller tail of what is answered about one block."""

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import Exhausted, real_number, whole_number
 from holdfast.grids import Grid
-from holdfast.protocols.answers import AT_SHARES, ROWS, Told
+from holdfast.protocols.answers import AT_SHARES, ROWS, Told, rounded_up
 from holdfast.protocols.base import (
     Drawn,
     Lesson,
@@ -93,6 +93,7 @@ __all__ = [
     "ToldScore",
     "ToldScores",
     "ToldVerify",
+    "bars_table",
     "forecast",
     "told_blocks",
     "told_plan",
@@ -178,13 +179,12 @@ class ToldPlan(OwnPlan):
         return "any question: bars widen with what is told"
 
     def preview(self, _plan: Any, units: int) -> tuple[float | None, str]:
-        rows = self.blocks * units
-        bars = forecast(self.past(), rows, self.queries)
-        first = bars[0]["half_widths"][0]
-        later = ", ".join(
-            f"±{each['half_widths'][0]:.2g} after {each['questions']:,}" for each in bars[1:]
-        )
-        return first, f"an expected share near 0.9 within ±{first:.2g} now, {later} questions"
+        first = self.forecast(units, 0)[0]["half_widths"][0]
+        return first, f"a share near 0.9 within ±{rounded_up(first, 2)}, if it is as expected"
+
+    def forecast(self, units: int, open_units: int) -> tuple[dict[str, Any], ...]:
+        past, rows = self.past(), self.blocks * units
+        return tuple(forecast(past, rows, self.queries, open_rows=open_units))
 
 
 def told_plan(
@@ -240,11 +240,15 @@ class Past:
             sums["leaning"] = -off / count
         return drawn | sums
 
+    def later(self, question: Question, nats: float, surprise: bool | None) -> Past:
+        """The past with one more answer in its history, as far as that decides levels and codes."""
+        sequence = {_sequence(question): surprise} if surprise is not None else {}
+        return replace(self, history=self.history.tell(nats, **sequence))
+
     def tell(self, question: Question, drawn: Drawn, asker: str | None = None) -> None:
         """Go on to one more answer."""
         nats, surprise = float(drawn["nats"]), drawn.get("surprise")
-        sequence = {_sequence(question): surprise} if surprise is not None else {}
-        self.history = self.history.tell(nats, **sequence)
+        self.history = self.later(question, nats, surprise).history
         self.answers += 1
         if asker is not None:
             self.askers[asker] = self.askers.get(asker, 0.0) + nats
@@ -840,32 +844,62 @@ def three_way(
 # What bars to expect: after so many questions, with so many surprises.
 
 
-def forecast(past: Past, rows: int, queries: int = 0, share: float = 0.9) -> list[dict[str, Any]]:
-    """Half-widths of expected answers about a share, before their tolerance, from now on.
+def forecast(
+    past: Past, rows: int, queries: int = 0, share: float = 0.9, open_rows: int = 0
+) -> list[dict[str, Any]]:
+    """Half-widths of bars about a share, from now on: of an expected answer, and of a precise one.
 
-    For 0, 20, 100 and 1,000 more questions; each with 0, 1 and 3 surprises of one window.
+    For 0, 20, 100 and 1,000 more questions; each with 0, 1 and 3 surprises of one window. The guess
+    is from `open_rows` rows that are open, or else from as many as are sealed.
 
-    >>> from holdfast.protocols.told import told_plan
     >>> [round(h, 4) for h in forecast(told_plan(10_000).past(), 10_000)[2]["half_widths"]]
-    [0.0062, 0.0133, 0.0191]
+    [0.0191, 0.0264, 0.0325]
+    >>> [round(h, 4) for h in forecast(told_plan(10_000).past(), 10_000)[2]["precise"]]
+    [0.0078, 0.0145, 0.0203]
     """
-    del queries
+    sd = _sd(share, rows)
+    error = guess_error(sd, rows)
+    if open_rows:
+        error = sd * math.sqrt(1 / open_rows + 1 / rows)
     found = []
     for questions in (0, 20, 100, 1_000):
-        widths = []
+        widths: dict[bool, list[float]] = {False: [], True: []}
         for surprises in (0, 1, 3):
-            done, off = past.history.confirmations, min(questions, surprises)
-            later = Surprises(done.expected + questions - off, done.surprised + off)
-            more = later.total - done.total + off * math.log(4)
-            at = past.level + max(0.0, more) + cost(1 - later.epsilon / 2)
-            widths.append(_half_width(rows, share, at))
-        found.append({"questions": questions, "surprises": [0, 1, 3], "half_widths": widths})
+            then = _later(past, questions, min(questions, surprises))
+            for precise, each in widths.items():
+                expects = Expects(share, error)
+                rule = mean_rule(then, expects, rows, share=True, precise=precise, queries=queries)
+                low, high = rule.claim((0,))
+                assert low is not None
+                assert high is not None
+                each.append((high - low) / 2)
+        told = {"half_widths": widths[False], "precise": widths[True]}
+        found.append({"questions": questions, "surprises": [0, 1, 3], **told})
     return found
 
 
-def _half_width(rows: int, share: float, nats: float) -> float:
-    count = round(rows * share)
-    return (told.share_high(rows, count, nats) - told.share_low(rows, count, nats)) / 2
+def _later(past: Past, questions: int, surprises: int) -> Past:
+    """The past after so many more confirmations, of which so many were off by one window."""
+    done = past.history.confirmations
+    later = Surprises(done.expected + questions - surprises, done.surprised + surprises)
+    more = max(0.0, later.total - done.total + surprises * math.log(4))
+    return replace(past, history=replace(past.history.tell(more), confirmations=later))
+
+
+def bars_table(bars: Sequence[Mapping[str, Any]], when: str = "questions so far") -> list[str]:
+    """What `forecast` says, in lines for people; more surprises than questions are left out."""
+    columns = ("no surprise", "1 surprise", "3 surprises")
+    lines = [f"  {when:>17}" + "".join(f"{each:>14}" for each in columns)]
+    for each in bars:
+        shown = (
+            f"±{rounded_up(width, 2)}" if surprises <= each["questions"] else ""
+            for surprises, width in zip(each["surprises"], each["half_widths"], strict=True)
+        )
+        line = f"  {each['questions']:>17,}" + "".join(f"{width:>14}" for width in shown)
+        lines.append(line.rstrip())
+    precise = [f"±{rounded_up(each['precise'][0], 2)}" for each in bars]
+    lines.append(f"  precise answers, which tell more: {precise[0]} now, {precise[-1]} at the end")
+    return lines
 
 
 # The protocol: one class for each verb.
@@ -1034,6 +1068,9 @@ class _Told(Protocol[ToldPlan]):
             known["cut"] = list(question.range)
         known |= {"block_units": self.units, "against": question.about.get("against")}
         known |= {"of": question.candidates} if question.verb == "best" else {}
+        known |= {"share": question.share, "where": question.about.get("where")}
+        known |= {} if question.about.get("greater", True) else {"greater": False}
+        known["guessed"] = True if question.guess is not None else None
         return {name: value for name, value in known.items() if value is not None}
 
     def word(self, question: Question, letter: Letter) -> str | None:
@@ -1151,7 +1188,8 @@ class ToldCompare(_Told):
     def word(self, question: Question, letter: Letter) -> str | None:
         if question.margin is None:
             return None
-        return ("worse", "not shown", "better")[letter[0]]
+        words = ("worse", "not shown", "better")
+        return (words if question.about.get("greater", True) else words[::-1])[letter[0]]
 
 
 class ToldGate(_Told):
@@ -1262,12 +1300,19 @@ class ToldScores(_Told):
         return self._one(question, expects, past, add, past.history.confirmations.epsilon)
 
     def _offers(self, question: Question, expects: Any, past: Past) -> Iterator[dict[str, Any]]:
-        first = expects if isinstance(expects, Expects) else expects[0]
-        return super()._offers(replace(question, guesses=None), first, past)
+        for place, each in enumerate(expects):
+            guess = None if question.guesses is None else question.guesses[place]
+            one = replace(question, guess=guess, guesses=None)
+            for offer in super()._offers(one, each, past):
+                yield {"candidate": place, **offer}
 
     def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Told:
         assert drawn is not None
-        each = tuple(super(ToldScores, self).answer(question, one, paid) for one in drawn["batch"])
+        guesses = question.guesses or (None,) * len(drawn["batch"])
+        each = tuple(
+            super(ToldScores, self).answer(replace(question, guess=guess), one, paid)
+            for guess, one in zip(guesses, drawn["batch"], strict=True)
+        )
         whole = super().answer(question, {**drawn, "letter": []}, paid)
         return replace(whole, batch=each)
 
