@@ -558,7 +558,7 @@ class OpenHoldout:
                 pace.admit(asked)
                 pace.begin()
             self.verify_blocks()
-            steps = asked.protocol.ask(asked.question, chosen_entropy(0, 0), ())
+            steps = asked.protocol.ask(asked.question, chosen_entropy(None, 0), ())
             try:
                 step = next(steps)
                 while not isinstance(step, PastTold):

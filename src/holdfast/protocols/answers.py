@@ -120,6 +120,7 @@ _COUNTED = {  # what a failure counts as, by the code that the ledger keeps of a
     "wrong": "a row on which it fails, or without a target, counts as wrong",
     "one": "a row on which it fails, or whose target is not 0 or 1 or probability not between "
     "them, counts as 1, the worst",
+    "worst": "a row on which it fails, or without such a target, counts as the worst",
     "highest": "a block on which it fails counts as the highest value",
 }
 
