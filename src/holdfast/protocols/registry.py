@@ -16,7 +16,7 @@ from holdfast.protocols.plans import Part, SetPlan, Wanted
 from holdfast.protocols.rounds import EffectiveRounds
 from holdfast.protocols.searches import Amplified, Estimate, Interval, Near, Simple
 from holdfast.protocols.split import Split
-from holdfast.protocols.weights import ExactWeighing, Weights
+from holdfast.protocols.weights import Weights
 
 __all__ = ["PROTOCOLS", "mix_names", "protocols_for", "wanted"]
 
@@ -28,7 +28,6 @@ PROTOCOLS: list[type[Protocol[Any]]] = [
     Simple,
     Amplified,
     Weights,
-    ExactWeighing,
     EffectiveRounds,
     Split,
     Interval,
