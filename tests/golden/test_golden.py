@@ -26,9 +26,6 @@ from holdfast.cli.app import run
 from holdfast.errors import HoldfastError
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.planning.joint import joint_plan
-from holdfast.protocols.exact import exact_weights
-from holdfast.protocols.weights import WeightedEstimates
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings
 from tests.holdout import plans
@@ -74,8 +71,7 @@ PLANS: dict[str, Callable[[], Any]] = {
     "gate": plans.gates,
     "leaderboard": plans.board,
     "score": plans.scores,
-    "weights": lambda: joint_plan(WeightedEstimates(queries=5, universe=2, tail=0.05)),
-    "exact-weights": lambda: exact_weights(5, universe=2, tail=0.25),
+    "weights": plans.weights,
 }
 
 

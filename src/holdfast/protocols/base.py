@@ -269,7 +269,7 @@ class Protocol(ABC, Generic[P]):
     """What its answers call it."""
     method: ClassVar[str] = "search"
     one_at_a_time: ClassVar[bool] = False
-    """Whether answers depend on the order in which questions of the set are answered."""
+    """Whether answers depend on the order in which questions of the part are answered."""
     random: ClassVar[bool] = True
     """Whether it flips coins."""
     on_grid: ClassVar[bool] = True

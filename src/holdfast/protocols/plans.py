@@ -645,12 +645,18 @@ class ProtocolMix:
         return default if self.tail is None else self.tail
 
 
+def _alone(plan: Callable[..., JointPlan], request: Request, confidence: float) -> JointPlan:
+    return plan(request, confidence=confidence)
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What `--protocols` makes of a name: a request that shares a budget, or a plan of its own.
 
-    `make(mix, queries, confidence, units)`; where it is `own`, a request is planned by itself.
+    `make(mix, queries, confidence, units)`; where it is `own`, a request is planned by itself, by
+    `plan(joint_plan, request, confidence)`.
     """
 
     make: Callable[[ProtocolMix, int, float, int | None], Request | SetPlan]
     own: bool = True
+    plan: Callable[[Callable[..., JointPlan], Request, float], SetPlan] = _alone
