@@ -152,7 +152,8 @@ OPEN = RowIds(INTEGERS.about, INTEGERS.values, np.array([0, 2, 3]))  # −2 is a
 @pytest.mark.parametrize("kind", ["integer", "far", "text"])
 def test_ids_of_open_rows_may_be_left_out(kind: str) -> None:
     """And no others: those of rows that belong to no block are in no file, and needed too."""
-    keys = {"integer": [7, -2, 30, 4], "far": [7, -2, 2**60, 4], "text": ["b", "a", "c", "d"]}[kind]
+    kinds: dict[str, Any] = {"integer": [7, -2, 30, 4], "far": [7, -2, 2**60, 4]}
+    keys = {**kinds, "text": ["b", "a", "c", "d"]}[kind]
     about = Ids("row", "text" if kind == "text" else "integer", 4, "")
     ids = RowIds(about, pa.array(keys), OPEN.sealed)
     whole = dict(zip(keys, [1, 2, 3, 4], strict=True))

@@ -342,9 +342,7 @@ def create_holdout(
     _check_ids(ids, unit, target)
     _check_place(engine, location, universe)
     prepare_ledger(ledger)
-    if path.exists():
-        hint = "Choose another path, or open the holdout that is there."
-        raise InvalidInput("path", str(path), "a path where nothing is yet", hint)
+    _check_free(path)
     reason = None if new_budget is None else _line("new_budget", new_budget, 500)
     title = _line("name", path.name.removesuffix(".holdfast") if name is None else name, 200)
     plan, open_fraction = _planned(plan, open_fraction, queries, confidence)
@@ -425,6 +423,12 @@ def create_holdout(
             raise
     _sync(path.parent)
     return spec
+
+
+def _check_free(path: Path) -> None:
+    if path.exists():
+        hint = "Choose another path, or open the holdout that is there."
+        raise InvalidInput("path", str(path), "a path where nothing is yet", hint)
 
 
 def _planned(

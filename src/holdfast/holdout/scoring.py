@@ -460,7 +460,7 @@ def no_public_grid(score: Judged) -> InvalidInput:
 
 Side = Literal["at least", "at most"]
 Chosen = str | Metric | Callable[..., float]
-"""A metric: its name, what `row_metric` makes, or a function of a block's targets and predictions."""
+"""A metric: its name, what `row_metric` makes, or a function of targets and predictions."""
 _LONGEST_NAME = 100
 _MOST_CANDIDATES = 1_000
 

@@ -1297,7 +1297,6 @@ class ModelTerms(RowTerms):
         return found.reshape(target.shape)
 
 
-
 _N = TypeVar("_N", np.float64, np.int64)
 _MOST_ROWS = 2**22  # that are read at once, and of a store that is kept
 _MOST_CELLS = 2**24  # that are kept: a few columns of the largest
