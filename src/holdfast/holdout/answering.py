@@ -191,44 +191,36 @@ class OpenHoldout:
         columns: Sequence[str] | None = None,
         range: Bounds | None = None,  # noqa: A002 – as `Holdout.mean` has it
         options: Mapping[str, Any] | None = None,
-        gate: bool = False,
         others: Sequence[Any] = (),
         names: Sequence[str] = (),
         **told: Any,
     ) -> Asked:
-        """The question that these words are. `gate`: the verdict is on a score, and bounds it.
+        """The question that these words are.
 
         `others` are further rules that it is about, `names` what all of them are called, and `told`
         what only questions about single rows have.
         """
         part = self.spec.part_for(verb, by, one_sided=claim != "equals")
+        words: dict[str, Any] = {}
         if part.kind.told:
-            if verb in ("ask", "interval", "verify"):
-                estimands = [self._estimand(estimator, where, options or {})]
-                told |= {"grid": self._grid(part, estimands[0], grid)}
-            else:
-                estimands = [
-                    self._rows_estimand(each, where, columns, range)
-                    for each in (estimator, *others)
-                ]
             words = {"guess": guess, "tolerance": tolerance, **told}
             words |= {"claim": claim} if verb in ("gate", "verify") else {}
+            if verb in ("ask", "interval", "verify"):
+                estimands = [self._estimand(estimator, where, options or {})]
+                words["grid"] = self._grid(part, estimands[0], grid)
+            else:
+                every = (estimator, *others)
+                estimands = [self._rows_estimand(each, where, columns, range) for each in every]
             return self._told(part, verb, estimands, names, words)
-        told |= {} if verb in ("verify", "correct") else {"guess": guess}
-        for name, value in told.items():
-            if value is not None and value is not False and name != "metric" and name != "share":
-                hint = "Create the holdout without a plan, or with --protocols score."
-                raise InvalidInput(name, value, "left out where answers are by looks", hint)
+        _refuse_told(told if verb in ("verify", "correct") else {**told, "guess": guess})
         if verb == "mean":
             estimand = self._rows_estimand(estimator, where, columns, range)
         else:
             estimand = self._estimand(estimator, where, options or {})
-        words: dict[str, Any] = {}
         if verb in ("verify", "correct"):
             words["guess"] = same_number("guess", guess)
         if verb == "verify":
             words |= self._nearness(part, estimand, tolerance, claim)
-            words |= {"gate": True} if gate else {}
         assumptions = estimand.assumptions
         if shape is not None:
             assumptions += (self._claimed(shape, estimand),)
@@ -248,7 +240,7 @@ class OpenHoldout:
         )
         protocol = self.spec.protocol(part)
         protocol.admit(question)
-        if verb == "verify" and not gate and not part.part.tells:
+        if verb == "verify" and not part.part.tells:
             raise _empty(part)
         return Asked(part, protocol, question, estimand, assumptions)
 
@@ -817,6 +809,14 @@ def _as_of_now(result: Result, part: AnswerablePart, state: HoldoutState) -> Res
     return result.each(renewed)
 
 
+def _refuse_told(words: Mapping[str, Any]) -> None:
+    """Refuse what only answers about single rows have, where answers are by looks."""
+    for name, value in words.items():
+        if value not in (None, False) and name not in ("metric", "share"):
+            hint = "Create the holdout without a plan, or with --protocols score."
+            raise InvalidInput(name, value, "left out where answers are by looks", hint)
+
+
 def _empty(part: AnswerablePart) -> InvalidInput:
     """The refusal of a guess if no verdict on it could say anything, whatever the data are."""
     share = at_least(part.part.least_tail).removeprefix("at least ")
@@ -959,12 +959,13 @@ def _told_price(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> Pric
         left = max(0.0, limit - (0.0 if asker is None else past.askers.get(asker.id, 0.0)))
         protocol: Any = asked.protocol
         offers = protocol.price(question, asked.expects, past)
-        now = forecast(past, rows)[0]["half_widths"][0]
+        opened = holdout.spec.manifest.open_units
+        now = forecast(past, rows, open_rows=opened)[0]["half_widths"][0]
         answers = []
         for each in offers:
             surprise = None if each["expected"] is None else not each["expected"]
             later = past.later(question, each["nats"], surprise)
-            half_width = forecast(later, rows)[0]["half_widths"][0]
+            half_width = forecast(later, rows, open_rows=opened)[0]["half_widths"][0]
             answers.append({**each, "level": later.level, "half_width": half_width})
         told = ToldPrice(past.nats, past.level, now, tuple(answers))
     cached = holdout.journal.is_known(asked.key)

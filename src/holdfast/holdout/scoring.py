@@ -538,7 +538,7 @@ class Scoring(Closing):
         looks.
         """
         scorer = self.scorers.find(metric)
-        given = {"target": target, "features": features, "form": form}
+        given: dict[str, Any] = {"target": target, "features": features, "form": form}
         score = self._judged(model_or_predictions, scorer, **given)
         if self._is_told(score, by):
             words = {
@@ -578,7 +578,7 @@ class Scoring(Closing):
         more than the margin, worse by more than the margin, or not shown.
         """
         scorer = self.scorers.find(metric)
-        given = {"target": target, "features": features, "form": form}
+        given: dict[str, Any] = {"target": target, "features": features, "form": form}
         names = candidate_names(2, names)
         pair = [self._judged(each, scorer, **given) for each in (model_or_predictions, against)]
         words = {"margin": margin, "guess": guess, "guess_se": guess_se, "precise": precise}
@@ -612,7 +612,7 @@ class Scoring(Closing):
         """
         scorer = self.scorers.find(metric)
         claim, threshold = side_of(at_least, at_most, better_than, margin)
-        given = {"target": target, "features": features, "form": form}
+        given: dict[str, Any] = {"target": target, "features": features, "form": form}
         scores = [self._judged(model_or_predictions, scorer, **given)]
         names: tuple[str, ...] = ()
         if better_than is not None:
@@ -763,7 +763,7 @@ class Scoring(Closing):
         """Several rules, each other than the others."""
         titles = candidate_names(how_many(candidates), names)
         scorer = self.scorers.find(metric)
-        given = {"target": target, "features": features, "form": form}
+        given: dict[str, Any] = {"target": target, "features": features, "form": form}
         return [self._judged(each, scorer, **given) for each in candidates], titles
 
     def _told(

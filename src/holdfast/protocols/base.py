@@ -324,6 +324,10 @@ class Protocol(ABC, Generic[P]):
     def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Result:
         """All that is said. What cannot have been drawn is a ValueError or a LookupError."""
 
+    def refuse_everything(self, question: Question, expects: Any, past: Any) -> None:
+        """Raise `Exhausted`, before anything is read, if what is told could say nothing."""
+        del question, expects, past
+
     def check(self, question: Question, drawn: Drawn, lessons: Sequence[Lesson]) -> None:
         """Refuse, as a ValueError, what cannot have been drawn after these lessons."""
         del question, drawn, lessons

@@ -703,7 +703,9 @@ class _Told(Protocol[ToldPlan]):
         scale = self.scale(question)
         for each in self.price(question, expects, past):
             low, high = each["low"], each["high"]
-            if (low is not None and low > scale.low) or (high is not None and high < scale.high):
+            if (low is None) != (high is None):
+                return
+            if low is not None and high - low < _EVERYTHING * (scale.high - scale.low):
                 return
         remedy = "Seal more rows, or add fresh ones. Nothing was told."
         needed = "a bar that is narrower than everything"
@@ -874,12 +876,13 @@ class ToldScores(_Told):
     def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Told:
         assert drawn is not None
         sums = {name: drawn[name] for name in ("so_far", "answers")}
+        whole = super().answer(question, drawn, paid)
         guesses = question.guesses or (None,) * len(drawn["batch"])
-        batch = tuple(
+        batch = [
             super(ToldScores, self).answer(replace(question, guess=guess), one | sums, paid)
             for guess, one in zip(guesses, drawn["batch"], strict=True)
-        )
-        return replace(super().answer(question, drawn, paid), batch=batch)
+        ]
+        return replace(whole, batch=tuple(batch))
 
     def redrawn(self, question: Question, drawn: Drawn, past: Past) -> Drawn:
         batch = [Expects(**each["expects"]) for each in drawn["batch"]]

@@ -33,8 +33,8 @@ from holdfast.holdout.tokens import Role
 from holdfast.planning.compare import Study
 from holdfast.protocols.answers import Result
 from holdfast.server.auth import Caller
-from holdfast.server.errors import STATUS, HttpError
 from holdfast.server.bodies import read_parts
+from holdfast.server.errors import STATUS, HttpError
 from holdfast.server.jobs import Job, Tick
 from holdfast.server.schemas import (
     JOBS,
