@@ -229,22 +229,31 @@ def show_price(price: Price, as_json: bool) -> None:
 
 
 def _offers(told: ToldPrice) -> list[str]:
-    from holdfast.protocols.answers import bar_text, number, rounded_up
+    """Lines for each likely answer."""
+    from holdfast.protocols.answers import number, rounded_up
 
-    lines = [f"{'if the answer is':<34}{'it tells':>12}{'the next bar':>14}"]
+    lines = [f"{'if the answer is':<36}{'it tells':>12}{'later bars':>12}"]
     for each in told.answers:
-        what = each["verdict"] or bar_text(each["low"], each["high"])
-        if each.get("candidate") is not None:
-            what = f"{each['candidate'] + 1}. {what}"
-        if each["expected"]:
-            what += " (expected)"
-        nats, then = f"{number(each['nats'], 3)} nats", f"±{rounded_up(each['half_width'], 2)}"
-        lines.append(f"{what:<34}{nats:>12}{then:>14}")
-    now = f"±{rounded_up(told.half_width, 2)}"
-    return [
-        *lines,
-        f"told so far {number(told.told_so_far, 3)} nats; an expected share near 0.9 has {now} now",
-    ]
+        place = "" if each.get("candidate") is None else f"{each['candidate'] + 1}. "
+        what = f"{place}{_offered(each)}{' (expected)' if each['expected'] else ''}"
+        nats, then = f"{number(each['nats'], 2)} nats", f"±{rounded_up(each['half_width'], 2)}"
+        lines.append(f"{what:<36}{nats:>12}{then:>12}")
+    so_far = f"told so far {number(told.told_so_far, 3)} nats"
+    bar = f"±{rounded_up(told.half_width, 2)}"
+    return [*lines, f"{so_far}; now an expected share near 0.9 is within {bar}"]
+
+
+def _offered(answer: dict[str, Any]) -> str:
+    from holdfast.protocols.answers import bar_ends, number
+
+    low, high = answer["low"], answer["high"]
+    if answer["verdict"] is not None:
+        return str(answer["verdict"])
+    if low is not None and high is not None:
+        return "{} to {}".format(*bar_ends(low, high))
+    if low is None and high is None:
+        return "any"
+    return f"at most {number(high)}" if low is None else f"at least {number(low)}"
 
 
 def _style(step: Any) -> str:
@@ -274,7 +283,7 @@ def show_status(status: Status) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from holdfast.protocols.answers import ASSUMPTIONS
+    from holdfast.protocols.answers import ASSUMPTIONS, TOLD_ASSUMES
 
     console = Console(highlight=False)
     console.print(Text(status.name, style="bold"), Text(status.path, style="dim"))
@@ -296,7 +305,7 @@ def show_status(status: Status) -> None:
             console.print(line, markup=False)
     if looked:
         _show_budgets(console, looked)
-    console.print(Text(f"assumes: {ASSUMPTIONS}", style="dim"))
+    console.print(Text(f"assumes: {ASSUMPTIONS if looked else TOLD_ASSUMES}", style="dim"))
     if status.budget_reason is not None:
         console.print(status.budget_reason, markup=False)
     console.print(Text(f"receipt  {status.receipt}", style="dim"), soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
@@ -485,6 +486,9 @@ token_app = typer.Typer(
 Quota = Annotated[
     float | None, typer.Option(help="Share of the budget, such as 0.2; else no limit of its own.")
 ]
+Nats = Annotated[
+    float | None, typer.Option(help="How much may be told to it, in nats; inf for no limit.")
+]
 _SPAN = re.compile(r"(\d{1,6})([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
@@ -498,6 +502,7 @@ def create_token_command(
         str | None, typer.Option(help="When it ends: 12h, 30d, 8w, or a date 2027-01-31.")
     ] = None,
     quota: Quota = None,
+    nats: Nats = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -522,6 +527,7 @@ def create_token_command(
             name=name,
             expires=moment,
             quota=quota,
+            **({} if nats is None else {"nats": _limit(nats)}),
         )
         if file is not None:
             os.write(file, f"{token}\n".encode("ascii"))
@@ -534,7 +540,8 @@ def create_token_command(
         typer.echo(token)
     ends = "without an end" if grant.expires is None else f"until {grant.expires}"
     share = "" if grant.quota is None else f", for {grant.quota:.0%} of the budget"
-    about = f"{grant.role} {grant.name} (id {grant.id}), {ends}{share}"
+    most = "" if grant.nats is None else f", told {grant.nats:g} nats at most"
+    about = f"{grant.role} {grant.name} (id {grant.id}), {ends}{share}{most}"
     kept = "Keep it: it is not shown again." if output is None else f"The token is in {output}."
     typer.echo(f"{about}. {kept}", err=True)
 
@@ -547,21 +554,25 @@ def list_command(folder: Folder, as_json: Json = False) -> None:
     with Holdout.open(folder) as holdout:
         grants = holdout.access.grants()
         used = {grant.id: holdout.access.used(grant.id) for grant in grants}
+        told = {grant.id: holdout.access.told(grant.id) for grant in grants}
         holding = holdout.access.holding()
     if as_json:
-        show_json([{**grant.to_dict(), "used": used[grant.id]} for grant in grants])
+        of = [{"used": used[grant.id], "told": told[grant.id]} for grant in grants]
+        show_json([{**grant.to_dict(), **each} for grant, each in zip(grants, of, strict=True)])
         return
     from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for heading in ("id", "name", "role", "state", "quota", "used"):
+    for heading in ("id", "name", "role", "state", "quota", "used", "nats", "told"):
         table.add_column(heading)
     for grant in grants:
         state = "revoked" if grant.revoked else ("holds" if grant.id in holding else "expired")
         quota = "" if grant.quota is None else f"{grant.quota:.1%}"
         most = max(used[grant.id].values(), default=0.0)
-        table.add_row(grant.id, grant.name, grant.role, state, quota, f"{most:.1%}")
+        nats = "" if grant.nats is None else f"{grant.nats:g}"
+        row = (grant.id, grant.name, grant.role, state, quota, f"{most:.1%}", nats)
+        table.add_row(*row, f"{told[grant.id]:.3g}")
     Console(highlight=False).print(table if grants else "No token was ever made for this holdout.")
 
 
@@ -587,18 +598,30 @@ def quota_command(
     folder: Folder,
     token: Annotated[str, typer.Argument(metavar="ID", help="The token's id, as listed.")],
     quota: Annotated[float | None, typer.Argument(help="Share of the budget.")] = None,
+    nats: Nats = None,
     as_json: Json = False,
 ) -> None:
-    """Give a token another share of the budget; without one it has no limit of its own."""
+    """Give a token another share of the budget, or let it be told other nats.
+
+    Without either it has no limit of its own on the budget.
+    """
     from holdfast.holdout.holdout import Holdout
 
     with Holdout.open(folder) as holdout:
-        grant = holdout.access.set_quota(_identity(token), quota)
+        if nats is not None:
+            grant = holdout.access.set_nats(_identity(token), _limit(nats))
+        if nats is None or quota is not None:
+            grant = holdout.access.set_quota(_identity(token), quota)
     if as_json:
         show_json(grant.to_dict())
     else:
         share = "no limit of its own" if grant.quota is None else f"{grant.quota:.1%} of the budget"
-        typer.echo(f"{grant.name} (id {grant.id}) has {share}.")
+        most = "any number of nats" if grant.nats is None else f"at most {grant.nats:g} nats"
+        typer.echo(f"{grant.name} (id {grant.id}) has {share}, and may be told {most}.")
+
+
+def _limit(nats: float) -> float | None:
+    return None if nats == math.inf else nats
 
 
 @contextmanager

@@ -959,12 +959,13 @@ def _told_price(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> Pric
         left = max(0.0, limit - (0.0 if asker is None else past.askers.get(asker.id, 0.0)))
         protocol: Any = asked.protocol
         offers = protocol.price(question, asked.expects, past)
-        now = forecast(past, rows)[0]["half_widths"][0]
+        opened = holdout.spec.manifest.open_units
+        now = forecast(past, rows, open_rows=opened)[0]["half_widths"][0]
         answers = []
         for each in offers:
             surprise = None if each["expected"] is None else not each["expected"]
             later = past.later(question, each["nats"], surprise)
-            half_width = forecast(later, rows)[0]["half_widths"][0]
+            half_width = forecast(later, rows, open_rows=opened)[0]["half_widths"][0]
             answers.append({**each, "level": later.level, "half_width": half_width})
         told = ToldPrice(past.nats, past.level, now, tuple(answers))
     cached = holdout.journal.is_known(asked.key)

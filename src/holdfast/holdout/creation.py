@@ -53,6 +53,7 @@ __all__ = [
     "create_holdout",
     "folder_beside",
     "preview_of",
+    "preview_without_plan",
     "remove_leftovers",
 ]
 
@@ -288,6 +289,21 @@ def preview_of(sets: Iterable[BlockSet], units: int, split: Split) -> Preview:
             parts.append(PartPreview(part.name, part.queries, width, words, bars))
     sizes = split.blocks, split.block_units, split.open_units, split.leftover_units
     return Preview(units, *sizes, tuple(parts))
+
+
+def preview_without_plan(
+    units: int, queries: int | None = None, confidence: float = 0.95
+) -> Preview:
+    """What so many units will be if no plan is made.
+
+    >>> print(str(preview_without_plan(10_000)).splitlines()[0])
+    6,000 of 10,000 units are sealed; 4,000 stay open, to look at and to guess from
+    """
+    units = whole_number("rows", units, 2, 10**12)
+    sealed = units - split_units(units, 1, OPEN_FRACTION).open_units
+    expected = 0 if queries is None else whole_number("queries", queries, 1, 10**9)
+    sets = sets_for(told_plan(sealed, confidence, queries=expected))
+    return preview_of(sets, units, split_units(units, sets[0].blocks, OPEN_FRACTION))
 
 
 OPEN_FRACTION = 0.4

@@ -24,6 +24,7 @@ __all__ = [
     "READINGS",
     "ROWS",
     "RULE",
+    "TOLD_ASSUMES",
     "Answer",
     "Cell",
     "Claim",
@@ -33,6 +34,7 @@ __all__ = [
     "Verdict",
     "VerdictWord",
     "at_least",
+    "bar_ends",
     "bar_text",
     "bare",
     "confidence_text",
@@ -712,7 +714,7 @@ _WHERE = {
     RULE: "on fresh rows",
     AT_SHARES: "on fresh rows at these class shares",
 }
-_TOLD_ASSUMES = (
+TOLD_ASSUMES = (
     "sealed rows are independent draws from one population, split off at random; nobody sees "
     "anything else of them"
 )
@@ -723,10 +725,10 @@ _FOUND_BEST = "that alone says nothing of fresh data"
 _METRICS = {"brier": "Brier score", "error_rate": "error rate"}
 
 
-def _ends(low: float, high: float) -> tuple[str, str]:
+def bar_ends(low: float, high: float) -> tuple[str, str]:
     """Both ends of a bar for people, rounded outwards to about a hundredth of its width.
 
-    >>> _ends(0.879244, 0.910576), _ends(-0.00952, 0.0344), _ends(123456.2, 130000.7)
+    >>> bar_ends(0.879244, 0.910576), bar_ends(-0.00952, 0.0344), bar_ends(123456.2, 130000.7)
     (('0.8792', '0.9106'), ('−0.0096', '0.0344'), ('123456', '130001'))
     """
     width = high - low
@@ -838,7 +840,7 @@ class Told:
     def _bar(self) -> str:
         low, high = self.low, self.high
         if low is not None and high is not None:
-            return "is between {} and {}".format(*_ends(low, high))
+            return "is between {} and {}".format(*bar_ends(low, high))
         if low is not None:
             return f"is at least {_minus(rounded_down(low))}"
         return "may be anything" if high is None else f"is at most {_minus(rounded_up(high))}"
@@ -879,10 +881,10 @@ class Told:
         than, by = f"than {other}", f" in {self._what()}"
         if low is not None and high is not None:
             if low <= 0 <= high:
-                less, more = (each.removeprefix("−") for each in _ends(low, high))
+                less, more = (each.removeprefix("−") for each in bar_ends(low, high))
                 return f"is between {less} worse and {more} better {than}{by}"
             word, ends = ("better", (low, high)) if low > 0 else ("worse", (-high, -low))
-            return f"is {word} {than} by {' to '.join(_ends(*ends))}{by}"
+            return f"is {word} {than} by {' to '.join(bar_ends(*ends))}{by}"
         if low is not None:
             if low < 0:
                 return f"is worse {than} by at most {number(-low, 6)}{by}"
@@ -993,7 +995,7 @@ class Told:
         read = reading_words(self.reading)
         items |= {} if read is None else {"reading": read}
         labels = [_LABELS] if self.reading == ROWS else []
-        items["assumes"] = "; ".join([_TOLD_ASSUMES, *labels, *self.assumes])
+        items["assumes"] = "; ".join([TOLD_ASSUMES, *labels, *self.assumes])
         items["told"] = self._cost().removeprefix("told ")
         return {**items, "receipt": self.receipt} if self.receipt else items
 
