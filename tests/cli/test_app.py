@@ -16,6 +16,7 @@ import typer
 
 from holdfast.cli.app import app
 from holdfast.holdout.holdout import Holdout
+from holdfast.verbs import SCORES
 from tests.cli.conftest import Cli
 from tests.holdout import plans
 from tests.holdout.tables import sealed
@@ -36,12 +37,15 @@ def commands(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 def said_of(command: str) -> str:
     """What the page says of a command: before the first heading, and under its own.
 
-    Questions have one heading together, and `status` takes an address as they do.
+    Questions have one heading together, models have another, and `status` takes an address as
+    they do.
     """
     head, *parts = re.split(r"^## ", PAGE.read_text("utf-8"), flags=re.MULTILINE)
     named = [part for part in parts if part.startswith(f"holdfast {command.split()[0]}")]
     if not named or command == "status":
         named += [part for part in parts if part.startswith("Questions")]
+    if command in (*SCORES, "leaderboard"):
+        named += [part for part in parts if part.startswith("Models")]
     return head + "".join(named)
 
 
