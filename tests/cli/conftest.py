@@ -57,6 +57,6 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
 def folder(tmp_path: Path) -> Iterator[Path]:
     """A holdout whose blocks are stubs."""
     path = tmp_path / "a.holdfast"
-    sealed(path, [plans.mixed(), plans.verdicts(), plans.corrections(), plans.exact()]).close()
+    sealed(path, [plans.mixed(), plans.amplified()]).close()
     with sources():
         yield path

@@ -81,7 +81,7 @@ def program(*words: object, **environment: str) -> subprocess.CompletedProcess[s
 
 def test_as_a_program(tmp_path: Path) -> None:
     path = tmp_path / "a.holdfast"
-    sealed(path, plans.exact(), ranges={"x": (0, 10)}).close()
+    sealed(path, plans.split(), ranges={"x": (0, 10)}).close()
     installed = str(Path(sys.executable).with_name("holdfast"))
     words = [installed, "ask", str(path), "avg(x)", "--json"]
     answer = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)

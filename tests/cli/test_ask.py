@@ -28,7 +28,7 @@ VALUES = NUMBERS | {"value", "low", "high"}
     ("words", "expected", "numbers"),
     [
         (("ask", "avg(x)", *GRID), {}, VALUES),
-        (("ask", "avg(x)", *GRID, "--by", "exact"), {}, VALUES),
+        (("ask", "avg(x)", *GRID, "--by", "amplified"), {}, VALUES),
         (("interval", "avg(x)", "--grid", "0,0.3,0.6,1"), {}, VALUES),
         (("mean", "x > 3"), {}, VALUES),
         (("verify", "avg(x)", "--guess", 0.5), {"verdict": "compatible"}, NUMBERS),
@@ -36,16 +36,6 @@ VALUES = NUMBERS | {"value", "low", "high"}
         (
             ("verify", "avg(x)", "--guess", 9, "--claim", "at most"),
             {"verdict": "compatible", "guess": 9},
-            NUMBERS,
-        ),
-        (
-            ("verify", "avg(x)", "--guess", 0.5, "--by", "exact-verify"),
-            {"verdict": "compatible"},
-            NUMBERS,
-        ),
-        (
-            ("verify", "avg(x)", "--guess", 9, "--by", "exact-verify"),
-            {"verdict": "not compatible"},
             NUMBERS,
         ),
     ],
@@ -66,10 +56,8 @@ def test_an_answers_keys(
     assert (again["cached"], again["receipt"]) == (True, data["receipt"])
 
 
-@pytest.mark.parametrize("by", ["verify", "exact-correct"])
-def test_a_correction(folder: Path, cli: Cli, by: str) -> None:
-    grid = GRID if by == "verify" else ("--grid", "0,0.25,0.5,1")
-    words = ("correct", folder, "avg(x)", "--guess", 9, *grid, "--by", by)
+def test_a_correction(folder: Path, cli: Cli) -> None:
+    words = ("correct", folder, "avg(x)", "--guess", 9, *GRID)
     said = cli(*words, "--json")
     assert said.status == 0
     assert said.json["verdict"]["verdict"] == "not compatible"
@@ -78,18 +66,14 @@ def test_a_correction(folder: Path, cli: Cli, by: str) -> None:
 
 
 def test_exhausted_is_status_3(folder: Path, cli: Cli) -> None:
-    guess, zero = ("--guess", 9, "--by", "exact-verify"), ("--grid", "0,1", "--by", "exact-correct")
-    for verb, times, words in (
-        ("verify", 3, guess),
-        ("correct", 3, ("--guess", 9, *zero)),
-        ("ask", 4, (*GRID, "--by", "exact")),
-    ):
+    by = (*GRID, "--by", "amplified")
+    for verb, times, words in (("verify", 3, ("--guess", 9)), ("ask", 4, by)):
         for number in range(times):
             assert cli(verb, folder, f"avg(x) + {number}", *words).status == 0
-    said = cli("verify", folder, "avg(x)", "--guess", 0.5, "--by", "exact-verify", "--json")
+    said = cli("verify", folder, "avg(x)", "--guess", 0.5, "--json")
     assert (said.status, said.json["verdict"]) == (3, "exhausted")
-    assert cli("correct", folder, "avg(x)", "--guess", 9, *zero).status == 3
-    cli("ask", folder, "avg(c)", *GRID, "--by", "exact", "--json").refuses("", 3, "exhausted")
+    assert cli("correct", folder, "avg(x)", "--guess", 9, *GRID).status == 3
+    cli("ask", folder, "avg(c)", *by, "--json").refuses("", 3, "exhausted")
 
 
 WRONG: list[tuple[tuple[str, ...], str]] = [
@@ -136,8 +120,8 @@ def test_an_engine_that_is_away_costs_nothing(folder: Path, cli: Cli) -> None:
 
 
 def test_a_slip_is_refused_and_asked_anyway(tmp_path: Path, cli: Cli) -> None:
-    path, every = tmp_path / "a.holdfast", [plans.exact(), plans.verdicts()]
-    sealed(path, every, ranges={"x": (0, 10)}, categories={"g": ["a", "b", "c"]}).close()
+    path, known = tmp_path / "a.holdfast", {"g": ["a", "b", "c"]}
+    sealed(path, plans.mixed(), ranges={"x": (0, 10)}, categories=known).close()
     before = cli("status", path, "--json").json
     slips: list[tuple[tuple[object, ...], str]] = [
         (("ask", path, "avg(x)", "--where", "g = 'A'"), "Did you mean 'a'?"),
@@ -198,7 +182,7 @@ def test_people_see_value_promise_price_and_receipt(folder: Path, cli: Cli) -> N
     status, verdict = cli("status", folder), cli("verify", folder, "avg(x)", "--guess", 9)
     for shown, words in (
         (said.out, (asked, "answer", "promise", "price", "receipt")),
-        (status.out, ("estimate", "exact-verify", "questions left", "receipt")),
+        (status.out, ("estimate", "amplified", "questions left", "receipt")),
         (verdict.out, ("not compatible", "refusals")),
     ):
         assert [word for word in words if word not in shown] == []

@@ -17,7 +17,7 @@ from tests.holdout.tables import table
 
 SMALL = ("--queries", 5, "--tail", 0.1)
 CROWDED = ("--protocols", "estimate=10,verify=30", "--tail", 0.01)  # guesses need many blocks
-EXACT = ("--queries", 3, "--protocols", "exact")
+SPLIT = ("--queries", 3, "--protocols", "split")
 
 
 @pytest.fixture
@@ -33,15 +33,15 @@ def create(data: Path, cli: Cli) -> Cli:
 
 def test_create_ask_and_look_back(data: Path, create: Cli, cli: Cli) -> None:
     status = create(
-        *("--protocols", "exact=4,exact-verify=5,split=2", "--refusals", 1, "--grid", 8),
+        *("--protocols", "simple=4,gate=5,split=2", "--refusals", 1, "--grid", 8),
         *("--open-fraction", 0.1, "--range", "x=0:10", "--target", "y", "--name", "flights"),
         *("--categories", "g=a, b,c", "--json"),
     ).json
     assert (status["name"], status["open_units"], status["certified"]) == ("flights", 300, True)
-    assert [each["name"] for each in status["sets"]] == ["exact", "exact-verify", "split"]
+    assert [each["name"] for each in status["sets"]] == ["main", "gate", "split"]
     assert status["confidence"] == pytest.approx(0.95, abs=1e-9)
     path = data.parent / "new.holdfast"
-    answer = cli("ask", path, "avg(x)", "--where", "x > 0", "--by", "exact", "--json").json
+    answer = cli("ask", path, "avg(x)", "--where", "x > 0", "--by", "simple", "--json").json
     assert 0 <= answer["value"] <= 10
     cli("ask", path, "avg(x)", "--where", "g = 'B'", "--json").refuses("Did you mean 'b'?")
     assert cli("status", path, "--json").json["answers"] == 1
@@ -53,15 +53,15 @@ def test_create_ask_and_look_back(data: Path, create: Cli, cli: Cli) -> None:
     [
         (("--queries", 3, "--protocols", "nothing"), "protocols"),
         ((), "--queries"),
-        ((*EXACT, "--data", "none.csv"), "No file has this name"),
-        ((*EXACT, "--range", "x"), "--range"),
-        ((*EXACT, "--range", "nobody=0:1"), "ranges"),
-        ((*EXACT, "--categories", "g"), "--categories"),
-        ((*EXACT, "--categories", "x=a,b"), "categories"),
-        ((*EXACT, "--unit", "nobody"), "nobody"),
-        ((*EXACT, "--weight", "x"), "Every unit counts once"),
-        ((*EXACT, "--open-fraction", 2), "open_fraction"),
-        (("--queries", 10**6, "--protocols", "exact"), "more data"),
+        ((*SPLIT, "--data", "none.csv"), "No file has this name"),
+        ((*SPLIT, "--range", "x"), "--range"),
+        ((*SPLIT, "--range", "nobody=0:1"), "ranges"),
+        ((*SPLIT, "--categories", "g"), "--categories"),
+        ((*SPLIT, "--categories", "x=a,b"), "categories"),
+        ((*SPLIT, "--unit", "nobody"), "nobody"),
+        ((*SPLIT, "--weight", "x"), "Every unit counts once"),
+        ((*SPLIT, "--open-fraction", 2), "open_fraction"),
+        (("--queries", 10**6, "--protocols", "split"), "more data"),
         ((*SMALL, "--ledger", "mysql://host/db"), "postgresql://"),
         ((*SMALL, "--ledger", "postgresql://me:secret@host/db"), "password"),
         ((*SMALL, "--location", "s3://bucket/x"), "engine"),
@@ -100,7 +100,6 @@ OPTIONS: dict[str, tuple[object, ...]] = {
     "rounds": ("--rounds", 2),
     "weights": ("--universe", 12, "--tail", 0.1),
     "split": ("--tail", 0.1),
-    "exact": ("--tail", 0.1),
     "amplified": ("--tail", 0.01),
     "simple": ("--tail", 0.1),
     "estimate": ("--tail", 0.1),

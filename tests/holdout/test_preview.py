@@ -55,8 +55,8 @@ def test_a_gate_is_said_to_certify_what_it_does() -> None:
 
 
 def test_what_is_left_over_is_counted() -> None:
-    sets = sets_for(plans.exact())
-    blocks = plans.exact().blocks
+    sets = sets_for(plans.split())
+    blocks = plans.split().blocks
     assert preview_of(sets, 10 * blocks, split_units(10 * blocks, blocks, 0.0, 4)).mostly_left_over
     assert not preview_of(
         sets, 7 * blocks, split_units(7 * blocks, blocks, 0.0, 4)

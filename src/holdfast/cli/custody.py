@@ -55,8 +55,7 @@ def create_command(
         str,
         typer.Option(
             help="What will be asked, each perhaps with its own number: estimate,verify=100. Also "
-            "mean, interval, correct, score, gate, simple, amplified, exact, exact-verify, "
-            "exact-correct, rounds, split, weights."
+            "mean, interval, correct, score, gate, simple, amplified, rounds, split, weights."
         ),
     ] = "estimate",
     plan: Annotated[

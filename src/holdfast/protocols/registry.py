@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from holdfast.protocols.base import Protocol, Verb
-from holdfast.protocols.exact import ExactCorrect, ExactEstimate, ExactVerify
+from holdfast.protocols.exact import ExactVerify
 from holdfast.protocols.guesses import Correct, Verify
 from holdfast.protocols.means import DirectMean, MedianMean
 from holdfast.protocols.plans import Part, SetPlan, Wanted
@@ -24,7 +24,6 @@ __all__ = ["PROTOCOLS", "mix_names", "protocols_for", "wanted"]
 # or guesses: its promise covers them, at its own price.
 PROTOCOLS: list[type[Protocol[Any]]] = [
     Estimate,
-    ExactEstimate,
     Simple,
     Amplified,
     Weights,
@@ -37,7 +36,6 @@ PROTOCOLS: list[type[Protocol[Any]]] = [
     ExactVerify,
     Near,
     Correct,
-    ExactCorrect,
 ]
 
 Answering = tuple[type[Protocol[Any]], tuple[SetPlan, Part]]
