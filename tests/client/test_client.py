@@ -32,6 +32,7 @@ from tests.holdout.test_told import right, rows
 
 URL = "http://127.0.0.1"
 EIGHT = hf.grid(0, 0.875, step=0.125)
+LOG = hf.grid(0.01, 1, points=8, scale="log")
 
 
 # The same names, the same arguments.
@@ -94,17 +95,17 @@ QUESTIONS: dict[str, Asking] = {
     "ask": lambda h: h.ask("avg(x)", grid=EIGHT, by="estimate"),
     "ask again": lambda h: h.ask("avg(x)", grid=EIGHT, by="estimate"),
     "where": lambda h: h.ask("avg(x)", grid=hf.grid([0, 0.5, 1]), where="g = 'a'", by="estimate"),
-    "whole numbers": lambda h: h.ask("sum(y)", grid=hf.grid(0, 7, scale="integer"), by="exact"),
-    "ratios": lambda h: h.ask("avg(x)", grid=hf.grid(0.01, 1, points=8, scale="log"), by="exact"),
-    "key": lambda h: h.ask("max(x)", grid=EIGHT, by="exact", request="mine"),
+    "whole numbers": lambda h: h.ask("sum(y)", grid=hf.grid(0, 7, scale="integer"), by="amplified"),
+    "ratios": lambda h: h.ask("avg(x)", grid=LOG, by="amplified"),
+    "key": lambda h: h.ask("max(x)", grid=EIGHT, by="amplified", request="mine"),
     "mean": lambda h: h.mean("y = 1", by="estimate", grid=EIGHT),
     "interval": lambda h: h.interval("avg(x)", grid=EIGHT),
     "yes": lambda h: h.verify("avg(x)", 0.5, by="verify"),
     "no": lambda h: h.verify("avg(x)", 7, by="verify"),
     "at least": lambda h: h.verify("avg(x)", -1, claim="at least", by="verify"),
     "near": lambda h: h.verify("avg(x)", 0.5, tolerance=0.25, by="estimate"),
-    "right": lambda h: h.correct("avg(x)", 0.5, grid=EIGHT, by="exact-correct"),
-    "wrong": lambda h: h.correct("avg(x)", 9.0, grid=EIGHT, by="exact-correct"),
+    "right": lambda h: h.correct("avg(x)", 0.5, grid=EIGHT, by="verify"),
+    "wrong": lambda h: h.correct("avg(x)", 9.0, grid=EIGHT, by="verify"),
     "price": lambda h: h.price("ask", "min(x)", grid=EIGHT, by="estimate"),
     "price of a guess": lambda h: h.price("verify", "min(x)", guess=3, by="verify"),
 }
@@ -118,15 +119,15 @@ def plain(data: Any) -> Any:
 
 
 def test_every_question_has_the_answer_of_the_holdout(made: Make, serve: Serve) -> None:
-    every = plans.verdicts(), plans.corrections(), plans.exact()
-    transport = serve(made("a", *every), made("b", *every))
+    every = plans.amplified()
+    transport = serve(made("a", every), made("b", every))
 
     async def awaited() -> list[Any]:
         async with AsyncClient(URL, holdout="b", transport=transport) as client:
             return [await asking(client) for asking in QUESTIONS.values()]
 
     with (
-        Holdout.open(made("c", *every)) as holdout,
+        Holdout.open(made("c", every)) as holdout,
         Client(f"{URL}/holdouts/a", transport=transport) as client,
     ):
         ours = [asking(client) for asking in QUESTIONS.values()]
@@ -194,13 +195,13 @@ def test_exhausted_like_the_holdout(made: Make, serve: Serve) -> None:
         raise AssertionError("it lasts for ever")
 
     with (
-        Client(URL, transport=serve(made("a", plans.verdicts()))) as client,
-        Holdout.open(made("b", plans.verdicts())) as holdout,
+        Client(URL, transport=serve(made("a"))) as client,
+        Holdout.open(made("b")) as holdout,
     ):
+        for place in (client, holdout):
+            refused = [place.verify("avg(x)", 9.0 + n, by="verify").verdict for n in range(4)]
+            assert refused == ["not compatible"] * 3 + ["exhausted"]
         assert all_of_it(client) == all_of_it(holdout)
-        assert client.verify("avg(x)", 0.5, by="verify") is not None
-        refused = [client.verify("avg(x)", 9.0 + n, by="exact-verify").verdict for n in range(4)]
-        assert refused == ["not compatible"] * 3 + ["exhausted"]
         price = client.price("ask", "min(x)", grid=EIGHT, by="estimate")
         assert not price.affordable
         assert price.reason

@@ -5,14 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from holdfast.protocols.exact import (
-    ExactCorrections,
-    ExactEstimates,
-    ExactVerdicts,
-    exact_corrections,
-    exact_estimates,
-    exact_verdicts,
-)
+from holdfast.protocols.exact import ExactVerdicts, exact_verdicts
 from holdfast.protocols.guesses import VerdictPart
 from holdfast.protocols.means import DirectPart
 from holdfast.protocols.plans import JointPlan, LookPart
@@ -207,18 +200,6 @@ def medians() -> JointPlan:
 def verdicts() -> ExactVerdicts:
     """Twenty guesses, three refusals, exactly."""
     return exact_verdicts(20, 3)
-
-
-@cache
-def corrections() -> ExactCorrections:
-    """Twenty guesses, three corrections, exactly."""
-    return exact_corrections(20, 3, grid=8)
-
-
-@cache
-def exact() -> ExactEstimates:
-    """Four exact answers."""
-    return exact_estimates(4, grid=8)
 
 
 @cache

@@ -13,7 +13,6 @@ import pytest
 
 import holdfast as hf
 from holdfast.planning.joint import joint_plan
-from holdfast.protocols.exact import exact_estimates
 from holdfast.protocols.plans import JointPlan
 from holdfast.protocols.searches import Estimates
 from holdfast.protocols.shapes import BoundedMean, KnownSd
@@ -140,9 +139,9 @@ def test_a_request_needs_an_estimator_that_can_be_compared(tmp_path: Path) -> No
 
 
 def test_two_parts_of_one_name_are_refused(tmp_path: Path) -> None:
-    named = joint_plan(Estimates(5, tail_low=0.1, tail_high=0.1, name="exact"))
+    named = joint_plan(Estimates(5, tail_low=0.1, tail_high=0.1, name="split"))
     with pytest.raises(hf.InvalidInput, match="names"):
-        hf.Holdout.create(tmp_path / "a", frame(19), [named, exact_estimates(2)])
+        hf.Holdout.create(tmp_path / "a", frame(19), [named, plans.split()])
 
 
 def test_weights_need_units_of_one_row(tmp_path: Path) -> None:

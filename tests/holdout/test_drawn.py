@@ -70,9 +70,7 @@ KINDS: dict[str, tuple[Made, Ask]] = {
     "simple": (blocks_of(plans.simple), lambda h: h.ask("avg(x)", grid=POINTS)),
     "amplified": (blocks_of(plans.amplified), lambda h: h.ask("avg(x)", grid=POINTS)),
     "weights": (weighing, lambda h: h.ask("avg(y)", grid=POINTS)),
-    "exact": (blocks_of(plans.exact), lambda h: h.ask("avg(x)", grid=POINTS, shape=SHAPE)),
     "exact-verify": (blocks_of(plans.verdicts), lambda h: h.verify("avg(x)", 0.5)),
-    "exact-correct": (blocks_of(plans.corrections), lambda h: h.correct("avg(x)", 9, grid=POINTS)),
     "rounds": (blocks_of(plans.rounds), lambda h: h.ask("avg(x)", shape=SHAPE)),
     "split": (blocks_of(plans.split), lambda h: h.ask("avg(x)")),
 }

@@ -25,7 +25,7 @@ from holdfast.protocols.base import (
     block_floats,
 )
 from holdfast.protocols.budget import Account, Charge
-from holdfast.protocols.exact import ExactCorrect, ExactEstimate, ExactVerify
+from holdfast.protocols.exact import ExactVerify
 from holdfast.protocols.guesses import Correct, VerdictPart, Verify, claim_counts
 from holdfast.protocols.means import DirectMean, MedianMean
 from holdfast.protocols.plans import JointPlan
@@ -406,20 +406,6 @@ class YesIsARefusal(ExactVerify):
         return self.worst(question)
 
 
-class UntoldCorrection(ExactCorrect):
-    """What a correction could have said is not counted."""
-
-    def worst(self, question: Question) -> tuple[Charge, ...]:
-        return tuple(replace(each, told=1) for each in super().worst(question))
-
-
-class OneQuestionAGrid(ExactEstimate):
-    """Every grid for the price of one question."""
-
-    def worst(self, question: Question) -> tuple[Charge, ...]:
-        return tuple(replace(each, price=Fraction(1)) for each in super().worst(question))
-
-
 class UpdatesForNothing(Weights):
     """A refused guess is charged like one that stands."""
 
@@ -641,8 +627,6 @@ _BROKEN: dict[Callable[..., bool], dict[str, object]] = {
         "a mean has the bar of another cell": NextCell,
         "a mean under a filter has a bar": BarUnderAFilter,
         "an exact Yes costs a refusal": YesIsARefusal,
-        "an exact correction tells nothing": UntoldCorrection,
-        "exact answers cost one on any grid": OneQuestionAGrid,
         "updates of weights cost a Yes": UpdatesForNothing,
         "a round costs twice its guess": DearRound,
         "a fresh answer says twice its tail": OtherTail,

@@ -17,8 +17,6 @@ KINDS: dict[str, Callable[[], SetPlan]] = {
     "amplified": plans.amplified,
     "direct": plans.direct,
     "verdicts": plans.verdicts,
-    "corrections": plans.corrections,
-    "estimates": plans.exact,
     "weights": plans.weights,
     "rounds": plans.rounds,
     "split": plans.split,
@@ -69,9 +67,6 @@ PROMISES = [  # what makes more of the same blocks
     ("verdicts", ("blocks",), lambda blocks: blocks // 2),
     ("verdicts", ("confidence",), lambda _: 0.999999),
     ("verdicts", ("least",), lambda least: least - 10),
-    ("corrections", ("grid",), lambda _: 10**6),
-    ("estimates", ("queries",), lambda count: 10 * count),
-    ("estimates", ("rank",), lambda rank: rank + 10),
     ("split", ("queries",), lambda count: 100 * count),
     ("split", ("blocks_per_question",), lambda blocks: blocks // 2),
     ("rounds", ("sets",), lambda count: count + 1),
@@ -118,4 +113,4 @@ def test_keys_are_neither_more_nor_fewer(kind: str) -> None:
 def test_rounds_are_verified_by_a_plan_for_guesses() -> None:
     data = plans.rounds().kept()
     with pytest.raises(InvalidInput):
-        plan_from_dict({**data, "verification": plans.exact().kept()})
+        plan_from_dict({**data, "verification": plans.split().kept()})

@@ -1,4 +1,4 @@
-"""Exact answers by counting: the counts by brute force, the bounds against the best analyst."""
+"""Exact verdicts by counting: the counts by brute force, the bounds against the best analyst."""
 
 from __future__ import annotations
 
@@ -6,118 +6,60 @@ import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
-from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import Infeasible, InvalidInput
-from holdfast.theory.sizing import fresh_split, split_failure
+from holdfast.errors import InvalidInput
 from holdfast.theory.transcripts import (
     REFUSALS_MAX,
     Guessing,
-    answer_blocks,
     best_least,
     guess_blocks,
     guess_counts,
-    log_answer_count,
-    log_answer_failure,
     log_guess_failure,
     log_share,
 )
-from tests.theory.transcript_worlds import World, best_correction, best_estimate, best_verdict
+from tests.theory.transcript_worlds import World, best_verdict
 
 # Counts, by trying all strategies.
 
 
 @cache
-def best_guesses(k: int, noes: int, points: int, a: Fraction, b: Fraction, c: Fraction) -> Fraction:
+def best_guesses(k: int, noes: int, a: Fraction, b: Fraction) -> Fraction:
     """The most that first failures can add up to: a guess is good, bad or neither.
 
-    A good one fails by a No (a), a bad one by a Yes (b), the others cannot. A correction fails with
-    c, and then at least one of its values is not harmless; or it cannot fail.
+    A good one fails by a No (a), a bad one by a Yes (b), the others cannot.
     """
     if k == 0 or noes == 0:
         return Fraction(0)
-
-    def rest(noes: int) -> Fraction:
-        return best_guesses(k - 1, noes, points, a, b, c)
-
-    told = max(points * rest(noes - 1), c + (points - 1) * rest(noes - 1))
-    return max(a + rest(noes), b + told, rest(noes) + told)
+    yes, no = (best_guesses(k - 1, left, a, b) for left in (noes, noes - 1))
+    return max(a + yes, b + no, yes + no)
 
 
 chances = st.fractions(0, 1, max_denominator=50)
 
 
-@given(st.integers(1, 7), st.integers(1, 7), st.integers(2, 4), chances, chances, chances)
-def test_guesses_are_counted_without_a_gap(
-    k: int, noes: int, points: int, a: Fraction, b: Fraction, c: Fraction
-) -> None:
+@given(st.integers(1, 7), st.integers(1, 7), chances, chances)
+def test_guesses_are_counted_without_a_gap(k: int, noes: int, a: Fraction, b: Fraction) -> None:
     noes = min(k, noes)
-    for r, wrong in ((1, Fraction(0)), (points, c)):
-        early = math.comb(k - 1, noes) * r ** (noes - 1)
-        last = sum(math.comb(k - 1, j) * r**j for j in range(noes))
-        counted = early * max(a, wrong) + last * max(a, b + wrong)
-        assert counted == best_guesses(k, noes, r, a, b, wrong)
-        # All nodes of the tree, as the plain union bound counts them, are more.
-        assert early + last <= sum(math.comb(k, j) * r ** (j - 1) for j in range(1, noes + 1))
+    early, last = math.comb(k - 1, noes), sum(math.comb(k - 1, j) for j in range(noes))
+    assert early * a + last * max(a, b) == best_guesses(k, noes, a, b)
+    # All nodes of the tree, as the plain union bound counts them, are more.
+    assert early + last <= sum(math.comb(k, j) for j in range(1, noes + 1))
 
 
-@given(st.integers(1, 400), st.integers(1, 60), st.integers(1, 1_000))
-def test_logarithms_of_counts_are_rounded_up(k: int, noes: int, r: int) -> None:
+@given(st.integers(1, 400), st.integers(1, 60))
+def test_logarithms_of_counts_are_rounded_up(k: int, noes: int) -> None:
     noes = min(k, noes)
-    early, last = guess_counts(k, noes, r)
-    exact = math.comb(k - 1, noes) * r ** (noes - 1)
+    early, last = guess_counts(k, noes)
+    exact = math.comb(k - 1, noes)
     assert (early == -math.inf) == (exact == 0)
     if exact:
         assert math.log(exact) <= early <= math.log(exact) + 1e-8
-    exact = sum(math.comb(k - 1, j) * r**j for j in range(noes))
+    exact = sum(math.comb(k - 1, j) for j in range(noes))
     assert math.log(exact) <= last <= math.log(exact) + 1e-8
-    exact = r ** (k - 1)
-    assert math.log(exact) <= log_answer_count(k, r) <= math.log(exact) + 1e-8
-
-
-@pytest.mark.parametrize("sizes", [(2, 3), (2, 3, 4), (3, 7)])
-def test_grids_of_different_sizes_pay_for_what_they_can_say(sizes: tuple[int, ...]) -> None:
-    """Answers: question j is admitted while the product of the sizes before it is within N."""
-
-    @cache
-    def best(room: int) -> Fraction:
-        if not room:
-            return Fraction(0)
-        return max(max(r * best(room // r), 1 + (r - 1) * best(room // r)) for r in sizes)
-
-    for planned, k in ((2, 5), (3, 4), (4, 4)):
-        assert best(planned ** (k - 1)) <= planned ** (k - 1)
-
-
-@pytest.mark.parametrize("sizes", [(2, 3), (2, 3, 4, 9)])
-def test_corrections_on_grids_of_different_sizes(sizes: tuple[int, ...]) -> None:
-    """Corrections: after i of them the product of their sizes is at most r^i; the last is free."""
-    a, b, c = Fraction(1, 7), Fraction(2, 5), Fraction(1, 11)
-
-    def worst(planned: int, k: int, noes: int) -> Fraction:
-        @cache
-        def best(k: int, refused: int, told: int) -> Fraction:
-            if k == 0 or refused == noes:
-                return Fraction(0)
-            found = Fraction(0)
-            for r in sizes:
-                if refused < noes - 1 and told * r > planned ** (refused + 1):
-                    continue
-                after = best(k - 1, refused + 1, told * r)
-                correction = max(r * after, c + (r - 1) * after)
-                rest = best(k - 1, refused, told)
-                found = max(found, a + rest, b + correction, rest + correction)
-            return found
-
-        return best(k, 0, 1)
-
-    for planned, k, noes in product((2, 3), (2, 3, 4, 5), (1, 2, 3)):
-        noes = min(k, noes)
-        assert worst(planned, k, noes) <= best_guesses(k, noes, planned, a, b, c)
 
 
 # Bounds, against the best analyst on tiny worlds.
@@ -143,7 +85,7 @@ Bound = Callable[[Guessing, int, int], float]
 
 
 def bound_of(guessing: Guessing, blocks: int, least: int) -> float:
-    return math.exp(log_guess_failure(guessing, blocks, least, None))
+    return math.exp(log_guess_failure(guessing, blocks, least))
 
 
 def verdict_ratios(bound: Bound = bound_of, shift: int = 0) -> Iterator[float]:
@@ -182,19 +124,19 @@ def test_the_bound_on_verdicts_is_attained(k: int, noes: int, reached: int) -> N
 
 def one_history(guessing: Guessing, blocks: int, least: int) -> float:
     """A mistake: as if nothing depended on the answers."""
-    no, yes, _ = guessing.chances(blocks, least, None)
+    no, yes = guessing.chances(blocks, least)
     return math.exp(max(no, yes))
 
 
 def no_early_failures(guessing: Guessing, blocks: int, least: int) -> float:
     """A mistake: only the last guess counted."""
-    no, yes, _ = guessing.chances(blocks, least, None)
+    no, yes = guessing.chances(blocks, least)
     return math.exp(guessing.counts.last + max(no, yes))
 
 
 def one_refusal_less(guessing: Guessing, blocks: int, least: int) -> float:
     """A mistake: Σ_{j<ℓ−1}."""
-    no, yes, _ = guessing.chances(blocks, least, None)
+    no, yes = guessing.chances(blocks, least)
     k, noes = guessing.queries, guessing.refusals
     last = sum(math.comb(k - 1, j) for j in range(noes - 1))
     return math.exp(no) * math.comb(k - 1, noes - 1) + last * math.exp(max(no, yes))
@@ -203,7 +145,7 @@ def one_refusal_less(guessing: Guessing, blocks: int, least: int) -> float:
 def only_false_noes(guessing: Guessing, blocks: int, least: int) -> float:
     """A mistake: a false Yes forgotten."""
     early, last = guessing.counts
-    no = guessing.chances(blocks, least, None)[0]
+    no, _ = guessing.chances(blocks, least)
     return math.exp(early + no) + math.exp(last + no)
 
 
@@ -219,95 +161,32 @@ def test_a_count_that_is_off_by_one_is_caught(shift: int) -> None:
     assert max(verdict_ratios(shift=shift)) > 1
 
 
-CORRECTION_WORLDS = [
-    # masses, blocks, least, rank, points, guesses, refusals
-    (tenths(1, 1, 8), 9, 2, 4, 3, 1, 1),
-    (tenths(1, 1, 8), 9, 2, 2, 3, 2, 1),
-    (tenths(1, 1, 1, 7), 7, 1, 2, 3, 2, 1),
-    (tenths(1, 4, 4, 1), 7, 2, 3, 2, 3, 2),
-    (tenths(1, 1, 4, 4), 7, 2, 4, 3, 2, 2),
-]
-
-
-def corrections_hold(*, forgotten: bool = False) -> bool:
-    """Whether the bound is above what the best analyst reaches, wrong corrections included."""
-    for masses, blocks, least, rank, points, k, noes in CORRECTION_WORLDS:
-        tails = Fraction(1, 10), Fraction(4, 10)
-        reached = best_correction(World(masses, blocks), least, rank, points, k, noes, tails)
-        guessing = Guessing(k, noes, 0.1, 0.4, points=points)
-        counted = None if forgotten else rank
-        if reached > math.exp(log_guess_failure(guessing, blocks, least, counted)):
-            return False
-    return True
-
-
-def test_no_analyst_breaks_corrections_more_often_than_counted() -> None:
-    assert corrections_hold()
-    assert not corrections_hold(forgotten=True)  # wrong corrections not counted
-
-
-def estimates_hold(count: Callable[[int, int], int]) -> bool:
-    for masses, blocks, rank, points, k, (low, high) in (
-        (tenths(1, 4, 4, 1), 5, 3, 2, 1, (1, 1)),
-        (tenths(1, 4, 4, 1), 5, 3, 3, 2, (1, 1)),
-        (tenths(1, 1, 3, 3, 1, 1), 3, 2, 2, 2, (1, 1)),
-        (tenths(3, 4, 2, 1), 7, 5, 2, 3, (3, 1)),
-    ):
-        tails = Fraction(low, 10), Fraction(high, 10)
-        reached = best_estimate(World(masses, blocks), rank, points, k, tails)
-        one = split_failure(blocks, rank, float(tails[0]), float(tails[1]))
-        if reached > count(k, points) * one:
-            return False
-    return True
-
-
-def test_no_analyst_breaks_estimates_more_often_than_counted() -> None:
-    assert estimates_hold(lambda k, points: points ** (k - 1))
-    assert not estimates_hold(lambda k, points: 1)  # answers not counted
-
-
-def test_a_log_failure_of_answers_is_the_count_times_the_failure_of_one() -> None:
-    assert log_share(0.05) < math.log(0.05) < log_share(0.05) + 1e-10
-    one = split_failure(41, 21, 0.25, 0.2)
-    ours = math.exp(log_answer_failure(41, 21, 3, 7, 0.25, 0.2))
-    assert 49 * one <= ours * (1 + 1e-12) <= 49 * one * (1 + 1e-9)
-
-
 # Sizes.
 
 
 def test_the_figures() -> None:
     """The plain union bound needs 1,186, 178 and 225 blocks for the first three."""
     sizes = [
-        guess_blocks(Guessing(k, noes, 0.05, 0.25), 0.05)[:2]
+        guess_blocks(Guessing(k, noes, 0.05, 0.25), 0.05)
         for k, noes in ((1_000, 10), (1_000, 1), (10_000, 1), (1_000, 100))
     ]
     assert sizes == [(1_153, 145), (113, 11), (133, 12), (7_023, 898)]
-    assert guess_blocks(Guessing(1_000, 10, 0.05, 0.25, points=32), 0.05) == (1_830, 232, 915)
-    assert guess_blocks(Guessing(1_000, 10, 0.05, 0.25, sides=1), 0.05)[:2] == (1_145, 145)
-    assert [answer_blocks(k, 32, 0.25, 0.25, 0.05).blocks for k in (20, 50, 100)] == [
-        461,
-        1_181,
-        2_383,
-    ]
+    assert guess_blocks(Guessing(1_000, 10, 0.05, 0.25, sides=1), 0.05) == (1_145, 145)
 
 
 @given(
     st.integers(1, 2_000),
     st.integers(1, 20),
     st.sampled_from([(0.05, 0.25), (0.01, 0.1), (0.2, 0.4)]),
-    st.sampled_from([1, 7]),
     st.integers(5, 400),
 )
 def test_the_best_count_is_the_best(
-    k: int, noes: int, tails: tuple[float, float], points: int, blocks: int
+    k: int, noes: int, tails: tuple[float, float], blocks: int
 ) -> None:
-    guessing = Guessing(k, min(k, noes), *tails, points=points)
-    rank = guessing.rank(blocks)
-    found = log_guess_failure(guessing, blocks, best_least(guessing, blocks), rank)
-    assert found <= 1e-9 + min(
-        log_guess_failure(guessing, blocks, c, rank) for c in range(1, blocks + 1)
-    )
+    guessing = Guessing(k, min(k, noes), *tails)
+    found = log_guess_failure(guessing, blocks, best_least(guessing, blocks))
+    others = (log_guess_failure(guessing, blocks, c) for c in range(1, blocks + 1))
+    assert found <= 1e-9 + min(others)
 
 
 @settings(deadline=None, max_examples=30)
@@ -315,51 +194,17 @@ def test_the_best_count_is_the_best(
     st.integers(1, 60),
     st.integers(1, 60),
     st.sampled_from([(0.05, 0.25), (0.1, 0.3), (0.2, 0.45)]),
-    st.sampled_from([1, 7]),
     st.floats(1e-4, 0.5),
 )
 def test_the_fewest_blocks_are_enough_and_no_fewer(
-    k: int, noes: int, tails: tuple[float, float], points: int, failure: float
+    k: int, noes: int, tails: tuple[float, float], failure: float
 ) -> None:
-    guessing = Guessing(k, min(k, noes), *tails, points=points)
+    guessing = Guessing(k, min(k, noes), *tails)
     size = guess_blocks(guessing, failure)
     share = math.log(failure)
     assert log_guess_failure(guessing, *size) <= share
     for fewer in range(max(1, size.blocks - 25), size.blocks):
-        least = best_least(guessing, fewer)
-        assert log_guess_failure(guessing, fewer, least, guessing.rank(fewer)) > share - 1e-9
-
-
-@settings(deadline=None, max_examples=30)
-@given(
-    st.integers(1, 60),
-    st.integers(2, 200),
-    st.sampled_from([(0.01, 0.01), (0.25, 0.25), (0.4, 0.1), (0.85, 0.05)]),
-    st.floats(1e-6, 0.5),
-)
-def test_answers_meet_the_union_bound(
-    k: int, points: int, tails: tuple[float, float], failure: float
-) -> None:
-    size = answer_blocks(k, points, *tails, failure)
-    count = points ** (k - 1)
-    assert count * split_failure(size.blocks, size.rank, *tails) <= failure * (1 + 1e-6)
-    if size.blocks > 1:
-        fewer = [
-            log_answer_failure(size.blocks - 1, rank, k, points, *tails)
-            for rank in range(1, size.blocks)
-        ]
-        assert min(fewer) > math.log(failure) - 1e-9
-
-
-def test_one_question_is_the_fresh_split() -> None:
-    assert answer_blocks(1, 32, 0.25, 0.2, 0.05) == fresh_split(1, 0.05, 0.25, 0.2)
-
-
-def test_many_nats_are_no_obstacle() -> None:
-    """In nats 34,657, far below the smallest float; Chernoff says about as much."""
-    size = answer_blocks(10_000, 32, 0.25, 0.25, 0.05)
-    divergence = math.log(4 / 3) / 2  # kl(1/2, 1/4)
-    assert size.blocks == pytest.approx(9_999 * math.log(32) / divergence, rel=2e-3)
+        assert log_guess_failure(guessing, fewer, best_least(guessing, fewer)) > share - 1e-9
 
 
 # What makes no sense.
@@ -367,14 +212,10 @@ def test_many_nats_are_no_obstacle() -> None:
 
 def test_what_makes_no_sense_is_refused() -> None:
     wrong: dict[Callable[..., object], list[tuple[float, ...]]] = {
-        guess_counts: [(0, 1), (3, 4), (10**8, REFUSALS_MAX + 1), (3, 1, 0), (True, 1)],
+        guess_counts: [(0, 1), (3, 4), (10**8, REFUSALS_MAX + 1), (True, 1)],
         Guessing: [
             *((10, 1, 0.25, 0.05), (10, 1, 0.05, 0.5), (10, 1, 0.0, 0.2), (10, 11, 0.05, 0.25)),
             *((10, 1, 0.05, 1.0, 1), (10, 1, 0.05, 0.25, 3)),
-        ],
-        answer_blocks: [
-            *((0, 32, 0.25, 0.25, 0.05), (1, 0, 0.25, 0.25, 0.05), (1, 32, 0.6, 0.5, 0.05)),
-            (1, 32, 0.25, 0.25, 1.0),
         ],
         log_share: [(math.nan,)],
     }
@@ -384,10 +225,3 @@ def test_what_makes_no_sense_is_refused() -> None:
                 function(*arguments)
     with pytest.raises(InvalidInput):
         guess_blocks(Guessing(10, 1, 0.05, 0.25), 0.0)
-
-
-def test_too_much_to_count_is_refused_politely() -> None:
-    with pytest.raises(Infeasible, match="bits"):
-        answer_blocks(10**8, 32, 0.25, 0.25, 0.05)
-    with pytest.raises(Infeasible, match="stable looks"):
-        Guessing(10**7, 10**6, 0.05, 0.25, points=2**40)

@@ -14,11 +14,7 @@ if TYPE_CHECKING:
     from holdfast.protocols.base import Protocol, Question
     from holdfast.protocols.budget import Account, Charge
     from holdfast.protocols.exact import (
-        ExactCorrections,
-        ExactEstimates,
         ExactVerdicts,
-        exact_corrections,
-        exact_estimates,
         exact_verdicts,
     )
     from holdfast.protocols.guesses import Guesses
@@ -47,8 +43,6 @@ __all__ = [
     "Corrected",
     "DirectMeans",
     "Estimates",
-    "ExactCorrections",
-    "ExactEstimates",
     "ExactVerdicts",
     "Guesses",
     "Intervals",
@@ -64,8 +58,6 @@ __all__ = [
     "SplitPlan",
     "Verdict",
     "WeightedEstimates",
-    "exact_corrections",
-    "exact_estimates",
     "exact_verdicts",
     "split_plan",
 ]
@@ -76,11 +68,7 @@ _LATER = {
     "base": ("Protocol", "Question"),
     "budget": ("Account", "Charge"),
     "exact": (
-        "ExactCorrections",
-        "ExactEstimates",
         "ExactVerdicts",
-        "exact_corrections",
-        "exact_estimates",
         "exact_verdicts",
     ),
     "guesses": ("Guesses",),

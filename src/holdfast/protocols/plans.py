@@ -235,8 +235,6 @@ class SetPlan(ABC):
     """Sub-blocks that make one block: the same number for all parts."""
     by_looks: ClassVar[bool] = False
     """Whether answers are drawn by coins, so that one unit has a limit on what is told of it."""
-    priced: ClassVar[bool] = True
-    """Whether all prices together are limited."""
 
     def __init_subclass__(cls) -> None:
         if "kind" in cls.__dict__:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from holdfast.protocols.base import Protocol, Verb
-from holdfast.protocols.exact import ExactCorrect, ExactEstimate, ExactVerify
+from holdfast.protocols.exact import ExactVerify
 from holdfast.protocols.guesses import Correct, Verify
 from holdfast.protocols.means import DirectMean, MedianMean
 from holdfast.protocols.plans import Part, SetPlan, Wanted
@@ -44,7 +44,6 @@ PROTOCOLS: list[type[Protocol[Any]]] = [
     ToldInterval,
     ToldVerify,
     Estimate,
-    ExactEstimate,
     Simple,
     Amplified,
     Weights,
@@ -57,7 +56,6 @@ PROTOCOLS: list[type[Protocol[Any]]] = [
     ExactVerify,
     Near,
     Correct,
-    ExactCorrect,
 ]
 
 Answering = tuple[type[Protocol[Any]], tuple[SetPlan, Part]]
