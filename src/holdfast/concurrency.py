@@ -59,7 +59,7 @@ os.register_at_fork(after_in_child=_renew_all)
 class Job(Generic[T, R]):
     """One thread's task, and what became of it."""
 
-    __slots__ = ("_awake", "_error", "_result", "batch", "gone", "leads", "settled", "task")
+    __slots__ = ("awake", "batch", "error", "gone", "leads", "result", "settled", "task")
 
     def __init__(self, task: T) -> None:
         self.task = task
@@ -67,41 +67,25 @@ class Job(Generic[T, R]):
         self.leads = False
         self.gone = False  # its thread waits for it no more
         self.batch: list[Job[T, R]] = []  # that it leads
-        self._awake = threading.Event()
-        self._error: BaseException | None = None
-        self._result: R | None = None
+        self.awake = threading.Event()
+        self.error: BaseException | None = None
+        self.result: R | None = None
 
     def succeed(self, result: R) -> None:
         """The task is done."""
-        self._result, self.settled = result, True
+        self.result, self.settled = result, True
 
     def fail(self, error: BaseException) -> None:
         """The task is not done, and will not be."""
-        self._error, self.settled = error, True
+        self.error, self.settled = error, True
 
     def reopen(self) -> None:
         """What was said of it does not count: it will be tried again."""
-        self._error, self._result, self.settled = None, None, False
-
-    def outcome(self) -> R:
-        """The result, or else the error."""
-        assert self.settled
-        if self._error is not None:
-            raise self._error
-        return self._result  # type: ignore[return-value]  # it is settled, and has no error
-
-    @property
-    def result(self) -> R | None:
-        """The result, if there is one by now."""
-        return self._result
+        self.error, self.result, self.settled = None, None, False
 
     def wait(self) -> None:
         """Until it is settled, or leads."""
-        self._awake.wait()
-
-    def wake(self) -> None:
-        """Its thread goes on; the second time nothing happens."""
-        self._awake.set()
+        self.awake.wait()
 
 
 class Combiner(Renewed, Generic[T, R]):
@@ -129,32 +113,29 @@ class Combiner(Renewed, Generic[T, R]):
 
     def do(self, run: Callable[[list[Job[T, R]]], None], task: T) -> R:
         """What becomes of the task, alone or with those of other threads."""
-        job = self._job(task)
+        job: Job[T, R] = Job(task)
         try:
             with self._lock:
                 self._waiting.append(job)
                 job.leads, self._led = not self._led, True
             if not job.leads:
                 job.wait()
-            if job.leads:
-                self._lead(run, job)
+            if job.leads:  # one batch, which begins with its own job; then another thread leads
+                with self._lock:
+                    every, most = self._waiting, self._most
+                    job.batch, self._waiting = every[:most], every[most:]
+                try:
+                    run(job.batch)
+                except BaseException as error:
+                    job.fail(error)
+                self._leave(job)
         except BaseException:  # an interruption of this thread, wherever it was
             self._leave(job)
             raise
-        return job.outcome()
-
-    def _job(self, task: T) -> Job[T, R]:
-        return Job(task)
-
-    def _lead(self, run: Callable[[list[Job[T, R]]], None], own: Job[T, R]) -> None:
-        """Run one batch, which begins with the leader's own job; then another thread leads."""
-        with self._lock:
-            own.batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
-        try:
-            run(own.batch)
-        except BaseException as error:
-            own.fail(error)
-        self._leave(own)
+        assert job.settled
+        if job.error is not None:
+            raise job.error
+        return job.result  # type: ignore[return-value]  # it is settled, and has no error
 
     def _leave(self, own: Job[T, R]) -> None:
         """Wake whoever is served, and let another lead. Done twice it does no more than once."""
@@ -163,16 +144,21 @@ class Combiner(Renewed, Generic[T, R]):
             if own in self._waiting:  # what has not begun shall not begin
                 self._waiting.remove(own)
             if own.leads:
-                again = [job for job in own.batch if not job.settled and not job.gone]
-                own.leads, own.batch = False, [job for job in own.batch if job.settled]
+                served: list[Job[T, R]] = []
+                again: list[Job[T, R]] = []
+                for job in own.batch:
+                    if job.settled:
+                        served.append(job)
+                    elif not job.gone:
+                        again.append(job)
+                own.leads, own.batch = False, served
                 self._waiting[:0] = again
                 self._led = bool(self._waiting)
                 if self._waiting:
                     self._waiting[0].leads = True
-                    self._waiting[0].wake()
+                    self._waiting[0].awake.set()
         for job in own.batch:
-            if job.settled:
-                job.wake()
+            job.awake.set()
 
 
 # What can be closed, and is closed by `with`.
@@ -234,20 +220,17 @@ class Turns(ABC):
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        self._not_mine()
+        me = threading.get_ident()
+        if self._owner == me:  # it would wait for its own thread
+            hint = "End the one that is running first; what it must read, it can read itself."
+            raise InvalidInput("ledger", "a use inside its own transaction", "used in turn", hint)
         with self._mutex:
             self._not_lost()
-            self._owner = threading.get_ident()
+            self._owner = me
             try:
                 yield
             finally:
                 self._owner = None
-
-    def _not_mine(self) -> None:
-        """Refuse what would wait for its own thread."""
-        if self._mine:
-            hint = "End the one that is running first; what it must read, it can read itself."
-            raise InvalidInput("ledger", "a use inside its own transaction", "used in turn", hint)
 
     def _not_lost(self) -> None:
         """Refuse to go on in a child that was forked in the middle of a turn."""

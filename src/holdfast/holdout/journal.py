@@ -114,51 +114,58 @@ class Journal(Renewed):
         return result
 
     def _run(self, jobs: list[Job[Work, Any]]) -> None:
+        """Settle all jobs in one transaction. Whoever undoes it is left out, and it is done again.
+
+        Then the head is witnessed for all who have an answer in it: they need not wait for each
+        other. Whatever is wrong with that, each will see for itself.
+        """
         left = jobs
         while left:
-            wrong = self._run_together(left)
-            left = [] if wrong is None else [job for job in left if job is not wrong]
-        rows = [each.result for each in jobs if isinstance(each.result, Row)]
-        answers = [row for row in rows if row.kind == "recorded"]
-        if answers:  # the newest for all, who need not wait for each other then
-            with suppress(Exception):  # whatever is wrong, each will see for itself
-                self.witnessed(answers[-1])
-
-    def _run_together(self, jobs: list[Job[Work, Any]]) -> Job[Work, Any] | None:
-        """Settle all jobs in one transaction; or none of them but the one that undid it."""
-        doing: Job[Work, Any] | None = None
-        try:
-            with self.writing() as (transaction, state):
-                for doing in jobs:
-                    _do(doing, transaction, state)
-                doing = None  # what goes wrong from here on is nobody's work
-        except BaseException as error:
-            for job in jobs:
-                job.reopen()
-            if not isinstance(error, Exception):  # an interruption of the thread that leads
-                if doing is None:  # perhaps after the commit: nothing may be done again
-                    message = "It was interrupted; ask again, with the same key"
-                    for job in jobs:
-                        job.fail(InterruptedError(errno.EINTR, message))
-                raise
-            for job in jobs if doing is None else [doing]:
-                job.fail(error)
-        return doing
+            doing: Job[Work, Any] | None = None
+            try:
+                with self.writing() as (transaction, state):
+                    answers = state.answers
+                    for doing in left:
+                        before = transaction.head
+                        try:
+                            doing.succeed(doing.task(transaction, state))
+                        except Exhausted as refused:
+                            if transaction.head is not before:
+                                raise
+                            doing.fail(refused)
+                    doing = None  # what goes wrong from here on is nobody's work
+            except BaseException as error:
+                for job in left:
+                    job.reopen()
+                if not isinstance(error, Exception):  # an interruption of the thread that leads
+                    if doing is None:  # perhaps after the commit: nothing may be done again
+                        message = "It was interrupted; ask again, with the same key"
+                        for job in left:
+                            job.fail(InterruptedError(errno.EINTR, message))
+                    raise
+                for job in left if doing is None else [doing]:
+                    job.fail(error)
+                left = [job for job in left if not job.settled]
+            else:
+                if state.answers > answers:
+                    with suppress(Exception):
+                        self.witness.see(transaction.head)
+                return
 
     @contextmanager
     def writing(self) -> Iterator[tuple[Transaction, HoldoutState]]:
         """A transaction of one's own, with the state as of its start. An exception undoes both."""
         with self._lock:
-            number = 0
+            head = None
             try:
                 with self.ledger.begin() as transaction:
                     self._catch_up(transaction.rows(self._state.number))
-                    number = transaction.number
+                    head = transaction.head
                     yield transaction, self._state
             except BaseException as error:
                 # Refused before anything was noted: no need to read all rows again. Otherwise
                 # what was noted may not have happened.
-                if not (isinstance(error, Exhausted) and transaction.number == number):
+                if not (isinstance(error, Exhausted) and transaction.head is head):
                     self._state = HoldoutState(self._sets)
                 raise
 
@@ -169,12 +176,3 @@ class Journal(Renewed):
             self._state = HoldoutState(self._sets)
             raise
 
-
-def _do(job: Job[Work, Any], transaction: Transaction, state: HoldoutState) -> None:
-    before = transaction.number
-    try:
-        job.succeed(job.task(transaction, state))
-    except Exhausted as refused:
-        if transaction.number != before:
-            raise
-        job.fail(refused)

@@ -94,12 +94,14 @@ class Stripes:
         if place in _mine.get():
             hint = "Take all names in one call."
             raise InvalidInput("names", names, "taken by a thread that holds no lock yet", hint)
-        digests = (sha256(name.encode()).digest() for name in names)
-        stripes = sorted({int.from_bytes(each[:8], "big") % STRIPES for each in digests})
+        stripes = set()
+        for name in names:
+            digest = sha256(name.encode()).digest()
+            stripes.add(int.from_bytes(digest[:8], "big") % STRIPES)
         _mine.set(_mine.get() | {place})
         try:
             with ExitStack() as stack:
-                for stripe in stripes:
+                for stripe in sorted(stripes):
                     stack.enter_context(exclusive(f"{self._folder}{os.sep}{stripe:03x}"))
                 yield
         finally:
