@@ -669,10 +669,11 @@ class IntegerGrid(Grid):
     [0, 10, 10, 100]
     """
 
-    __slots__ = ("_first", "_last", "_step")
+    __slots__ = ("_first", "_last", "step")
     _first: int
     _last: int
-    _step: int
+    step: int
+    """The distance between neighbouring points."""
 
     def __init__(self, low: object, high: object, step: object = 1) -> None:
         first = whole("low", low, *INT64)
@@ -688,43 +689,38 @@ class IntegerGrid(Grid):
         if steps >= MOST_POINTS:
             raise InvalidInput("high", high, f"below low + 2**62 steps, {first + MOST_POINTS * by}")
         by = by if steps else 1
-        self._set(_first=first, _last=last, _step=by, size=steps + 1, _key=(first, last, by))
-
-    @property
-    def step(self) -> int:
-        """The distance between neighbouring points."""
-        return self._step
+        self._set(_first=first, _last=last, step=by, size=steps + 1, _key=(first, last, by))
 
     def _point(self, index: int) -> int:
-        return self._first + index * self._step
+        return self._first + index * self.step
 
     # high − low may be 2**64 − 1. Arithmetic on uint64 is modulo 2**64, without a warning, so
     # what must lie in [0, 2**64), or in the range of int64, comes out right.
 
     def _points(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        offsets = indices.astype(np.uint64) * np.array(self._step, np.uint64)
+        offsets = indices.astype(np.uint64) * np.array(self.step, np.uint64)
         return (offsets + np.array(self._first % _WORD, np.uint64)).astype(np.int64)
 
     def _ceiling(self, values: object) -> NDArray[np.int64]:
         wholes = integers_up(values, self._first, self._last)
         offsets = wholes.astype(np.uint64) - np.array(self._first % _WORD, np.uint64)
-        steps, rest = np.divmod(offsets, np.array(self._step, np.uint64))
+        steps, rest = np.divmod(offsets, np.array(self.step, np.uint64))
         return (steps + (rest > 0)).astype(np.int64)
 
     def describe(self) -> str:
         """One line for people: `101 whole numbers from 0 to 100`."""
         if self.size == 1:
             return f"{self._count('whole number')}, {self._first}"
-        step = f", step {self._step}" if self._step > 1 else ""
+        step = f", step {self.step}" if self.step > 1 else ""
         return f"{self._count('whole number')} from {self._first} to {self._last}{step}"
 
     def to_json(self) -> Json:
         """`{"scale": "integer", "low": 0, "high": 100, "step": 1}`; text beyond 2**53."""
-        ends = {"low": self._first, "high": self._last, "step": self._step}
+        ends = {"low": self._first, "high": self._last, "step": self.step}
         return {"scale": "integer"} | {name: written_integer(value) for name, value in ends.items()}
 
     def __repr__(self) -> str:
-        step = f", step={self._step}" if self._step > 1 else ""
+        step = f", step={self.step}" if self.step > 1 else ""
         return f"grid({self._first}, {self._last}{step}, scale='integer')"
 
 
@@ -771,7 +767,9 @@ class LinearGrid(ComputedGrid):
     [0.06, 0.06, 0.08, 1.0, 0.0]
     """
 
-    __slots__ = ("_end", "_first", "_json", "_scale", "_start", "_step", "_stride")
+    __slots__ = ("_end", "_first", "_json", "_scale", "_start", "_step", "_stride", "step")
+    step: float
+    """The distance between neighbouring points, as the nearest float."""
     _json: Json  # a question is written down several times
     _start: Fraction
     _end: Fraction
@@ -808,6 +806,7 @@ class LinearGrid(ComputedGrid):
             _start=start,
             _end=end,
             _step=by,
+            step=float(by),
             size=int(steps) + 1,
             _first=int(start * scale),
             _stride=int(by * scale),
@@ -830,11 +829,6 @@ class LinearGrid(ComputedGrid):
             hint = "Use larger steps, or measure from a nearer origin."
             wanted = f"above {float(u):.3g}, the distance between floats near {shown(largest)}"
             raise InvalidInput("step", step, wanted, hint)
-
-    @property
-    def step(self) -> float:
-        """The distance between neighbouring points, as the nearest float."""
-        return float(self._step)
 
     def _point(self, index: int) -> float:
         # Dividing two integers rounds correctly, whatever their size.

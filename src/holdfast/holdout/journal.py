@@ -25,7 +25,6 @@ from holdfast.ledger.witness import Witness
 __all__ = ["Journal"]
 
 Work = Callable[[Transaction, HoldoutState], Any]
-Look = Callable[[HoldoutState], Any]
 T = TypeVar("T")
 _AT_ONCE = 500
 
@@ -37,7 +36,6 @@ class Journal(Renewed):
         self.ledger, self.witness = ledger, witness
         self._sets = sets
         self._works: Combiner[Work, Any] = Combiner()
-        self._looks: Combiner[Look, Any] = Combiner()
         super().__init__()
 
     def _renew(self) -> None:
@@ -79,7 +77,7 @@ class Journal(Renewed):
 
     @contextmanager
     def state(self) -> Iterator[HoldoutState]:
-        """The state as of now, for whoever only reads; no question waits in it, see `read`."""
+        """The state as of now, for whoever only reads."""
         with self._lock:  # not in the middle of a transaction, which may be undone
             state, number = self._state, self._state.number
         # Without the lock, for others read at the same time; the state may have gone on since.
@@ -91,17 +89,9 @@ class Journal(Renewed):
             yield self._state
 
     def read(self, look: Callable[[HoldoutState], T]) -> T:
-        """What is seen in the state as of now; for all who look at once it is read once."""
-        found: T = self._looks.do(self._look, look)
-        return found
-
-    def _look(self, jobs: list[Job[Look, Any]]) -> None:
+        """What is seen in the state as of now."""
         with self.state() as state:
-            for job in jobs:
-                try:
-                    job.succeed(job.task(state))
-                except Exception as error:  # this one's own
-                    job.fail(error)
+            return look(state)
 
     def write(self, work: Callable[[Transaction, HoldoutState], T]) -> T:
         """What the work returns, when its rows are durable: with those of others, in one commit.
@@ -135,17 +125,7 @@ class Journal(Renewed):
                             doing.fail(refused)
                     doing = None  # what goes wrong from here on is nobody's work
             except BaseException as error:
-                for job in left:
-                    job.reopen()
-                if not isinstance(error, Exception):  # an interruption of the thread that leads
-                    if doing is None:  # perhaps after the commit: nothing may be done again
-                        message = "It was interrupted; ask again, with the same key"
-                        for job in left:
-                            job.fail(InterruptedError(errno.EINTR, message))
-                    raise
-                for job in left if doing is None else [doing]:
-                    job.fail(error)
-                left = [job for job in left if not job.settled]
+                left = _undone(left, doing, error)
             else:
                 if state.answers > answers:
                     with suppress(Exception):
@@ -176,3 +156,19 @@ class Journal(Renewed):
             self._state = HoldoutState(self._sets)
             raise
 
+
+def _undone(
+    jobs: list[Job[Work, Any]], doing: Job[Work, Any] | None, error: BaseException
+) -> list[Job[Work, Any]]:
+    """Those of an undone transaction that can be tried again: all but whose work has undone it."""
+    for job in jobs:
+        job.reopen()
+    if not isinstance(error, Exception):  # an interruption of the thread that leads
+        if doing is None:  # perhaps after the commit: nothing may be done again
+            message = "It was interrupted; ask again, with the same key"
+            for job in jobs:
+                job.fail(InterruptedError(errno.EINTR, message))
+        raise error
+    for job in jobs if doing is None else [doing]:
+        job.fail(error)
+    return [job for job in jobs if not job.settled]

@@ -18,8 +18,9 @@ from hashlib import sha256
 from threading import get_ident
 from typing import Any
 
-from holdfast.concurrency import Closing, Turns
+from holdfast.concurrency import Closing
 from holdfast.errors import Damaged, InvalidInput, whole_number
+from holdfast.ledger.locks import Turns
 
 __all__ = [
     "COLUMNS",
@@ -400,10 +401,6 @@ class Transaction:
             self._table.insert(records)
         return self._table
 
-    def end(self) -> None:
-        """Its block has ended: it can no longer be used."""
-        self._table = None
-
 
 def _ended() -> InvalidInput:
     return InvalidInput("transaction", "an ended one", "one whose block is still running")
@@ -486,7 +483,7 @@ class Ledger(Turns, Closing):
                 yield transaction
                 transaction.written()
             finally:
-                transaction.end()
+                transaction._table = None
         self._known = transaction.head
 
     def rows(self, after: int = 0, limit: int | None = None) -> list[Row]:

@@ -181,9 +181,7 @@ SELECT_HEAD = f"SELECT number, digest {_OWN} ORDER BY number DESC LIMIT 1"
 SELECT_ROW = f"SELECT {COLUMNS} {_OWN} AND number = %s"
 SELECT_AFTER = f"SELECT {COLUMNS} {_OWN} AND number >= %s ORDER BY number"
 SELECT_SOME = f"{SELECT_AFTER} LIMIT %s"
-SELECT_RECORDED = (
-    f"SELECT {COLUMNS} {_OWN} AND kind = 'recorded' AND question = %s ORDER BY number"
-)
+SELECT_RECORDED = f"SELECT {COLUMNS} {_OWN} AND kind = 'recorded' AND question = %s ORDER BY number"
 SELECT_REQUESTED = f"SELECT {COLUMNS} {_OWN} AND request = %s ORDER BY number"
 
 

@@ -490,7 +490,7 @@ class _ExactGuess(_Exact[P]):
             refusals_left=paid.refusals,
             certified=self.certified,
             block_units=self.units,
-            reading=question.reading,
+            reading=question.about.get("reading"),
         )
 
 

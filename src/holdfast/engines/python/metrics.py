@@ -23,6 +23,7 @@ from holdfast.engines.python.estimator import (
     block_value,
     block_values,
     checked_columns,
+    column_array,
     even_sums,
     failed_sum,
     make_estimator,
@@ -30,7 +31,7 @@ from holdfast.engines.python.estimator import (
     row_terms,
     stored_columns,
 )
-from holdfast.engines.python.worker import column_array, too_large, unreadable
+from holdfast.engines.python.worker import too_large, unreadable
 from holdfast.errors import InvalidInput
 from holdfast.grids import floats_up
 from holdfast.protocols.answers import RULE
