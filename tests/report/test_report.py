@@ -283,13 +283,6 @@ def test_what_is_special_is_said(
     assert [each for each in not_said if each in words] == []
 
 
-def test_a_gate_passes_or_fails(several: Writer) -> None:
-    several.verify(0.9, refused=False, claim="at least", gate=True)
-    assert "pass" in page(several).cells
-    several.verify(0.95, refused=True, claim="at least", gate=True)
-    assert "fail" in page(several).cells
-
-
 def test_a_changed_row_is_refused(several: Writer) -> None:
     rows = list(several.rows)
     rows[2] = replace(rows[2], body={**rows[2].body, "drawn": {"index": 9}})

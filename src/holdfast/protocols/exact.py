@@ -209,7 +209,7 @@ class ExactVerify(Protocol[ExactVerdicts]):
             refusals_left=paid.refusals,
             certified=self.certified,
             block_units=self.units,
-            reading=question.reading,
+            reading=question.about.get("reading"),
         )
 
 

@@ -92,11 +92,9 @@ class Asked:
 
     @property
     def word(self) -> str | None:
-        """The word of the verdict; of a score with a threshold, whether it was passed."""
+        """The word of the verdict."""
         if self.verdict is None:
             return None
-        if self.question.get("gate") and self.verdict.refused is not None:
-            return "fail" if self.verdict.refused else "pass"
         return self.verdict.verdict
 
     @property

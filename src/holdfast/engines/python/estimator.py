@@ -420,6 +420,22 @@ def failed_sum(function: Any, units: int) -> int:
     return int(failed_share(function) * WEIGHT_SCALE) * units
 
 
+def column_array(column: Any) -> NDArray[Any]:
+    """One Arrow column as an array of its own: float64, datetime64 or text and None."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        column = column.cast(pa.float64())
+    elif pa.types.is_dictionary(kind):
+        column = column.cast(pa.string())
+    array = np.asarray(column.to_numpy())
+    wanted = array.dtype if array.dtype.kind in "fM" else np.dtype(object)
+    result = np.empty(len(array), np.float64 if wanted.kind == "f" else wanted)
+    result[:] = array
+    return result
+
+
 def _several(result: object) -> object:
     """An array or a list; an iterator is read to its end."""
     if isinstance(result, np.ndarray | list | tuple) or hasattr(result, "__array__"):

@@ -24,6 +24,7 @@ from holdfast.engines.python.estimator import (
     block_value,
     block_values,
     checked_columns,
+    column_array,
     failed_sum,
     make_estimator,
     refuse_hidden,
@@ -33,7 +34,7 @@ from holdfast.engines.python.estimator import (
     unit_parts,
 )
 from holdfast.engines.python.identity import version
-from holdfast.engines.python.worker import column_array, too_large, unreadable
+from holdfast.engines.python.worker import too_large, unreadable
 from holdfast.errors import InvalidInput, real_number
 from holdfast.grids import floats_up
 from holdfast.protocols.answers import RULE
