@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import html
 import itertools
 import math
 import os
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import holdfast as hf
@@ -497,3 +499,23 @@ def test_an_older_copy_is_refused(folder: Path, tmp_path: Path) -> None:
         holdout.ask("min(x)", grid=hf.grid(0, 1, points=8))
     with pytest.raises(Damaged):
         report_html(copied)
+
+
+def test_what_is_told_is_shown_with_its_nats(tmp_path: Path) -> None:
+    count = 1_000
+    rows = pd.DataFrame({"row": range(count), "y": [k % 2 for k in range(count)]})
+    given = rows.assign(prediction=lambda f: (f.row % 10 > 0) * f.y)[["row", "prediction"]]
+    with Holdout.create(tmp_path / "h", rows, ids="row", target="y") as holdout:
+        for ask in (holdout.score, lambda p: holdout.gate(p, at_least=0.8)):
+            ask(given)
+        holdout.best([given, given.assign(prediction=0)], names=["<one>", "other"])
+        told = holdout.status().sets[0].told
+        page = html.unescape(report_html(holdout))
+        raw = report_html(holdout)
+    assert told is not None
+    assert told.answers == 3
+    assert "nats told so far" in page
+    assert page.count("With 95 % confidence") == 2
+    assert "<one> has the best accuracy" in page
+    assert "<one>" not in raw
+    assert "of the budget spent" not in page
