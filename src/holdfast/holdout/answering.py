@@ -99,7 +99,16 @@ from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 from holdfast.protocols.told import Expects, Past, forecast
 from holdfast.store.user_state import recognise, state_folder
 
-__all__ = ["HERE", "Backends", "OpenHoldout", "Pace", "Price", "ToldPrice", "price_of"]
+__all__ = [
+    "HERE",
+    "Backends",
+    "OpenHoldout",
+    "Pace",
+    "Price",
+    "ToldPrice",
+    "price_of",
+    "refuse_told",
+]
 
 
 class Pace(Protocol):
@@ -136,6 +145,14 @@ class Backends:
 
 
 HERE = Backends()
+
+
+def refuse_told(words: Mapping[str, Any]) -> None:
+    """Refuse what only questions have that are answered by what is told."""
+    for name, value in words.items():
+        if value is not None and value is not False and name not in ("metric", "share"):
+            hint = "Create the holdout without a plan, or with --protocols score."
+            raise InvalidInput(name, value, "left out where answers are by looks", hint)
 
 
 class OpenHoldout:
@@ -214,11 +231,7 @@ class OpenHoldout:
             told |= {"claim": claim} if claim != "equals" else {}
             words = {"guess": guess, "tolerance": tolerance, **told}
             return self._told(part, verb, estimands, names, words)
-        told |= {} if verb in ("verify", "correct") else {"guess": guess}
-        for name, value in told.items():
-            if value is not None and value is not False and name != "metric" and name != "share":
-                hint = "Create the holdout without a plan, or with --protocols score."
-                raise InvalidInput(name, value, "left out where answers are by looks", hint)
+        refuse_told(told if verb in ("verify", "correct") else {"guess": guess, **told})
         if verb == "mean":
             estimand = self._rows_estimand(estimator, where, columns, range)
         else:
