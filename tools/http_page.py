@@ -22,7 +22,7 @@ _SECTIONS = {
     "Questions": ("ask", "interval", "mean", "verify", "correct", "price"),
     "Jobs": ("jobs",),
     "What was, and what is left": ("status", "columns", "transcript", "left"),
-    "Models": ("score", "compare", "gate", "best", "scores", "enter", "leaderboard"),
+    "Scores": ("score", "compare", "gate", "best", "scores", "enter", "leaderboard"),
     "For the custodian": ("tokens", "audit", "check"),
 }
 ROLES = {

@@ -13,11 +13,12 @@ import pytest
 
 import holdfast as hf
 from holdfast.planning.joint import joint_plan
-from holdfast.protocols.exact import exact_estimates, exact_weights
+from holdfast.protocols.exact import exact_estimates
 from holdfast.protocols.plans import JointPlan
 from holdfast.protocols.searches import Estimates
 from holdfast.protocols.shapes import BoundedMean, KnownSd
 from holdfast.protocols.weights import WeightedEstimates
+from tests.holdout import plans
 
 GRID = hf.grid(0, 1, step=0.05)
 
@@ -150,7 +151,7 @@ def test_weights_need_units_of_one_row(tmp_path: Path) -> None:
         hf.Holdout.create(
             tmp_path / "a",
             data,
-            exact_weights(5, universe=2, tail=0.1),
+            plans.weights(),
             unit="id",
             universe={"x": [0.0, 1.0]},
             block_units=1,

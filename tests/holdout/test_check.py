@@ -20,7 +20,6 @@ from holdfast.errors import Damaged, HoldfastError, InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.questions import question_key
-from holdfast.protocols.exact import exact_weights
 from tests.holdout import plans
 from tests.holdout.forging import LEDGER, Entry, failed, forge, found
 from tests.holdout.tables import broken, sealed, sources
@@ -471,7 +470,7 @@ def test_one_byte_of_the_data_is_enough(folder: Path) -> None:
 
 
 def test_a_changed_universe_is_found(tmp_path: Path) -> None:
-    plan = exact_weights(5, universe=2, tail=0.25)
+    plan = plans.weights()
     data = {"y": np.arange(plan.blocks) % 2 == 0, "i": np.arange(plan.blocks) + 0.625}
     made = Holdout.create(tmp_path / "a", data, plan, universe={"y": [False, True]}, block_units=1)
     made.close()

@@ -108,9 +108,7 @@ def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
 
 
 def test_only_the_owner_can_read_a_universe(tmp_path: Path) -> None:
-    from holdfast.protocols.exact import exact_weights
-
-    plan = exact_weights(5, universe=2, tail=0.25)
+    plan = plans.weights()
     data = {"y": np.arange(plan.blocks) % 2 == 0, "i": np.arange(plan.blocks) + 0.125}
     made = Holdout.create(tmp_path / "a", data, plan, universe={"y": [False, True]}, block_units=1)
     with made as holdout:

@@ -158,6 +158,7 @@ class Machine(RuleBasedStateMachine):
         assert status.receipt == str(self.holdout.receipt)
         for each in status.sets:
             assert 0 <= each.used <= 1
+            assert each.budget is not None
             assert each.spent <= each.budget * (1 + 1e-9)
             for part in each.parts:
                 assert part.questions_left >= 0

@@ -20,7 +20,6 @@ from holdfast.protocols.exact import (
     exact_corrections,
     exact_estimates,
     exact_verdicts,
-    exact_weights,
 )
 from holdfast.protocols.plans import plan_from_dict
 
@@ -29,14 +28,12 @@ PLANS: dict[str, ExactPlan] = {
     "one-sided": exact_verdicts(200, 3, sides=1),
     "corrections": exact_corrections(200, 3, grid=50),
     "estimates": exact_estimates(12, grid=64, tail_low=0.1, tail_high=0.3),
-    "weights": exact_weights(5_000, 60, tail=0.1),
 }
 SHARES: dict[str, dict[str, Any]] = {
     "verdicts": {"queries": 2_000, "refusals": 4, "tail_low": 0.06, "tail_high": 0.24},
     "one-sided": {"queries": 2_000, "refusals": 4, "sides": 2},
     "corrections": {"grid": 5_000, "refusals": 4, "tail_low": 0.06, "least": 30},
     "estimates": {"queries": 13, "grid": 128, "tail_low": 0.11, "rank": 20},
-    "weights": {"queries": 10**6, "universe": 10**4, "tail": 0.12, "updates": 3, "least": 20},
 }
 
 
@@ -92,7 +89,6 @@ def test_the_figures() -> None:
     ]
     assert exact_corrections(1_000, 10).blocks == 1_830
     assert [exact_estimates(k).blocks for k in (20, 50, 100)] == [461, 1_181, 2_383]
-    assert exact_weights(10**6, 100, tail=0.05).blocks == 1_230
 
 
 @settings(max_examples=12, deadline=None)
@@ -111,7 +107,6 @@ def test_what_is_made_is_proved(
     assert exact_verdicts(queries, refusals, *tails, confidence).verify()
     assert exact_corrections(queries, refusals, grid, *tails, confidence).verify()
     assert exact_estimates(few, grid, *tails, confidence).verify()
-    assert exact_weights(queries, grid, tails[0], confidence).verify()
 
 
 def test_whole_floats_are_welcome() -> None:
@@ -126,12 +121,10 @@ exact_verdicts(0, 1); exact_verdicts(10, 11); exact_verdicts(10, 1, 0.25, 0.05)
 exact_verdicts(10, 1, confidence=1.0); exact_verdicts(10, 1, sides=0)
 exact_corrections(10, 1, grid=1); exact_corrections(10, 0); exact_estimates(10, grid=1)
 exact_estimates(10, tail_low=0.5, tail_high=0.5); exact_estimates(10, tail_low=0.0)
-exact_weights(10, 0); exact_weights(10, 100, tail=0.5)
 ExactVerdicts(10, 1, 2, 0.05, 0.25, 0.95, 100, 101); ExactVerdicts(10, 1, 2, 0.05, 0.25, 0.95, 0, 1)
 ExactVerdicts(10, 1, 2, 0.05, 0.25, math.nan, 100, 10)
 ExactCorrections(10, 1, 32, 0.05, 0.25, 0.95, 100, 10, 0)
 ExactEstimates(10, 32, 0.25, 0.25, 0.95, 100, 101); ExactEstimates(10, 32, 0.6, 0.6, 0.95, 100, 50)
-ExactWeights(10, 100, 0.05, 0.95, 100, 0, 5); ExactWeights(10, 100, 0.05, 0.95, 100, 10, -1)
 """
 
 
@@ -139,11 +132,6 @@ ExactWeights(10, 100, 0.05, 0.95, 100, 0, 5); ExactWeights(10, 100, 0.05, 0.95, 
 def test_what_makes_no_sense_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         eval(text, {**vars(exact), "math": math})
-
-
-def test_a_mass_beyond_what_is_proved_is_not_certified() -> None:
-    plan = exact_weights(10, 4, tail=0.05, confidence=0.5)
-    assert not replace(plan, least=plan.blocks).verify()
 
 
 def test_hopeless_plans_are_refused_politely() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.protocols.exact import exact_weights
 from holdfast.protocols.plans import SetPlan, plan_from_dict
 from tests.holdout import plans
 
@@ -20,7 +19,7 @@ KINDS: dict[str, Callable[[], SetPlan]] = {
     "verdicts": plans.verdicts,
     "corrections": plans.corrections,
     "estimates": plans.exact,
-    "weights": lambda: exact_weights(5, universe=4, tail=0.25),
+    "weights": plans.weights,
     "rounds": plans.rounds,
     "split": plans.split,
 }
@@ -78,7 +77,7 @@ PROMISES = [  # what makes more of the same blocks
     ("rounds", ("sets",), lambda count: count + 1),
     ("rounds", ("set_blocks",), lambda blocks: blocks // 3),
     ("rounds", ("confidence",), lambda _: 0.99),
-    ("rounds", ("verification", "queries"), lambda count: 100 * count),
+    ("rounds", ("verification", "plan", "budget"), lambda budget: 2 * budget),
     ("mixed", ("plan", "budget"), lambda budget: 2 * budget),
     ("mixed", ("plan", "confidence"), lambda _: 0.99),
     ("mixed", ("plan", "blocks"), lambda blocks: blocks // 2),
@@ -86,7 +85,7 @@ PROMISES = [  # what makes more of the same blocks
     ("mixed", ("plan", "parts", 2, "refusals"), lambda _: 0),
     ("direct", ("plan", "parts", 0, "half_width"), lambda _: 0.001),
     ("amplified", ("plan", "parts", 0, "subblocks"), lambda _: 3),
-    ("weights", ("universe",), lambda _: 10**9),
+    ("weights", ("plan", "parts", 0, "universe"), lambda _: 10**9),
 ]
 
 

@@ -26,7 +26,6 @@ OWN = {
     "exact verdicts": "exact-verify",
     "exact corrections": "exact-correct",
     "exact estimates": "exact",
-    "exact weights": "exact-weights",
     "rounds": "rounds",
     "split": "split",
 }
@@ -117,13 +116,10 @@ def _own(plan: dict[str, Any], facts: dict[str, Any], drawn: Any, units: int) ->
         guesses = plan["verification"]
         asked = {**facts, "verb": "verify", "guess": 0.0, "part": "verify"}
         charged = opinion(guesses, asked, drawn, units).charges
-        part = guesses["plan"]["parts"][0] if guesses["kind"] == "joint" else guesses
-        tails = (part["tail_low"],) * 2
+        tails = (guesses["plan"]["parts"][0]["tail_low"],) * 2
         return _as_it_came([(name, *each[1:]) for each in charged], tails, drawn)
     if kind == "split":
         return _as_it_came([(name, one, 1, 0, 1)], (plan["tail_low"], plan["tail_high"]), drawn)
-    if kind == "exact weights":
-        return _on_grid([(name, one, 1, 0, 1)], (plan["tail"],) * 2, facts, drawn, units)
     tails = plan["tail_low"], plan["tail_high"]
     if kind == "exact estimates":
         size = _points(facts).size

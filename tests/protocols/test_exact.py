@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -16,12 +15,10 @@ from numpy.typing import NDArray
 
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.grids import grid
-from holdfast.mechanisms.hypothesis import Universe
 from holdfast.protocols.exact import (
     exact_corrections,
     exact_estimates,
     exact_verdicts,
-    exact_weights,
 )
 from holdfast.protocols.memory import MemoryHoldout
 from holdfast.protocols.plans import SetPlan
@@ -144,39 +141,6 @@ def test_the_best_analyst_against_the_real_verdicts() -> None:
     tails = Fraction(1, 10), Fraction(9, 10)
     assert worst == best_verdict(world, plan.least, 2, 2, tails, sides=1)
     assert plan.bound / 3 < worst <= plan.bound <= plan.failure
-
-
-def test_the_best_analyst_against_the_real_weights() -> None:
-    """All samples, all pairs of questions, the second chosen by all that the first has told."""
-    plan = exact_weights(2, 3, tail=0.1, confidence=0.2)
-    masses = tuple(Fraction(n, 10) for n in (1, 1, 8))
-    world = World(masses, plan.blocks)
-    universe, points = Universe.points(np.arange(3.0)), grid(0, 1, step=1)
-    questions = list(product((0.0, 1.0), repeat=3))
-
-    def outside(values: tuple[float, ...], v: float) -> bool:
-        low = sum((p for p, value in zip(masses, values, strict=True) if value <= v), Fraction(0))
-        high = sum((p for p, value in zip(masses, values, strict=True) if value >= v), Fraction(0))
-        return min(low, high) <= Fraction(1, 10)
-
-    worst = Fraction(0)
-    for one in questions:
-        chance = Fraction(0)
-        later: dict[Any, list[Fraction]] = defaultdict(lambda: [Fraction(0)] * len(questions))
-        for count, p in zip(world.samples, world.chances, strict=True):
-            rows = np.repeat(np.arange(3.0), count)
-            for i, two in enumerate(questions):
-                asked = fresh(plan, BlockArray(rows, plan.blocks), universe=universe)
-                v = asked.ask(np.array(one), points).value
-                public = v, str(asked.lessons)
-                w = asked.ask(np.array(two), points).value
-                assert sum(len(each["steps"]) for each in asked.lessons) <= plan.updates
-                if outside(one, v):
-                    chance += p / len(questions)  # once for every second question
-                elif outside(two, w):
-                    later[public][i] += p
-        worst = max(worst, chance + sum(map(max, later.values()), Fraction(0)))
-    assert plan.bound / 30 < worst <= plan.bound <= plan.failure
 
 
 # Estimates.

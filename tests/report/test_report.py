@@ -26,7 +26,7 @@ from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.records import answer_in
 from holdfast.holdout.spec import AnyPlan
 from holdfast.ledger.ledger import Row
-from holdfast.planning import exact_corrections, exact_estimates, exact_verdicts, exact_weights
+from holdfast.planning import exact_corrections, exact_estimates, exact_verdicts
 from holdfast.planning.joint import joint_plan, rounds_plan
 from holdfast.planning.solve import plan
 from holdfast.protocols.answers import Answer, Verdict
@@ -309,8 +309,8 @@ PLANS: dict[str, tuple[Callable[[], AnyPlan], str]] = {
         lambda: exact_corrections(20, 2),
         "Confirmed or corrected: the answer lies",
     ),
-    "exact-weights": (lambda: exact_weights(100, universe=10), "surprises; exact"),
-    "rounds": (lambda: rounds_plan(20, 2, exact=True), "20 questions in 2 rounds; exact"),
+    "weights": (lambda: joint_plan(WeightedEstimates(50, universe=21)), "surprises"),
+    "rounds": (lambda: rounds_plan(20, 2), "20 questions in 2 rounds; exact"),
     "split": (lambda: split_plan(3), "3 questions, fresh blocks for each; exact"),
 }
 

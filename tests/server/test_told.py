@@ -16,6 +16,7 @@ from holdfast.client.wire import content_of, contents_of
 from holdfast.errors import InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
+from holdfast.holdout.tokens import ROLES
 from holdfast.server.bodies import read_parts
 from holdfast.server.schemas import SHAPES, PriceShape, StandingsShape, StatusShape, ToldShape
 from holdfast.verbs import SCORES
@@ -42,10 +43,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def tokens(folder: Path) -> dict[str, str]:
     """One token of every role, that may be told anything."""
     with Holdout.open(folder) as holdout:
-        return {
-            role: holdout.access.grant(role, name=role, nats=None)[1]  # type: ignore[arg-type]
-            for role in ("viewer", "analyst", "custodian")
-        }
+        return {role: holdout.access.grant(role, name=role, nats=None)[1] for role in ROLES}
 
 
 def post(
@@ -98,8 +96,8 @@ def test_every_verb_is_priced_answered_and_shaped(
         assert reply.status_code == 200, (verb, reply.text)
         TypeAdapter(SHAPES[SCORES[verb].answer]).validate_python(reply.json())
         told.append(reply.json())
-    words = [each["verdict"] for each in told if each["verdict"]]
-    assert words == ["better", "pass", "fail", "pass"]
+    verdicts = [each["verdict"] for each in told if each["verdict"]]
+    assert verdicts == ["better", "pass", "fail", "pass"]
     winner, precise, batch = told[7], told[8], told[9]
     assert (winner["winner"], winner["names"]) == (1, ["a", "b", "c"])
     assert [each["verb"] for each in precise["batch"]] == ["score"]

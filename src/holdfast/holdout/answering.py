@@ -208,40 +208,36 @@ class OpenHoldout:
         columns: Sequence[str] | None = None,
         range: Bounds | None = None,  # noqa: A002 – as `Holdout.mean` has it
         options: Mapping[str, Any] | None = None,
-        gate: bool = False,
         others: Sequence[Any] = (),
         names: Sequence[str] = (),
         **told: Any,
     ) -> Asked:
-        """The question that these words are. `gate`: the verdict is on a score, and bounds it.
+        """The question that these words are.
 
         `others` are further rules that it is about, `names` what all of them are called, and `told`
         what only questions about single rows have.
         """
         part = self.spec.part_for(verb, by, one_sided=claim != "equals")
+        words: dict[str, Any] = {}
         if part.kind.told:
+            words = {"guess": guess, "tolerance": tolerance, **told}
+            words |= {"claim": claim} if verb in ("gate", "verify") else {}
             if verb in ("ask", "interval", "verify"):
                 estimands = [self._estimand(estimator, where, options or {})]
-                told |= {"grid": self._grid(part, estimands[0], grid)}
+                words["grid"] = self._grid(part, estimands[0], grid)
             else:
-                estimands = [
-                    self._rows_estimand(each, where, columns, range)
-                    for each in (estimator, *others)
-                ]
-            told |= {"claim": claim} if claim != "equals" else {}
-            words = {"guess": guess, "tolerance": tolerance, **told}
+                every = (estimator, *others)
+                estimands = [self._rows_estimand(each, where, columns, range) for each in every]
             return self._told(part, verb, estimands, names, words)
         refuse_told(told if verb in ("verify", "correct") else {"guess": guess, **told})
         if verb == "mean":
             estimand = self._rows_estimand(estimator, where, columns, range)
         else:
             estimand = self._estimand(estimator, where, options or {})
-        words: dict[str, Any] = {}
         if verb in ("verify", "correct"):
             words["guess"] = same_number("guess", guess)
         if verb == "verify":
             words |= self._nearness(part, estimand, tolerance, claim)
-            words |= {"gate": True} if gate else {}
         assumptions = estimand.assumptions
         if shape is not None:
             assumptions += (self._claimed(shape, estimand),)
@@ -261,7 +257,7 @@ class OpenHoldout:
         )
         protocol = self.spec.protocol(part)
         protocol.admit(question)
-        if verb == "verify" and not gate and not part.part.tells:
+        if verb == "verify" and not part.part.tells:
             raise _empty(part)
         return Asked(part, protocol, question, estimand, assumptions)
 
@@ -296,10 +292,15 @@ class OpenHoldout:
             words[name] = None if given is None else same_number(name, given, low)
         words["error"], max_level = words.pop("guess_se"), words.pop("max_level")
         words["precise"] = True if words.get("precise") else None
-        share = words.pop("share", None) or bool(getattr(first.estimator, "boolean", False))
+        # A condition in SQL is 0 or 1 of a row; the mean over the rows of a unit need not be.
+        condition = self.spec.manifest.one_row_units and first.range == UNIT
+        condition = condition and bool(getattr(first.estimator, "boolean", False))
+        share = words.pop("share", None) or condition
         reading, differ = words.pop("reading", None), words.pop("differ", None)
         about |= {} if reading is None or "reading" not in about else {"reading": reading}
         about |= {} if words.pop("greater", True) else {"greater": False}
+        target = words.pop("target", None)
+        about |= {} if target in (None, self.spec.target) else {"target": target}
         if self.spec.split == "stratified":
             about = self._at_shares(verb, about)
         question = Question(
@@ -346,7 +347,9 @@ class OpenHoldout:
             known = None if values is None else values[np.isfinite(values)]
             if known is None or len(known) < _FEW_BLOCKS:
                 return Expects()
-            return Expects(guess=float(np.median(known)), sd=float(np.std(known)))
+            with np.errstate(over="ignore"):
+                guess, sd = float(np.median(known)), float(np.std(known))
+            return Expects(guess=guess, sd=sd) if math.isfinite(guess + sd) else Expects()
         terms = [self._open.terms(e.estimator, e.where, question.bounds) for e in estimands]
         if question.verb == "scores":
             return [self._expected(question, [each]) for each in terms]
@@ -572,7 +575,7 @@ class OpenHoldout:
                 pace.admit(asked)
                 pace.begin()
             self.verify_blocks()
-            steps = asked.protocol.ask(asked.question, chosen_entropy(0, 0), ())
+            steps = asked.protocol.ask(asked.question, chosen_entropy(None, 0), ())
             try:
                 step = next(steps)
                 while not isinstance(step, PastTold):
@@ -590,6 +593,8 @@ class OpenHoldout:
                         steps.send((past, asked.expects))
                     except StopIteration as ended:
                         drawn: Drawn = ended.value
+                    except _FAULTS:  # its words would depend on the data
+                        raise _fault() from None
                     pending = _Pending(journal, names, asked, request, asker, None)
                     result = self._said(asked, drawn, Paid(), None)
                     row = pending.tell(drawn)
@@ -601,9 +606,10 @@ class OpenHoldout:
         """What was told so far; refused, by that alone, if nothing more may be told like this."""
         found.require_nats(asker)
         past: Past = found.past
-        if asked.max_level is not None and past.level > asked.max_level:
+        at = past.level_of(asked.question)
+        if asked.max_level is not None and at > asked.max_level:
             remedy = "Others have asked meanwhile. Nothing was told."
-            now = f"{past.level:.4g}"
+            now = f"{at:.4g}"
             raise Exhausted("Your limit", f"a level of {asked.max_level:g} at most", now, remedy)
         asked.protocol.refuse_everything(asked.question, asked.expects, past)
         return past
@@ -962,12 +968,13 @@ def _told_price(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> Pric
         left = max(0.0, limit - (0.0 if asker is None else past.askers.get(asker.id, 0.0)))
         protocol: Any = asked.protocol
         offers = protocol.price(question, asked.expects, past)
-        now = forecast(past, rows)[0]["half_widths"][0]
+        opened = holdout.spec.manifest.open_units
+        now = forecast(past, rows, open_rows=opened)[0]["half_widths"][0]
         answers = []
         for each in offers:
             surprise = None if each["expected"] is None else not each["expected"]
             later = past.later(question, each["nats"], surprise)
-            half_width = forecast(later, rows)[0]["half_widths"][0]
+            half_width = forecast(later, rows, open_rows=opened)[0]["half_widths"][0]
             answers.append({**each, "level": later.level, "half_width": half_width})
         told = ToldPrice(past.nats, past.level, now, tuple(answers))
     cached = holdout.journal.is_known(asked.key)

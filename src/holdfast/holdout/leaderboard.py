@@ -221,9 +221,8 @@ class Board:
         )
 
     def _answer(self, row: Row) -> Answer | Told:
-        return cast(
-            "Answer | Told", answer_in(self._spec, row, "", cached=False)
-        )  # it fits: it names one
+        # It fits: it names one.
+        return cast("Answer | Told", answer_in(self._spec, row, "", cached=False))
 
     def _better(self, one: Row, two: Row, greater_is_better: bool) -> bool:
         a, b = (_number(self._answer(row).value) for row in (one, two))

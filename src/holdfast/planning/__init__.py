@@ -10,11 +10,9 @@ from holdfast.protocols.exact import (
     ExactCorrections,
     ExactEstimates,
     ExactVerdicts,
-    ExactWeights,
     exact_corrections,
     exact_estimates,
     exact_verdicts,
-    exact_weights,
 )
 from holdfast.protocols.guesses import Guesses
 from holdfast.protocols.means import DirectMeans, MedianMeans
@@ -32,7 +30,6 @@ __all__ = [
     "ExactCorrections",
     "ExactEstimates",
     "ExactVerdicts",
-    "ExactWeights",
     "Guesses",
     "Intervals",
     "JointPlan",
@@ -46,7 +43,6 @@ __all__ = [
     "exact_corrections",
     "exact_estimates",
     "exact_verdicts",
-    "exact_weights",
     "joint_from",
     "joint_plan",
     "plan",

@@ -18,11 +18,9 @@ from holdfast.planning.plan import Alternative
 from holdfast.planning.solve import plan
 from holdfast.protocols.answers import LEAST_SHARE
 from holdfast.protocols.exact import (
-    ExactVerdicts,
     exact_corrections,
     exact_estimates,
     exact_verdicts,
-    exact_weights,
 )
 from holdfast.protocols.guesses import Guesses, VerdictPart
 from holdfast.protocols.means import DirectMeans
@@ -217,11 +215,9 @@ def propose_rounds(
     tail_low: float = 0.05,
     tail_high: float = 0.25,
     confidence: float = 0.95,
-    *,
-    looks: bool = False,
 ) -> Proposal:
     """Estimation sets used exactly until verification fails."""
-    made = rounds_plan(queries, rounds, tail_low, tail_high, confidence, looks=looks)
+    made = rounds_plan(queries, rounds, tail_low, tail_high, confidence)
     predicted = {
         "queries": queries,
         "rounds": made.sets,
@@ -237,8 +233,7 @@ def propose_rounds(
         Alternative("estimate", searches),
     )
     promise = inside(queries, tail_low, confidence)
-    method = "exact" if isinstance(made.verification, ExactVerdicts) else "two prices"
-    return Proposal("rounds", method, made.blocks, promise, made, predicted, others)
+    return Proposal("rounds", "two prices", made.blocks, promise, made, predicted, others)
 
 
 def _refuse_empty(tail_low: float, tail_high: float | None) -> None:
@@ -508,10 +503,8 @@ def propose_weights(
     tail: float = 0.25,
     grid: int = 32,
     confidence: float = 0.95,
-    *,
-    looks: bool = False,
 ) -> Proposal:
-    """A hypothesis over a finite universe, corrected by the sample: by looks, or exactly."""
+    """A hypothesis over a finite universe, corrected by the sample."""
     request = WeightedEstimates(queries, universe, tail)
     made = joint_plan(request, confidence=confidence)
     part = made.parts[0]
@@ -522,12 +515,4 @@ def propose_weights(
     note = "`adaptive-general-mwu` states only an order of growth"
     others = (Alternative("paper", None, note), Alternative("estimate", searches))
     promise = inside(queries, tail, confidence)
-    proposal = Proposal("weights", "looks", made.blocks, promise, made, predicted, others)
-    if looks:
-        return proposal
-    try:
-        exact = exact_weights(queries, universe, tail, confidence)
-    except Infeasible:  # too many histories to count
-        return proposal
-    told = {**predicted, "updates": exact.updates}
-    return cheaper(proposal, Proposal("weights", "exact", exact.blocks, promise, exact, told))
+    return Proposal("weights", "looks", made.blocks, promise, made, predicted, others)

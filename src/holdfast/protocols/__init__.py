@@ -17,11 +17,9 @@ if TYPE_CHECKING:
         ExactCorrections,
         ExactEstimates,
         ExactVerdicts,
-        ExactWeights,
         exact_corrections,
         exact_estimates,
         exact_verdicts,
-        exact_weights,
     )
     from holdfast.protocols.guesses import Guesses
     from holdfast.protocols.means import DirectMeans, MedianMeans
@@ -52,7 +50,6 @@ __all__ = [
     "ExactCorrections",
     "ExactEstimates",
     "ExactVerdicts",
-    "ExactWeights",
     "Guesses",
     "Intervals",
     "JointPlan",
@@ -70,7 +67,6 @@ __all__ = [
     "exact_corrections",
     "exact_estimates",
     "exact_verdicts",
-    "exact_weights",
     "split_plan",
 ]
 
@@ -83,11 +79,9 @@ _LATER = {
         "ExactCorrections",
         "ExactEstimates",
         "ExactVerdicts",
-        "ExactWeights",
         "exact_corrections",
         "exact_estimates",
         "exact_verdicts",
-        "exact_weights",
     ),
     "guesses": ("Guesses",),
     "means": ("DirectMeans", "MedianMeans"),

@@ -55,18 +55,12 @@ from holdfast.protocols.plans import Left, OwnPlan, ProtocolMix, SetPlan, Wanted
 from holdfast.randomness import Entropy
 from holdfast.theory.sizing import BLOCKS_MAX, QUERIES_MAX, best_rank
 from holdfast.theory.transcripts import (
-    HIGHEST_MASS,
-    LOWEST_MASS,
-    REFUSALS_MAX,
     Guessing,
     answer_blocks,
     guess_blocks,
     log_answer_failure,
     log_guess_failure,
     log_share,
-    log_weighing_failure,
-    most_updates,
-    weighing_blocks,
 )
 
 __all__ = [
@@ -77,11 +71,9 @@ __all__ = [
     "ExactPlan",
     "ExactVerdicts",
     "ExactVerify",
-    "ExactWeights",
     "exact_corrections",
     "exact_estimates",
     "exact_verdicts",
-    "exact_weights",
 ]
 
 
@@ -306,50 +298,6 @@ class ExactEstimates(ExactPlan):
         return log_answer_failure(self.blocks, self.rank, self.queries, self.grid, *tails)
 
 
-@dataclass(frozen=True)
-class ExactWeights(ExactPlan):
-    """k answers of a hypothesis over a universe, with at most `updates` refused guesses."""
-
-    kind = "exact weights"
-    protocol = "exact-weights"
-
-    queries: int
-    universe: int
-    tail: float
-    confidence: float
-    blocks: int
-    least: int
-    updates: int
-
-    def _check(self) -> None:
-        whole_number("universe", self.universe, 1, 10**30)
-        _tail(self.tail)
-        whole_number("least", self.least, 1, self.blocks)
-        whole_number("updates", self.updates, 0, REFUSALS_MAX)
-
-    def words(self) -> tuple[str, str]:
-        limits = f"{self.queries:,} questions, at most {self.updates:,} surprises; exact"
-        return limits, lies_between(self.tail, self.tail)
-
-    @property
-    def least_tail(self) -> float:
-        return self.tail
-
-    @property
-    def mass(self) -> float:
-        """The most of the sample that a refused guess has on its side."""
-        return max((self.least - 1) / self.blocks, LOWEST_MASS)
-
-    @property
-    def log_bound(self) -> float:
-        return log_weighing_failure(self.blocks, self.least, self.queries, self.updates, self.tail)
-
-    def verify(self) -> bool:
-        """As for every plan, and that there are never more updates, whatever the data are."""
-        few = self.mass <= HIGHEST_MASS and most_updates(self.universe, self.mass) <= self.updates
-        return few and super().verify()
-
-
 def exact_verdicts(
     queries: int,
     refusals: int,
@@ -407,18 +355,6 @@ def exact_estimates(
     tails = _tail(tail_low), _tail(tail_high)
     size = answer_blocks(queries, grid, *tails, _failure(confidence))
     return ExactEstimates(queries, grid, *tails, confidence, size.blocks, size.rank)
-
-
-def exact_weights(
-    queries: int, universe: int, tail: float = 0.25, confidence: float = 0.95
-) -> ExactWeights:
-    """Exact multiplicative weights with few blocks.
-
-    >>> exact_weights(10**6, universe=100, tail=0.05).blocks
-    1230
-    """
-    size = weighing_blocks(queries, universe, tail, _failure(confidence))
-    return ExactWeights(queries, universe, tail, confidence, *size)
 
 
 def _failure(confidence: float) -> float:

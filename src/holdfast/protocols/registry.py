@@ -27,7 +27,7 @@ from holdfast.protocols.told import (
     ToldScores,
     ToldVerify,
 )
-from holdfast.protocols.weights import ExactWeighing, Weights
+from holdfast.protocols.weights import Weights
 
 __all__ = ["PROTOCOLS", "mix_names", "protocols_for", "wanted"]
 
@@ -48,7 +48,6 @@ PROTOCOLS: list[type[Protocol[Any]]] = [
     Simple,
     Amplified,
     Weights,
-    ExactWeighing,
     EffectiveRounds,
     Split,
     Interval,
