@@ -98,7 +98,16 @@ from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 from holdfast.protocols.told import Expects, Past, forecast
 from holdfast.store.user_state import recognise, state_folder
 
-__all__ = ["HERE", "Backends", "OpenHoldout", "Pace", "Price", "ToldPrice", "price_of"]
+__all__ = [
+    "HERE",
+    "Backends",
+    "OpenHoldout",
+    "Pace",
+    "Price",
+    "ToldPrice",
+    "price_of",
+    "refuse_told",
+]
 
 
 class Pace(Protocol):
@@ -135,6 +144,14 @@ class Backends:
 
 
 HERE = Backends()
+
+
+def refuse_told(words: Mapping[str, Any]) -> None:
+    """Refuse what only questions have that are answered by what is told."""
+    for name, value in words.items():
+        if value is not None and value is not False and name not in ("metric", "share"):
+            hint = "Create the holdout without a plan, or with --protocols score."
+            raise InvalidInput(name, value, "left out where answers are by looks", hint)
 
 
 class OpenHoldout:
@@ -211,7 +228,7 @@ class OpenHoldout:
                 every = (estimator, *others)
                 estimands = [self._rows_estimand(each, where, columns, range) for each in every]
             return self._told(part, verb, estimands, names, words)
-        _refuse_told(told if verb in ("verify", "correct") else {**told, "guess": guess})
+        refuse_told(told if verb in ("verify", "correct") else {"guess": guess, **told})
         if verb == "mean":
             estimand = self._rows_estimand(estimator, where, columns, range)
         else:
@@ -805,14 +822,6 @@ def _as_of_now(result: Result, part: AnswerablePart, state: HoldoutState) -> Res
         return replace(step, budget_left=now.left, **more)
 
     return result.each(renewed)
-
-
-def _refuse_told(words: Mapping[str, Any]) -> None:
-    """Refuse what only answers about single rows have, where answers are by looks."""
-    for name, value in words.items():
-        if value not in (None, False) and name not in ("metric", "share"):
-            hint = "Create the holdout without a plan, or with --protocols score."
-            raise InvalidInput(name, value, "left out where answers are by looks", hint)
 
 
 def _empty(part: AnswerablePart) -> InvalidInput:

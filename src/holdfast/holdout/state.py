@@ -97,7 +97,7 @@ class SetState:
             return
         if self.told_to(asker.id) >= asker.nats:
             remedy = "Ask the custodian for a larger quota. Questions asked before are free."
-            raise Exhausted("Your quota", "any nats", f"none of {asker.nats:g} left", remedy)
+            raise Exhausted("Your quota", "more nats", f"none of {asker.nats:g}", remedy)
 
     def told_to(self, asker: str) -> float:
         """The nats that an asker was told."""
