@@ -41,8 +41,8 @@ def test_the_bar_of_a_direct_search_is_the_plans() -> None:
 
 
 def test_what_is_left_over_is_counted() -> None:
-    sets = sets_for(plans.exact())
-    blocks = plans.exact().blocks
+    sets = sets_for(plans.split())
+    blocks = plans.split().blocks
     assert preview_of(sets, 10 * blocks, split_units(10 * blocks, blocks, 0.0, 4)).mostly_left_over
     assert not preview_of(
         sets, 7 * blocks, split_units(7 * blocks, blocks, 0.0, 4)

@@ -1,4 +1,4 @@
-"""What is told over single rows, through a holdout: scores, comparisons, gates, winners, batches."""
+"""What is told over single rows, through a holdout: scores, comparisons, gates, batches."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_asked_again_it_is_free_and_never_judged_again(
 
 
 def test_guesses_follow_what_was_told(holdout: Holdout, frame: pd.DataFrame) -> None:
-    """Predictions that are better on open rows: the first surprise corrects the guesses after it."""
+    """Predictions that are better on open rows: the first surprise corrects later guesses."""
     opened = set(holdout.open_table(["x"]).column("x").to_pylist())
     luck = frame.luck.where(~frame.x.isin(opened), frame.luck * 0.9)
     fitted = frame.assign(fitted=luck)

@@ -372,7 +372,7 @@ def _universe(texts: list[str]) -> dict[str, list[object]]:
 def _universe_size(values: dict[str, list[object]], block_units: int | None) -> int | None:
     if not values or block_units is None:
         return None
-    from holdfast.theory.transcripts import multiset_count
+    from holdfast.theory.weights import multiset_count
 
     cells = 1
     for each in values.values():

@@ -33,12 +33,11 @@ PROTOCOLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "auto": ((), ("refusals", "universe", "grid", "tail", "tail_high")),
     "interval": ((), ("grid", "tail", "rows", "half_width", "block_size", "shape", "sd")),
     "mean": ((), ("half_width",)),
-    "verify": (("refusals",), ("tail_low", "tail_high", "sides", "looks")),
-    "correct": (("refusals",), ("grid", "tail_low", "tail_high", "looks")),
-    "rounds": (("rounds",), ("tail_low", "tail_high", "looks")),
-    "weights": (("universe",), ("grid", "tail", "looks")),
+    "verify": (("refusals",), ("tail_low", "tail_high", "sides")),
+    "correct": (("refusals",), ("grid", "tail_low", "tail_high")),
+    "rounds": (("rounds",), ("tail_low", "tail_high")),
+    "weights": (("universe",), ("grid", "tail")),
     "split": ((), ("tail",)),
-    "exact": ((), ("grid", "tail")),
     "amplified": ((), ("grid", "tail")),
     "simple": ((), ("grid", "tail")),
 }
@@ -184,8 +183,8 @@ def plan_command(
     protocol: Annotated[
         str,
         typer.Option(
-            help="estimate, interval, mean, verify, correct, rounds, weights, split, exact, "
-            "amplified, simple, or auto for the cheapest."
+            help="estimate, interval, mean, verify, correct, rounds, weights, split, amplified, "
+            "simple, or auto for the cheapest."
         ),
     ] = "estimate",
     refusals: Annotated[
@@ -205,9 +204,6 @@ def plan_command(
     half_width: Annotated[
         float | None, typer.Option(help="Wanted half-width of a bar (mean, interval).")
     ] = None,
-    looks: Annotated[
-        bool, typer.Option("--looks", help="By looks only: blocks that other protocols may share.")
-    ] = False,
     as_json: Json = False,
     plot: Annotated[
         Path | None,
@@ -234,7 +230,6 @@ def plan_command(
         "tail_high": tail_high,
         "sides": sides,
         "half_width": half_width,
-        "looks": looks or None,
     }
     of_estimates = {
         "rows": rows,

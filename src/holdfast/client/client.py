@@ -433,7 +433,7 @@ class AsyncClient:
     scores = _asynchronous_asked(verb_question("scores"))
     enter = _asynchronous_asked(verb_question("enter"))
 
-    async def price(self, verb: str, estimator: str, **words: Any) -> Price:
+    async def price(self, verb: str, estimator: object, **words: Any) -> Price:
         """What a question would cost, asked now: nothing is drawn, told or charged."""
         return await self._run(self._talk.price(wire.question(verb, estimator, **words)))
 

@@ -121,20 +121,15 @@ def _file(path: Path) -> tuple[bytes, str | None]:
 
 
 def _mapping(given: Any) -> Content:
-    """A dictionary, or a Series with its index, as a JSON object."""
-    pairs = _pairs(given, "")
-    values = dict(zip(map(str, pairs.ids.to_pylist()), pairs.values.to_pylist(), strict=True))
-    if len(values) < len(pairs):
-        raise InvalidInput("predictions", "an id twice", "one for every id")
-    try:
-        text = json.dumps(values, allow_nan=False)
-    except ValueError:
-        raise InvalidInput("predictions", "numbers that are not finite", "finite numbers") from None
-    return Content(text.encode(), _TYPES["json"])
+    """A dictionary, or a Series with its index."""
+    content = _object(_pairs(given, ""))
+    if content is None:
+        raise InvalidInput("predictions", "numbers that are not finite", "finite numbers")
+    return content
 
 
 def _table(given: Any) -> Content:
-    """A table as Parquet, which keeps the types of its two columns."""
+    """A table: as a JSON object, for which a server needs no process of its own, or as Parquet."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -144,9 +139,24 @@ def _table(given: Any) -> Content:
     others = [name for name in (given.columns if names is None else names) if name != PREDICTION]
     column = str(others[0]) if others else ""
     pairs = _pairs(given, column)  # says what is wrong with any other columns
+    content = _object(pairs)
+    if content is not None:
+        return content
     written = io.BytesIO()
     parquet.write_table(pa.table({column: pairs.ids, PREDICTION: pairs.values}), written)
     return Content(written.getvalue(), _TYPES["parquet"])
+
+
+def _object(pairs: Pairs) -> Content | None:
+    """Ids and predictions as a JSON object, also ids that come twice; None if JSON has none."""
+    try:
+        items = [
+            f"{json.dumps(str(each))}: {json.dumps(value, allow_nan=False)}"
+            for each, value in zip(pairs.ids.to_pylist(), pairs.values.to_pylist(), strict=True)
+        ]
+    except ValueError:
+        return None
+    return Content(f"{{{', '.join(items)}}}".encode(), _TYPES["json"])
 
 
 def _pairs(given: Mapping[Any, Any] | Any, column: str) -> Pairs:

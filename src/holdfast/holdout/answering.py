@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from holdfast.engines.python.estimator import ASSUMPTION_PREDICTIONS
 from holdfast.engines.python.metrics import Labels
 from holdfast.engines.source import (
-    EngineSource,
     Limits,
     Progress,
     check_engine,
@@ -235,7 +234,7 @@ class OpenHoldout:
             grid=self._grid(part, estimand, grid),
             shape=shape,
             range=estimand.range if estimand.cut else None,
-            limits=self._engines.limits.told(),
+            limits=self._engines.limits.told,
             **words,
         )
         protocol = self.spec.protocol(part)
@@ -291,7 +290,7 @@ class OpenHoldout:
             part.name,
             about,
             range=first.range if first.cut else None,
-            limits=self._engines.limits.told(),
+            limits=self._engines.limits.told,
             share=True if share else None,
             candidates=len(estimands) if others else None,
             **words,
@@ -366,7 +365,8 @@ class OpenHoldout:
         if known is not None:
             return known
         found = estimand_of_block(estimator, self.spec.manifest, self.spec.ranges, where, options)
-        found = self._admit(found, rows=False)
+        if not isinstance(estimator, str):
+            found = self._admit(found, rows=False)
         if short:
             if len(self._remembered) >= _REMEMBERED:
                 self._remembered.clear()
@@ -558,7 +558,7 @@ class OpenHoldout:
                 pace.admit(asked)
                 pace.begin()
             self.verify_blocks()
-            steps = asked.protocol.ask(asked.question, chosen_entropy(0, 0), ())
+            steps = asked.protocol.ask(asked.question, chosen_entropy(None, 0), ())
             try:
                 step = next(steps)
                 while not isinstance(step, PastTold):
@@ -609,7 +609,7 @@ class OpenHoldout:
 
     def _draw(self, asked: Asked, pending: _Pending, progress: Progress | None) -> Drawn | None:
         """Drive the protocol: reserve what it needs, and find what it asks for."""
-        self.verify_blocks()
+        self._engines.verify(self.spec.identity)
         seed, place = self.spec.seed, (asked.part.set.name, asked.part.name)
         number = 0 if seed is None else self.journal.ledger.head().number
         lessons: Sequence[Drawn] = ()
@@ -644,21 +644,18 @@ class OpenHoldout:
         if isinstance(step, Values):
             if step.last is not None:
                 start, stop = start + step.first, start + step.last
-            return self._source(start, stop, progress).values(estimand.estimator)
+            return self._engines.values(estimand.estimator, start, stop, progress)
         if isinstance(step, Sums):
-            term = None if step.count else estimand.estimator
-            return self._source(start, stop, progress).sums(term, estimand.where, step.bounds)
+            term, where = None if step.count else estimand.estimator, estimand.where
+            return self._engines.sums(term, where, start, stop, step.bounds, progress)
         if isinstance(step, Terms):
             given = asked.estimands[step.of]
             term = None if step.count else given.estimator
-            return self._source(start, stop, progress).terms(term, given.where, step.bounds)
+            return self._engines.terms(term, given.where, start, stop, step.bounds, progress)
         assert isinstance(step, Places)
         assert self._world is not None  # without one no such plan is sealed
         indices = step.grid.ceiling(self._world.values(estimand.estimator))
         return indices, self._world.places(start, stop)
-
-    def _source(self, start: int, stop: int, progress: Progress | None) -> EngineSource:
-        return EngineSource(self._engines, start, stop, progress)
 
     def _empty(self, asked: Asked) -> tuple[int, int] | None:
         """How many open blocks a filter leaves empty, and how many there are."""
@@ -704,8 +701,9 @@ class _Pending:
             found = state.sets[self._asked.part.set.name]
             found.require_quota(self._asker, worst)
             found.reserve(state.number + 1, worst, asker)  # raises before anything is written
+            account = found.account.copy()
             number = state.number = self._append(transaction, "reserved", body).number
-            return number, found.account.copy()
+            return number, account
 
         number, self._account = self._journal.write(work)
         self.reserves.append((number, worst))

@@ -80,10 +80,10 @@ _BODY = {
 _TOLD = ("guess", "error", "precise", "share", "range")
 _SCORE = (*_TOLD, "metric")
 _WORDS = {
-    "ask": ("grid", "shape"),
-    "interval": ("grid",),
+    "ask": ("grid", "shape", "guess"),
+    "interval": ("grid", "guess"),
     "mean": ("grid", *_TOLD),
-    "verify": ("guess", "tolerance", "claim", "gate"),
+    "verify": ("guess", "tolerance", "claim"),
     "correct": ("guess", "grid", "shape"),
     "score": _SCORE,
     "compare": (*_SCORE, "margin", "candidates", "classes"),
@@ -104,8 +104,6 @@ def _is_asked(question: Question) -> bool:
         and all(type(each) in (float, NoneType) for each in (guess, near, *(ends or ())))
         and (near is None or near >= 0)
         and (ends is None or checked_bounds(ends) == ends)
-        and question.gate in (None, True)
-        and type(question.gate) in (bool, NoneType)
         and (question.limits is None or {*question.limits} == {"block_seconds", "memory"})
     )
 
@@ -153,8 +151,11 @@ def _check_charged(
     wanted = [*worst[: len(held)], *[worst[-1]] * (len(held) - len(worst))]
     if held != wanted or len(held) != len(due):
         raise Wrong(f"row {row.number} is not charged to the parts that answer it")
+    place = row.body["set"], question.part  # other parts of the set may answer meanwhile
     if protocol.one_at_a_time and numbers[-1] != max(
-        number for number, each in reserved.items() if each.body["set"] == row.body["set"]
+        number
+        for number, each in reserved.items()
+        if (each.body["set"], each.body["question"]["part"]) == place
     ):
         raise Wrong(f"row {row.number} goes back behind a later question")
 

@@ -275,11 +275,11 @@ def preview_of(sets: Iterable[BlockSet], units: int, split: Split) -> Preview:
 
     >>> from holdfast.store.sealing import split_units
     >>> from holdfast.holdout.spec import sets_for
-    >>> from holdfast.protocols.exact import exact_estimates
-    >>> sets = sets_for(exact_estimates(20, tail_low=0.1, tail_high=0.1))
+    >>> from holdfast.protocols.split import split_plan
+    >>> sets = sets_for(split_plan(20, tail_low=0.1, tail_high=0.1))
     >>> print(preview_of(sets, 10_000, split_units(10_000, sets[0].blocks)))
-    129 blocks of 77 units: of 10,000 units 0 stay open and 67 are left over, never used
-      exact          20 questions      a share of units within ±0.14 or less
+    180 blocks of 55 units: of 10,000 units 0 stay open and 100 are left over, never used
+      split          20 questions      a share of units within ±0.15 or less
     """
     units_each, parts = split.block_units, []
     for each in sets:
@@ -358,9 +358,7 @@ def create_holdout(
     _check_ids(ids, unit, target)
     _check_place(engine, location, universe)
     prepare_ledger(ledger)
-    if path.exists():
-        hint = "Choose another path, or open the holdout that is there."
-        raise InvalidInput("path", str(path), "a path where nothing is yet", hint)
+    _check_free(path)
     reason = None if new_budget is None else _line("new_budget", new_budget, 500)
     title = _line("name", path.name.removesuffix(".holdfast") if name is None else name, 200)
     plan, open_fraction = _planned(plan, open_fraction, queries, confidence)
@@ -441,6 +439,12 @@ def create_holdout(
             raise
     _sync(path.parent)
     return spec
+
+
+def _check_free(path: Path) -> None:
+    if path.exists():
+        hint = "Choose another path, or open the holdout that is there."
+        raise InvalidInput("path", str(path), "a path where nothing is yet", hint)
 
 
 def _planned(

@@ -25,7 +25,7 @@ from holdfast.holdout.tokens import Asker, Tokens
 from holdfast.ledger.ledger import Receipt, Row
 from holdfast.notebook import html_bar, html_table
 from holdfast.protocols.answers import ASSUMPTIONS, confidence_text
-from holdfast.protocols.base import VERBS, Question
+from holdfast.protocols.base import Question
 from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.plans import Part, SetPlan
 from holdfast.protocols.told import bars_table, forecast
@@ -119,7 +119,7 @@ class HoldoutState:
 
     def __init__(self, sets: Iterable[BlockSet]) -> None:
         self.sets = {each.name: SetState(each.plan) for each in sets}
-        self.number = 0  # the last row that was read
+        self.number = 1  # the last row that was read: the first one has told of the sets
         self.answers = 0
         self.tokens = Tokens()
         # What was drawn of parts that learn, by set and part.
@@ -342,7 +342,7 @@ def set_status(
 
 def can_be_asked(spec: HoldoutSpec) -> dict[str, Any]:
     """The columns and their kinds, and for every verb the parts of the plan that answer it."""
-    verbs = {verb: spec.parts_for(verb) for verb in VERBS}
+    verbs = dict(spec.answerable)
     # Whether anything comes of asking: gates are for scores, and may say nothing of a guess.
     verbs["verify"] = [each for each in verbs["verify"] if each.part.tells]
     return {

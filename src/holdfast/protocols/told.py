@@ -682,26 +682,26 @@ class _Told(Protocol[ToldPlan]):
 
     def price(self, question: Question, expects: Any, past: Past) -> list[dict[str, Any]]:
         """What each of the likely answers costs and claims; a function of the past alone."""
-        return self._prices(question, self.expected(question, expects, past), past)
+        return list(self._offers(question, expects, past))
 
-    def _prices(
-        self, question: Question, expects: Expects, past: Past, rule: Rule | None = None
-    ) -> list[dict[str, Any]]:
-        rule = self.rule(question, expects, past) if rule is None else rule
-        found = []
+    def _offers(self, question: Question, expects: Any, past: Past) -> Iterator[dict[str, Any]]:
+        """The same, one at a time: to know that one of them says something takes few."""
+        rule = self.rule(question, self.expected(question, expects, past), past)
+        yield from self._letters(question, rule)
+
+    def _letters(self, question: Question, rule: Rule) -> Iterator[dict[str, Any]]:
         for letter in rule.likely():
             if math.isfinite(rule.nats(letter)) and rule.has(letter):
                 (low, high), surprise = rule.claim(letter), rule.surprise(letter)
                 expected = None if surprise is None else not surprise
                 each: dict[str, Any] = {"letter": list(letter), "nats": rule.nats(letter)}
                 each |= {"verdict": self.word(question, letter), "expected": expected}
-                found.append(each | {"low": low, "high": high})
-        return found
+                yield each | {"low": low, "high": high}
 
     def refuse_everything(self, question: Question, expects: Any, past: Past) -> None:
         """Raise `Exhausted`, before anything is read, if no likely answer would say anything."""
         scale = self.scale(question)
-        for each in self.price(question, expects, past):
+        for each in self._offers(question, expects, past):
             low, high = each["low"], each["high"]
             if (low is None) != (high is None):
                 return
@@ -862,27 +862,24 @@ class ToldScores(_Told):
         nats = [rule.nats(rule.likely()[0]) for rule in rules]
         return batch_in_order(nats), add_nats(*nats[:-1])
 
-    def price(self, question: Question, expects: Any, past: Past) -> list[dict[str, Any]]:
+    def _offers(self, question: Question, expects: Any, past: Past) -> Iterator[dict[str, Any]]:
         """For each the price of the last one in its place, if those before it are as expected."""
         batch = [self._expected(question, k, each, past) for k, each in enumerate(expects)]
         in_order, add = self._order(question, batch, past)
         add = add if in_order else batch_together(len(batch))
-        offers = []
         for place, each in enumerate(batch):
-            rule = self._value_rule(question, each, past, add)
-            offers += [{"candidate": place, **o} for o in self._prices(question, each, past, rule)]
-        return offers
+            for offer in self._letters(question, self._value_rule(question, each, past, add)):
+                yield {"candidate": place, **offer}
 
     def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Told:
         assert drawn is not None
         sums = {name: drawn[name] for name in ("so_far", "answers")}
-        whole = super().answer(question, drawn, paid)
         guesses = question.guesses or (None,) * len(drawn["batch"])
-        batch = [
+        batch = tuple(
             super(ToldScores, self).answer(replace(question, guess=guess), one | sums, paid)
             for guess, one in zip(guesses, drawn["batch"], strict=True)
-        ]
-        return replace(whole, batch=tuple(batch))
+        )
+        return replace(super().answer(question, drawn, paid), batch=batch)
 
     def redrawn(self, question: Question, drawn: Drawn, past: Past) -> Drawn:
         batch = [Expects(**each["expects"]) for each in drawn["batch"]]

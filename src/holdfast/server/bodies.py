@@ -21,9 +21,9 @@ _ALLOWED = "multipart/form-data whose parts have different names"
 
 
 def read_parts(body: bytes, kind: str) -> list[tuple[str, bytes]]:
-    """The parts of a body by their names, in order; `kind` is its Content-Type.
+    r"""The parts of a body by their names, in order; `kind` is its Content-Type.
 
-    >>> sent = b'--x\\r\\nContent-Disposition: form-data; name="a"\\r\\n\\r\\n1,2\\r\\n--x--\\r\\n'
+    >>> sent = b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1,2\r\n--x--\r\n'
     >>> read_parts(sent, "multipart/form-data; boundary=x")
     [('a', b'1,2')]
     """

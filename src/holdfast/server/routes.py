@@ -389,7 +389,8 @@ _ONE = (
 _PARTS = {
     "compare": "Two parts, each with predictions as CSV, JSON or Parquet: the new ones, and those "
     "that they are compared with. Their names are what they are called.",
-    "best": "A part for each candidate, named as it is called: predictions as CSV, JSON or Parquet.",
+    "best": "A part for each candidate, named as it is called, with predictions as CSV, JSON or "
+    "Parquet.",
     "gate": f"{_ONE} With an incumbent: two parts, `predictions` and `better_than`.",
 }
 _PARTS["scores"] = _PARTS["best"]

@@ -65,7 +65,10 @@ class Schema:
     def find(self, name: str) -> Column | None:
         """The column of that name; as in SQL, upper and lower case do not matter."""
         folded = name.casefold()
-        return next((each for each in self.columns if each.name.casefold() == folded), None)
+        for each in self.columns:
+            if each.name.casefold() == folded:
+                return each
+        return None
 
     def kind(self, name: str) -> str:
         """The kind of a column that exists."""

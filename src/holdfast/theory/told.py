@@ -705,6 +705,7 @@ def share_low(rows: int, count: int, nats: float, *, fixed: bool = False) -> flo
     return min(end, round_down(Fraction(c - 1, n))) if fixed else end
 
 
+@lru_cache(maxsize=256)  # what is offered is then told
 def _clopper_pearson(n: int, c: int, nats: float) -> float:
     """What an inverse returns, moved down until the tail there, rounded up, is small enough."""
     if c == n:

@@ -23,10 +23,10 @@ from holdfast.engines.python.metrics import (
     NEEDS_PROBABILITY,
     PredictionEngine,
     find_metric,
-    has_term,
     mean_estimator,
     score_estimator,
     term_estimator,
+    term_range,
 )
 from holdfast.engines.source import Engines
 from holdfast.errors import Damaged, InvalidInput
@@ -81,8 +81,10 @@ def given(metric: str, target: str) -> Any:
 def scores(metric: str, target: str, store: BlockStore) -> list[LocalEstimator]:
     """What is asked of a metric: where it is the mean of a term, that, else the metric."""
     chosen, made = find_metric(metric), given(metric, target)
-    if has_term(chosen) and store.manifest.one_row_units:
-        return [mean_estimator(made, chosen, target)]
+    bounds = term_range(chosen, (-3.0, 3.0), told=True)
+    if bounds is not None and store.manifest.one_row_units:
+        whole = score_estimator(made, chosen, target=target, checked=True)
+        return [mean_estimator(made, chosen, target, bounds=bounds), whole]
     return [score_estimator(made, chosen, target=target, checked=True)]
 
 
@@ -107,7 +109,7 @@ def test_values_are_those_of_the_sandbox(
     assert len(seen) > 8
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "error_rate", "brier"])
+@pytest.mark.parametrize("metric", ["accuracy", "error_rate", "brier", "mae", "mse", "log_loss"])
 @pytest.mark.parametrize("target", ["gaps", "text"])
 def test_sums_and_terms_are_those_of_the_sandbox(
     metric: str, target: str, engines: Engines
@@ -118,7 +120,7 @@ def test_sums_and_terms_are_those_of_the_sandbox(
             with pytest.raises(InvalidInput, match="units have several rows"):
                 ask(term, None, 0, BLOCKS)
         return
-    for bounds in ((0.0, 1.0), (-1.0, 0.5)):
+    for bounds in ((0.0, 1.0), (-1.0, 0.5), (0.0, 7.0)):
         here = engines.sums(term, None, 0, BLOCKS, bounds)
         assert here.tolist() == engines.local.sums(term, None, 0, BLOCKS, bounds=bounds).tolist()
         terms = engines.terms(term, None, 0, BLOCKS, bounds)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from holdfast.engines.python.estimator import local_estimator
-from holdfast.engines.source import Engines, EngineSource, open_store
+from holdfast.engines.source import Engines, open_store
 from holdfast.engines.sql.estimator import sql_estimator
 from holdfast.grids import grid
 from holdfast.protocols.answers import Answer, Verdict
@@ -159,7 +159,6 @@ def test_fresh_values_are_what_the_engines_compute(flights: Flights, tmp_path: P
         numbers = store.table(0, store.blocks, hidden=True)["__row"].to_numpy()
         blocks = sample[numbers].reshape(store.blocks, store.units)
         engines = Engines(store)
-        source = EngineSource(engines, 0, store.blocks)
         where, rows = "carrier = 'EV' AND part = 'evening'", flights.rows(CELL)
         late = "avg(CASE WHEN arr_delay >= 15 OR arr_delay IS NULL THEN 1 ELSE 0 END)"
         try:
@@ -169,10 +168,12 @@ def test_fresh_values_are_what_the_engines_compute(flights: Flights, tmp_path: P
                 ("median(arr_delay)", delays_of(flights, rows, np.median)),
             ):
                 estimator = sql_estimator(text, store.schema, where)
-                np.testing.assert_allclose(source.values(estimator), phi(blocks), atol=1e-9)
+                found = engines.values(estimator, 0, store.blocks)
+                np.testing.assert_allclose(found, phi(blocks), atol=1e-9)
             columns = ["arr_delay", "carrier", "part"]
             python = local_estimator(ninetieth(CELL), columns=columns, block="numpy")
             phi = delays_of(flights, rows, lambda known: float(np.quantile(known, 0.9)))
-            np.testing.assert_allclose(source.values(python), phi(blocks), atol=1e-9)
+            found = engines.values(python, 0, store.blocks)
+            np.testing.assert_allclose(found, phi(blocks), atol=1e-9)
         finally:
             engines.close()

@@ -374,12 +374,13 @@ class LocalEngine(Closing):
         job = self._public_job(estimator, sums=rows, bounds=bounds)
         if estimator.built_in:  # nothing of the user's runs: there is nothing to try
             return Admission(False, 0, estimator.assumes)
-        blocks = trial_blocks(self._store, job, estimator.examples)
+        made_up = estimator.sealed_only
+        blocks = trial_blocks(self._store, job, estimator.examples, made_up=made_up)
         how = {"rows": rows or estimator.bounded_mean, "symmetric": symmetric}
         try:
             return self._admitted(estimator, job, blocks, **how)
         except FailsOnMost:  # on made-up blocks, perhaps, of which the data have nothing
-            drawn = None if blocks.is_open else drawn_blocks(self._store, job)
+            drawn = None if blocks.is_open or made_up else drawn_blocks(self._store, job)
             if drawn is None:
                 raise
         return self._admitted(estimator, job, drawn, **how)
@@ -398,6 +399,7 @@ class LocalEngine(Closing):
     ) -> TrialBlocks:
         """Blocks on which anybody may see what it gives."""
         job = self._public_job(estimator, sums=sums)
+        made_up = made_up or estimator.sealed_only
         return trial_blocks(self._store, job, estimator.examples, made_up=made_up)
 
     def attempts(

@@ -218,6 +218,8 @@ class LocalEstimator:
     """Values that made-up rows have in some columns."""
     tried: Callable[[], LocalEstimator] | None = None
     """Makes what is tried on public blocks before it: a model's predictions."""
+    sealed_only: bool = False
+    """Whether open rows have no predictions: then nothing is known of it there."""
 
     @property
     def vectorised(self) -> bool:
@@ -289,10 +291,14 @@ def make_estimator(
     bounded_mean: bool = False,
     failure: float = math.nan,
     own: bool = False,
+    known_by: object = None,
     **more: Any,
 ) -> LocalEstimator:
-    """An estimator from functions that are known to fit; `more` are other fields of it."""
-    found = identify((function, batched))
+    """An estimator from functions that are known to fit; `more` are other fields of it.
+
+    `known_by` is what its value depends on, if that is less than all that the functions hold.
+    """
+    found = identify((function, batched) if known_by is None else known_by)
     identity = None
     if found.digest is not None:
         package = version(_MODULES.get(block, block))
@@ -412,6 +418,22 @@ def failed_share(function: Any) -> float:
 def failed_sum(function: Any, units: int) -> int:
     """What the sum of so many units is if a function fails on their block: each is its failure."""
     return int(failed_share(function) * WEIGHT_SCALE) * units
+
+
+def column_array(column: Any) -> NDArray[Any]:
+    """One Arrow column as an array of its own: float64, datetime64 or text and None."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        column = column.cast(pa.float64())
+    elif pa.types.is_dictionary(kind):
+        column = column.cast(pa.string())
+    array = np.asarray(column.to_numpy())
+    wanted = array.dtype if array.dtype.kind in "fM" else np.dtype(object)
+    result = np.empty(len(array), np.float64 if wanted.kind == "f" else wanted)
+    result[:] = array
+    return result
 
 
 def _several(result: object) -> object:
