@@ -24,25 +24,25 @@ def test_a_folder_that_is_none(tmp_path: Path, cli: Cli) -> None:
         cli(*words, "--json").refuses("folder of a holdout")
 
 
-def test_check_is_status_4_when_something_is_wrong(folder: Path, cli: Cli) -> None:
+def test_check_is_status_6_when_something_is_wrong(folder: Path, cli: Cli) -> None:
     receipt = cli("ask", folder, "avg(x)", *GRID, "--json").json["receipt"]
     other = receipt[:-1] + ("0" if receipt[-1] != "0" else "1")
     assert cli("check", folder, "--receipt", receipt).status == 0
     cli("check", folder, "--receipt", "nonsense", "--json").refuses("receipt")
     said = cli("check", folder, "--receipt", other, "--json")
-    assert (said.status, said.json["passed"]) == (4, False)
+    assert (said.status, said.json["passed"]) == (6, False)
     (folder / "blocks.parquet").write_bytes(b"other")
     said = cli("check", folder)
-    assert said.status == 4
+    assert said.status == 6
     assert "FAILED" in said.out
 
 
-def test_an_older_copy_is_status_4(folder: Path, tmp_path: Path, cli: Cli) -> None:
+def test_an_older_copy_is_status_6(folder: Path, tmp_path: Path, cli: Cli) -> None:
     older = shutil.copytree(folder, tmp_path / "older")
     assert cli("ask", folder, "avg(x)", *GRID).status == 0
     for words in (["ask", older, "avg(c)", *GRID], ["status", older]):
-        cli(*words, "--json").refuses("older copy", 4, "damaged")
-    assert cli("check", older).status == 4
+        cli(*words, "--json").refuses("older copy", 6, "damaged")
+    assert cli("check", older).status == 6
 
 
 def test_a_report_is_written_and_replaces_nothing(folder: Path, tmp_path: Path, cli: Cli) -> None:

@@ -269,4 +269,5 @@ def _terms(frame: Any, name: str, bounds: tuple[float, float]) -> NDArray[np.int
         terms = (np.clip(np.where(np.isnan(numbers), low, numbers), low, high) - low) / (high - low)
     average = kept.assign(term=terms).groupby("__unit").term.mean()
     parts = np.floor(average * WEIGHT_SCALE + 0.5)
-    return parts.reindex(frame["__unit"].unique(), fill_value=0).to_numpy(np.int64)
+    every = parts.reindex(frame["__unit"].unique(), fill_value=0)
+    return np.asarray(every, np.int64)

@@ -211,7 +211,7 @@ def fails_on_sealed_rows(frame: Any) -> float:
 
 
 def test_failures_are_the_lowest_point_and_are_charged(tmp_path: Path) -> None:
-    made = Holdout.create(tmp_path / "a", data(True, 7), plans.exact(), limits=Limits(workers=1))
+    made = Holdout.create(tmp_path / "a", data(True, 7), plans.split(), limits=Limits(workers=1))
     with made as holdout:
         grid = hf.grid(3, 10, points=8)
         for ask in ("ln(avg(x) - 1e9)", fails_on_sealed_rows):

@@ -95,7 +95,7 @@ def test_a_model_that_gives_missing_values_is_wrong_there_and_nowhere_else(
         assert answer.high is not None
         assert answer.low <= truth <= answer.high
         assert answer.high - answer.low < 0.7
-        assert (answer.value > 0.5) == (truth > 0.5)
+        assert ((answer.value or 0) > 0.5) == (truth > 0.5)
 
 
 # Predictions in the order of the rows are held to what keyed ones are held to.

@@ -44,8 +44,8 @@ def template() -> Path:
     """A holdout that nothing was asked of, to copy."""
     if not _template:
         folder = Path(tempfile.mkdtemp(prefix="holdfast-machine-"))
-        made: list[Any] = [plans.mixed(), plans.verdicts(), plans.corrections(), plans.exact()]
-        sealed(folder / "a", [*made, plans.rounds(), plans.split()]).close()
+        made = [plans.mixed(), plans.amplified(), plans.rounds(), plans.split()]
+        sealed(folder / "a", made).close()
         _template.append(folder)
     return _template[0] / "a"
 
@@ -92,7 +92,7 @@ class Machine(RuleBasedStateMachine):
             return
         assert self.told.setdefault(key, said) == said
 
-    @rule(number=NUMBERS, grid=GRIDS, by=st.sampled_from(["estimate", "exact"]))
+    @rule(number=NUMBERS, grid=GRIDS, by=st.sampled_from(["estimate", "amplified"]))
     def ask(self, number: int, grid: Grid, by: str) -> None:
         key = ("ask", number, grid, by)
         self.once(key, lambda h: h.ask(f"avg(x) + {number}", grid=grid, by=by))
@@ -101,15 +101,15 @@ class Machine(RuleBasedStateMachine):
     def ask_exactly(self, number: int, by: str) -> None:
         self.once(("ask", number, by), lambda h: h.ask(f"avg(x) + {number}", by=by))
 
-    @rule(number=NUMBERS, guess=GUESSES, by=st.sampled_from(["verify", "exact-verify"]))
-    def verify(self, number: int, guess: float, by: str) -> None:
-        key = ("verify", number, guess, by)
-        self.once(key, lambda h: h.verify(f"avg(x) + {number}", guess, by=by))
+    @rule(number=NUMBERS, guess=GUESSES)
+    def verify(self, number: int, guess: float) -> None:
+        key = ("verify", number, guess)
+        self.once(key, lambda h: h.verify(f"avg(x) + {number}", guess, by="verify"))
 
-    @rule(number=NUMBERS, guess=GUESSES, by=st.sampled_from(["verify", "exact-correct"]))
-    def correct(self, number: int, guess: float, by: str) -> None:
-        key = ("correct", number, guess, by)
-        self.once(key, lambda h: h.correct(f"avg(x) + {number}", guess, grid=POINTS, by=by))
+    @rule(number=NUMBERS, guess=GUESSES)
+    def correct(self, number: int, guess: float) -> None:
+        key = ("correct", number, guess)
+        self.once(key, lambda h: h.correct(f"avg(x) + {number}", guess, grid=POINTS))
 
     @rule(number=NUMBERS)
     def interval(self, number: int) -> None:
@@ -118,11 +118,11 @@ class Machine(RuleBasedStateMachine):
 
     @rule(
         number=st.integers(10, 12),
-        by=st.sampled_from(["estimate", "exact", "split", "rounds", "exact-verify", "verify"]),
+        by=st.sampled_from(["estimate", "amplified", "split", "rounds", "verify"]),
     )
     def lose(self, number: int, by: str) -> None:
-        verb = self.holdout.verify if by.endswith("verify") else self.holdout.ask
-        more: dict[str, Any] = {"guess": 0.5} if by.endswith("verify") else {"grid": POINTS}
+        verb = self.holdout.verify if by == "verify" else self.holdout.ask
+        more: dict[str, Any] = {"guess": 0.5} if by == "verify" else {"grid": POINTS}
         with sources(broken(Lost())), suppress(Lost, Exhausted):
             verb(f"avg(x) + {number}", by=by, **more)
 
@@ -145,9 +145,7 @@ class Machine(RuleBasedStateMachine):
             for each in sets:
                 found = live.sets[each.name]
                 assert state(found) == state(folded.sets[each.name])
-                assert found.account.charged >= 0
-                if each.plan.priced:
-                    assert found.account.charged <= each.plan.limit
+                assert 0 <= found.account.charged <= each.plan.limit
 
     @invariant()
     def status_adds_up(self) -> None:
@@ -158,6 +156,7 @@ class Machine(RuleBasedStateMachine):
         assert status.receipt == str(self.holdout.receipt)
         for each in status.sets:
             assert 0 <= each.used <= 1
+            assert each.budget is not None
             assert each.spent <= each.budget * (1 + 1e-9)
             for part in each.parts:
                 assert part.questions_left >= 0

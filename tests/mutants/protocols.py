@@ -25,7 +25,7 @@ from holdfast.protocols.base import (
     block_floats,
 )
 from holdfast.protocols.budget import Account, Charge
-from holdfast.protocols.exact import ExactCorrect, ExactEstimate, ExactVerify
+from holdfast.protocols.exact import ExactVerify
 from holdfast.protocols.guesses import Correct, VerdictPart, Verify, claim_counts
 from holdfast.protocols.means import DirectMean, MedianMean
 from holdfast.protocols.plans import JointPlan
@@ -33,7 +33,7 @@ from holdfast.protocols.registry import PROTOCOLS
 from holdfast.protocols.rounds import EffectiveRounds
 from holdfast.protocols.searches import Amplified, Estimate, Interval, Near, SearchPart
 from holdfast.protocols.split import Split
-from holdfast.protocols.weights import ExactWeighing, Weights
+from holdfast.protocols.weights import Weights
 from holdfast.randomness import Entropy
 from holdfast.theory.coins import Coin, VerdictCoin, coin_profile, refusal_price, verdict_coin
 from holdfast.theory.divergence import Curve, RenyiCurve
@@ -406,20 +406,6 @@ class YesIsARefusal(ExactVerify):
         return self.worst(question)
 
 
-class UntoldCorrection(ExactCorrect):
-    """What a correction could have said is not counted."""
-
-    def worst(self, question: Question) -> tuple[Charge, ...]:
-        return tuple(replace(each, told=1) for each in super().worst(question))
-
-
-class OneQuestionAGrid(ExactEstimate):
-    """Every grid for the price of one question."""
-
-    def worst(self, question: Question) -> tuple[Charge, ...]:
-        return tuple(replace(each, price=Fraction(1)) for each in super().worst(question))
-
-
 class UpdatesForNothing(Weights):
     """A refused guess is charged like one that stands."""
 
@@ -428,23 +414,15 @@ class UpdatesForNothing(Weights):
         return (*(replace(each, price=self.yes) for each in refused), last)
 
 
-class HalfAQuestion(ExactWeighing):
-    def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
-        return tuple(
-            replace(each, price=each.price / 2) for each in super().charges(question, drawn)
-        )
-
-
 class DearRound(EffectiveRounds):
-    """A round costs more than its guess."""
+    """A round costs twice its guess."""
 
     def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
-        return tuple(
-            replace(each, price=each.price + 1) for each in super().charges(question, drawn)
-        )
+        charges = super().charges(question, drawn)
+        return tuple(replace(each, price=2 * each.price) for each in charges)
 
     def worst(self, question: Question) -> tuple[Charge, ...]:
-        return tuple(replace(each, price=each.price + 1) for each in super().worst(question))
+        return tuple(replace(each, price=2 * each.price) for each in super().worst(question))
 
 
 class OtherTail(Split):
@@ -649,11 +627,8 @@ _BROKEN: dict[Callable[..., bool], dict[str, object]] = {
         "a mean has the bar of another cell": NextCell,
         "a mean under a filter has a bar": BarUnderAFilter,
         "an exact Yes costs a refusal": YesIsARefusal,
-        "an exact correction tells nothing": UntoldCorrection,
-        "exact answers cost one on any grid": OneQuestionAGrid,
         "updates of weights cost a Yes": UpdatesForNothing,
-        "exact weights cost half": HalfAQuestion,
-        "a round costs more than its guess": DearRound,
+        "a round costs twice its guess": DearRound,
         "a fresh answer says twice its tail": OtherTail,
     },
     test_budget.admits_exactly: {

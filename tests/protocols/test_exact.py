@@ -1,28 +1,18 @@
-"""Exact answers at run time: what is told, what is charged, what the best analyst gains."""
+"""Exact verdicts at run time: what is told, what is charged, what the best analyst gains."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from holdfast.errors import Exhausted, InvalidInput
-from holdfast.grids import grid
-from holdfast.mechanisms.hypothesis import Universe
-from holdfast.protocols.exact import (
-    exact_corrections,
-    exact_estimates,
-    exact_verdicts,
-    exact_weights,
-)
+from holdfast.errors import InvalidInput
+from holdfast.protocols.exact import exact_verdicts
 from holdfast.protocols.memory import MemoryHoldout
 from holdfast.protocols.plans import SetPlan
 from holdfast.protocols.source import BlockArray
@@ -30,9 +20,6 @@ from tests.protocols.worlds import fresh, value
 from tests.theory.transcript_worlds import World, best_verdict
 
 VERDICTS = exact_verdicts(20, 3)
-CORRECTIONS = exact_corrections(20, 3, grid=8)
-ESTIMATES = exact_estimates(4, grid=8)
-POINTS = grid(0, 7, step=1)
 MIDDLE = VERDICTS.blocks // 2
 
 
@@ -144,121 +131,3 @@ def test_the_best_analyst_against_the_real_verdicts() -> None:
     tails = Fraction(1, 10), Fraction(9, 10)
     assert worst == best_verdict(world, plan.least, 2, 2, tails, sides=1)
     assert plan.bound / 3 < worst <= plan.bound <= plan.failure
-
-
-def test_the_best_analyst_against_the_real_weights() -> None:
-    """All samples, all pairs of questions, the second chosen by all that the first has told."""
-    plan = exact_weights(2, 3, tail=0.1, confidence=0.2)
-    masses = tuple(Fraction(n, 10) for n in (1, 1, 8))
-    world = World(masses, plan.blocks)
-    universe, points = Universe.points(np.arange(3.0)), grid(0, 1, step=1)
-    questions = list(product((0.0, 1.0), repeat=3))
-
-    def outside(values: tuple[float, ...], v: float) -> bool:
-        low = sum((p for p, value in zip(masses, values, strict=True) if value <= v), Fraction(0))
-        high = sum((p for p, value in zip(masses, values, strict=True) if value >= v), Fraction(0))
-        return min(low, high) <= Fraction(1, 10)
-
-    worst = Fraction(0)
-    for one in questions:
-        chance = Fraction(0)
-        later: dict[Any, list[Fraction]] = defaultdict(lambda: [Fraction(0)] * len(questions))
-        for count, p in zip(world.samples, world.chances, strict=True):
-            rows = np.repeat(np.arange(3.0), count)
-            for i, two in enumerate(questions):
-                asked = fresh(plan, BlockArray(rows, plan.blocks), universe=universe)
-                v = asked.ask(np.array(one), points).value
-                public = v, str(asked.lessons)
-                w = asked.ask(np.array(two), points).value
-                assert sum(len(each["steps"]) for each in asked.lessons) <= plan.updates
-                if outside(one, v):
-                    chance += p / len(questions)  # once for every second question
-                elif outside(two, w):
-                    later[public][i] += p
-        worst = max(worst, chance + sum(map(max, later.values()), Fraction(0)))
-    assert plan.bound / 30 < worst <= plan.bound <= plan.failure
-
-
-# Estimates.
-
-
-def test_an_estimate_is_the_value_of_its_rank() -> None:
-    plan = exact_estimates(3, grid=64, tail_low=0.1, tail_high=0.4)
-    values = np.random.default_rng(3).normal(30, 10, size=plan.blocks)
-    answer = fresh(plan, values).ask(value, grid(0, 63, step=1))
-    assert answer.value == np.sort(np.clip(np.ceil(values), 0, 63))[plan.rank - 1]
-    assert not answer.at_grid_end
-
-
-def test_questions_are_counted() -> None:
-    asked = ranked(ESTIMATES)
-    told = [asked.ask(value, POINTS) for _ in range(4)]
-    assert [a.price for a in told] == [1, 1, 1, 1]
-    assert [a.budget_left for a in told] == [3, 2, 1, 0]
-    with pytest.raises(Exhausted, match="none is left"):
-        asked.ask(value, POINTS)
-    assert left(asked) == (0, None)
-
-
-def test_a_larger_grid_pays_more_and_the_last_may_have_any_size() -> None:
-    asked = ranked(ESTIMATES)
-    assert asked.ask(value, grid(0, 63, step=1)).price == 2
-    assert left(asked)[0] == 2
-    assert asked.ask(value, POINTS).budget_left == 1
-    assert asked.ask(value, grid(0, 10**6, step=1)).budget_left == 0
-    with pytest.raises(Exhausted):
-        asked.ask(value, POINTS)
-
-
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=30))
-def test_a_question_is_admitted_while_the_sizes_before_it_were_planned(sizes: list[int]) -> None:
-    """Smaller grids leave room for more questions: 2⁹ = 8³ can be told before the last."""
-    asked, told = ranked(ESTIMATES), 1
-    for size in sizes:
-        assert left(asked)[0] == sum(told * 8**i <= 8**3 for i in range(4))
-        if told <= 8**3:
-            asked.ask(value, grid(np.arange(float(size))))
-        else:
-            with pytest.raises(Exhausted):
-                asked.ask(value, grid(np.arange(float(size))))
-        told *= size
-
-
-# Corrections.
-
-
-def test_a_refused_guess_is_corrected() -> None:
-    plan = CORRECTIONS
-    values = np.random.default_rng(3).integers(0, 8, size=plan.blocks).astype(float)
-    asked, median = fresh(plan, values), float(np.sort(values)[plan.rank - 1])
-    kept, changed = asked.correct(value, median, POINTS), asked.correct(value, -1.0, POINTS)
-    assert (kept.value, kept.correction, kept.price) == (median, None, 0)
-    assert changed.correction is not None
-    assert (changed.value, changed.price, changed.tail) == (median, 1, plan.tail_low)
-    assert changed.correction.budget_left == changed.verdict.budget_left == 2
-
-
-def test_corrections_end_politely() -> None:
-    asked = ranked(CORRECTIONS)
-    told = [asked.correct(value, -1.0, POINTS) for _ in range(4)]
-    assert [t.verdict.refused for t in told] == [True, True, True, None]
-    assert (told[-1].value, told[-1].price) == (None, 0)
-
-
-def test_the_grid_of_a_correction_may_use_what_earlier_ones_left() -> None:
-    """A wrong grid costs nothing; nothing is told by a Yes; the last may have any size."""
-    asked, middle = ranked(CORRECTIONS), CORRECTIONS.blocks / 2
-
-    def too_large(size: int, most: int) -> None:
-        with pytest.raises(InvalidInput, match=f"at most {most} points"):
-            asked.correct(value, -1.0, grid(0, size - 1, step=1))
-
-    too_large(9, 8)
-    assert left(asked)[0] == 20
-    assert asked.correct(value, middle, POINTS).verdict.refused is False
-    too_large(9, 8)
-    assert asked.correct(value, -1.0, grid(0, 1, step=1)).verdict.refused
-    too_large(33, 32)
-    assert asked.correct(value, -1.0, grid(0, 31, step=1)).verdict.refused
-    last = asked.correct(value, -1.0, grid(0, 10**6, step=1))
-    assert last.value == CORRECTIONS.rank - 1

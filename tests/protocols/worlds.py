@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from holdfast.grids import Grid, grid
 from holdfast.mechanisms.hypothesis import Universe
-from holdfast.planning.joint import joint_plan, rounds_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.protocols import registry
 from holdfast.protocols.base import Protocol, Question, Verb
-from holdfast.protocols.exact import exact_weights
 from holdfast.protocols.memory import MemoryHoldout
 from holdfast.protocols.plans import JointPlan, SetPlan
 from holdfast.protocols.registry import PROTOCOLS, protocols_for
@@ -155,11 +154,6 @@ def weights_plan() -> JointPlan:
     return joint_plan(WeightedEstimates(60, universe=5, tail=0.1), confidence=0.8)
 
 
-@cache
-def rounds_by_looks() -> SetPlan:
-    return rounds_plan(20, 2, looks=True)
-
-
 EIGHT, FIVE = {"grid": points(8)}, Universe.points(np.arange(5.0))
 GUESS = {"guess": 0.5}
 
@@ -181,20 +175,9 @@ CASES: dict[str, Case] = {
     "verify": Case(mixed_plan, "verify", GUESS),
     "gate": Case(plans.gates, "verify", {**GUESS, "claim": "at least"}),
     "correct": Case(mixed_plan, "correct", {**GUESS, **EIGHT}),
-    "exact": Case(plans.exact, "ask", EIGHT),
     "exact verify": Case(plans.verdicts, "verify", GUESS),
-    "exact correct": Case(plans.corrections, "correct", {**GUESS, **EIGHT}),
     "weights": Case(weights_plan, "ask", {"grid": grid(0, 4, step=1)}, None, columns, FIVE),
-    "exact weights": Case(
-        cache(lambda: exact_weights(20, 5, tail=0.1)),
-        "ask",
-        {"grid": grid(0, 4, step=1)},
-        None,
-        columns,
-        FIVE,
-    ),
     "rounds": Case(plans.rounds, "ask"),
-    "rounds by looks": Case(rounds_by_looks, "ask"),
     "split": Case(plans.split, "ask"),
 }
 every = pytest.mark.parametrize("name", CASES)

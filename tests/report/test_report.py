@@ -26,11 +26,11 @@ from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.records import answer_in
 from holdfast.holdout.spec import AnyPlan
 from holdfast.ledger.ledger import Row
-from holdfast.planning import exact_corrections, exact_estimates, exact_verdicts, exact_weights
 from holdfast.planning.joint import joint_plan, rounds_plan
 from holdfast.planning.solve import plan
 from holdfast.protocols.answers import Answer, Verdict
 from holdfast.protocols.base import Question
+from holdfast.protocols.exact import exact_verdicts
 from holdfast.protocols.guesses import VerdictPart
 from holdfast.protocols.means import DirectMeans, MedianMeans
 from holdfast.protocols.searches import AmplifiedEstimates, Intervals, SearchPart, SimpleEstimates
@@ -303,14 +303,9 @@ PLANS: dict[str, tuple[Callable[[], AnyPlan], str]] = {
     "interval": (lambda: joint_plan(Intervals(5, grid=16)), "encloses the estimator's median"),
     "simple": (lambda: joint_plan(SimpleEstimates(5, grid=16)), "on a fresh block"),
     "amplified": (lambda: joint_plan(AmplifiedEstimates(5, grid=16)), "on one sub-block of"),
-    "exact": (lambda: exact_estimates(5), "5 questions on a grid of 32 points; exact"),
-    "exact-verify": (lambda: exact_verdicts(20, 2), "20 guesses, at most 2 refused; exact"),
-    "exact-correct": (
-        lambda: exact_corrections(20, 2),
-        "Confirmed or corrected: the answer lies",
-    ),
-    "exact-weights": (lambda: exact_weights(100, universe=10), "surprises; exact"),
-    "rounds": (lambda: rounds_plan(20, 2, exact=True), "20 questions in 2 rounds; exact"),
+    "gate": (lambda: exact_verdicts(20, 2, sides=1), "20 guesses, at most 2 refused; exact"),
+    "weights": (lambda: joint_plan(WeightedEstimates(50, universe=21)), "surprises"),
+    "rounds": (lambda: rounds_plan(20, 2), "20 questions in 2 rounds; exact"),
     "split": (lambda: split_plan(3), "3 questions, fresh blocks for each; exact"),
 }
 
@@ -454,12 +449,12 @@ def test_every_kind_of_part_has_a_figure(request_for: Any) -> None:
 
 
 def test_exact_sets_have_no_privacy_and_say_so() -> None:
-    made = (plan(queries=20, grid=8, tail=0.25), exact_verdicts(10, 2), split_plan(3))
+    made = (plan(queries=20, grid=8, tail=0.25), rounds_plan(20, 2), split_plan(3))
     shown = page(Writer(spec_for(*made)))
     assert shown.cells.count("no privacy") == 2
     assert shown.cells.count("exact answers can single out a unit") == 2
     assert "Nothing was asked yet." in shown.words
-    assert "10 guesses, at most 2 refused; exact" in shown.words
+    assert "20 questions in 2 rounds; exact" in shown.words
 
 
 # A real holdout.

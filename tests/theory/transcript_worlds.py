@@ -16,7 +16,7 @@ from itertools import product
 
 from tests.theory.worlds import samples
 
-__all__ = ["Outcome", "World", "best_correction", "best_estimate", "best_verdict"]
+__all__ = ["World", "best_verdict"]
 
 
 @dataclass(frozen=True)
@@ -75,23 +75,6 @@ def _count(count: tuple[int, ...], atoms: set[int]) -> int:
     return sum(count[a] for a in atoms)
 
 
-def _answered(world: World, values: tuple[int, ...], rank: int, v: int) -> int:
-    """The samples whose value of this rank is v."""
-
-    def holds(count: tuple[int, ...]) -> bool:
-        repeated = zip(values, count, strict=True)
-        return sorted(value for value, n in repeated for _ in range(n))[rank - 1] == v
-
-    return world.where(holds)
-
-
-def _outside(
-    world: World, values: tuple[int, ...], v: int, tails: tuple[Fraction, Fraction]
-) -> bool:
-    low, high = world.sides(values, v)
-    return world.mass(low) <= tails[0] or world.mass(high) <= tails[1]
-
-
 def _verdict(
     world: World, sides: list[set[int]], least: int, tails: tuple[Fraction, Fraction]
 ) -> tuple[int, int, int]:
@@ -122,47 +105,6 @@ def best_verdict(
         failing, yes, no = _verdict(world, both[:sides], least, tails)
         outcomes.add(Outcome(failing, ((False, yes), (True, no))))
     return _play(world, frozenset(outcomes), queries, refusals)
-
-
-def best_correction(
-    world: World,
-    least: int,
-    rank: int,
-    points: int,
-    queries: int,
-    refusals: int,
-    tails: tuple[Fraction, Fraction],
-) -> Fraction:
-    """The largest chance that a promise about guesses and corrections fails."""
-    outcomes = set()
-    for values, guess in product(world.questions(points), range(points)):
-        failing, yes, no = _verdict(world, list(world.sides(values, guess)), least, tails)
-        harmless = [(False, yes)]
-        for v in range(points):
-            told = no & _answered(world, values, rank, v)
-            if _outside(world, values, v, (tails[0], tails[0])):
-                failing |= told
-            else:
-                harmless.append((True, told))
-        outcomes.add(Outcome(failing, tuple(harmless)))
-    return _play(world, frozenset(outcomes), queries, refusals)
-
-
-def best_estimate(
-    world: World, rank: int, points: int, queries: int, tails: tuple[Fraction, Fraction]
-) -> Fraction:
-    """The largest chance that a promise about quantiles fails."""
-    outcomes = set()
-    for values in world.questions(points):
-        failing, harmless = 0, []
-        for v in range(points):
-            told = _answered(world, values, rank, v)
-            if _outside(world, values, v, tails):
-                failing |= told
-            else:
-                harmless.append((False, told))
-        outcomes.add(Outcome(failing, tuple(harmless)))
-    return _play(world, frozenset(outcomes), queries, refusals=1)
 
 
 def _play(world: World, outcomes: frozenset[Outcome], queries: int, refusals: int) -> Fraction:

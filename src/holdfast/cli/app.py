@@ -13,8 +13,9 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from holdfast.cli.ask import gate_command, verb_command
+from holdfast.cli.ask import leaderboard_command, verb_command
 from holdfast.cli.custody import (
+    DAMAGED,
     backup_command,
     check_command,
     create_command,
@@ -25,7 +26,7 @@ from holdfast.cli.custody import (
 )
 from holdfast.cli.plan import plan_command
 from holdfast.errors import Damaged, Doubtful, Exhausted, HoldfastError, Infeasible, InvalidInput
-from holdfast.verbs import VERBS
+from holdfast.verbs import SCORES, VERBS
 
 __all__ = ["add_commands", "app", "run"]
 
@@ -38,9 +39,9 @@ app = typer.Typer(
 )
 app.command("plan")(plan_command)
 app.command("create")(create_command)
-for _verb in VERBS.values():
+for _verb in (*SCORES.values(), *VERBS.values()):
     app.command(_verb.name)(verb_command(_verb))
-app.command("gate")(gate_command)
+app.command("leaderboard")(leaderboard_command)
 app.command("status")(status_command)
 app.command("check")(check_command)
 app.command("backup")(backup_command)
@@ -117,7 +118,7 @@ def _run(arguments: Sequence[str]) -> int:
         return 3
     except Damaged as wrong:
         _report(str(wrong), "damaged", as_json)
-        return 4
+        return DAMAGED
     except HoldfastError as wrong:
         _report(str(wrong), "error", as_json)
         return 1

@@ -96,10 +96,10 @@ from holdfast.protocols.base import (
 from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.shapes import BoundedMean, Shape
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
-from holdfast.protocols.told import Expects, Past
+from holdfast.protocols.told import Expects, Past, forecast
 from holdfast.store.user_state import recognise, state_folder
 
-__all__ = ["HERE", "Backends", "OpenHoldout", "Pace", "Price", "price_of"]
+__all__ = ["HERE", "Backends", "OpenHoldout", "Pace", "Price", "ToldPrice", "price_of"]
 
 
 class Pace(Protocol):
@@ -191,43 +191,36 @@ class OpenHoldout:
         columns: Sequence[str] | None = None,
         range: Bounds | None = None,  # noqa: A002 – as `Holdout.mean` has it
         options: Mapping[str, Any] | None = None,
-        gate: bool = False,
         others: Sequence[Any] = (),
         names: Sequence[str] = (),
         **told: Any,
     ) -> Asked:
-        """The question that these words are. `gate`: the verdict is on a score, and bounds it.
+        """The question that these words are.
 
         `others` are further rules that it is about, `names` what all of them are called, and `told`
         what only questions about single rows have.
         """
         part = self.spec.part_for(verb, by, one_sided=claim != "equals")
+        words: dict[str, Any] = {}
         if part.kind.told:
+            words = {"guess": guess, "tolerance": tolerance, **told}
+            words |= {"claim": claim} if verb in ("gate", "verify") else {}
             if verb in ("ask", "interval", "verify"):
                 estimands = [self._estimand(estimator, where, options or {})]
-                told |= {"grid": self._grid(part, estimands[0], grid)}
-                told |= {"claim": claim} if verb == "verify" else {}
+                words["grid"] = self._grid(part, estimands[0], grid)
             else:
-                estimands = [
-                    self._rows_estimand(each, where, columns, range)
-                    for each in (estimator, *others)
-                ]
-            words = {"guess": guess, "tolerance": tolerance, **told}
+                every = (estimator, *others)
+                estimands = [self._rows_estimand(each, where, columns, range) for each in every]
             return self._told(part, verb, estimands, names, words)
-        for name, value in told.items():
-            if value is not None and value is not False and name != "metric" and name != "share":
-                hint = "Create the holdout without a plan, or with --protocols score."
-                raise InvalidInput(name, value, "left out where answers are by looks", hint)
+        _refuse_told(told if verb in ("verify", "correct") else {**told, "guess": guess})
         if verb == "mean":
             estimand = self._rows_estimand(estimator, where, columns, range)
         else:
             estimand = self._estimand(estimator, where, options or {})
-        words: dict[str, Any] = {}
         if verb in ("verify", "correct"):
             words["guess"] = same_number("guess", guess)
         if verb == "verify":
             words |= self._nearness(part, estimand, tolerance, claim)
-            words |= {"gate": True} if gate else {}
         assumptions = estimand.assumptions
         if shape is not None:
             assumptions += (self._claimed(shape, estimand),)
@@ -247,7 +240,7 @@ class OpenHoldout:
         )
         protocol = self.spec.protocol(part)
         protocol.admit(question)
-        if verb == "verify" and not gate and not part.part.tells:
+        if verb == "verify" and not part.part.tells:
             raise _empty(part)
         return Asked(part, protocol, question, estimand, assumptions)
 
@@ -276,18 +269,23 @@ class OpenHoldout:
         about = {**first.about, **({"names": list(names)} if names else {})}
         if verb in ("compare", "gate") and others:
             about["against"] = names[1]
-        for name in ("guess", "tolerance", "threshold", "margin", "error"):
+        for name in ("guess", "tolerance", "threshold", "margin", "guess_se", "max_level"):
             low = -math.inf if name in ("guess", "threshold") else 0.0
             given = words.get(name)
             words[name] = None if given is None else same_number(name, given, low)
+        words["error"], max_level = words.pop("guess_se"), words.pop("max_level")
         words["precise"] = True if words.get("precise") else None
-        share = words.pop("share", None) or bool(getattr(first.estimator, "boolean", False))
+        # A condition in SQL is 0 or 1 of a row; the mean over the rows of a unit need not be.
+        condition = self.spec.manifest.one_row_units and first.range == UNIT
+        condition = condition and bool(getattr(first.estimator, "boolean", False))
+        share = words.pop("share", None) or condition
         reading, differ = words.pop("reading", None), words.pop("differ", None)
         about |= {} if reading is None or "reading" not in about else {"reading": reading}
         about |= {} if words.pop("greater", True) else {"greater": False}
+        target = words.pop("target", None)
+        about |= {} if target in (None, self.spec.target) else {"target": target}
         if self.spec.split == "stratified":
             about = self._at_shares(verb, about)
-        max_level = words.pop("max_level", None)
         question = Question(
             verb,
             part.name,
@@ -327,11 +325,14 @@ class OpenHoldout:
         if question.verb == "best":
             return Expects()
         if question.verb in ("ask", "interval", "verify"):
-            values = self._open.values(estimands[0].estimator) if question.guess is None else None
+            verdict = question.verb == "verify"  # what is expected of it is that it is right
+            values = None if verdict else self._open.values(estimands[0].estimator)
             known = None if values is None else values[np.isfinite(values)]
             if known is None or len(known) < _FEW_BLOCKS:
                 return Expects()
-            return Expects(guess=float(np.median(known)), sd=float(np.std(known)))
+            with np.errstate(over="ignore"):
+                guess, sd = float(np.median(known)), float(np.std(known))
+            return Expects(guess=guess, sd=sd) if math.isfinite(guess + sd) else Expects()
         terms = [self._open.terms(e.estimator, e.where, question.bounds) for e in estimands]
         if question.verb == "scores":
             return [self._expected(question, [each]) for each in terms]
@@ -552,12 +553,12 @@ class OpenHoldout:
         journal, place = self.journal, asked.part.set.name
         known = _known(journal, asked, request)
         if known is None:
-            journal.read(lambda state: self._allow(asked, asker, state.sets[place]))
+            journal.read(lambda state: self.allow(asked, asker, state.sets[place]))
             if pace is not None:
                 pace.admit(asked)
                 pace.begin()
             self.verify_blocks()
-            steps = asked.protocol.ask(asked.question, chosen_entropy(0, 0), ())
+            steps = asked.protocol.ask(asked.question, chosen_entropy(None, 0), ())
             try:
                 step = next(steps)
                 while not isinstance(step, PastTold):
@@ -570,11 +571,13 @@ class OpenHoldout:
             with journal.ledger.lock(*_names(asked, request)) as names:
                 known = _known(journal, asked, request)
                 if known is None:
-                    past = journal.read(lambda state: self._allow(asked, asker, state.sets[place]))
+                    past = journal.read(lambda state: self.allow(asked, asker, state.sets[place]))
                     try:
                         steps.send((past, asked.expects))
                     except StopIteration as ended:
                         drawn: Drawn = ended.value
+                    except _FAULTS:  # its words would depend on the data
+                        raise _fault() from None
                     pending = _Pending(journal, names, asked, request, asker, None)
                     result = self._said(asked, drawn, Paid(), None)
                     row = pending.tell(drawn)
@@ -582,13 +585,14 @@ class OpenHoldout:
         receipt = str(journal.witnessed(known))
         return answer_in(self.spec, known, receipt, cached=True)
 
-    def _allow(self, asked: Asked, asker: Asker | None, found: SetState) -> Past:
+    def allow(self, asked: Asked, asker: Asker | None, found: SetState) -> Past:
         """What was told so far; refused, by that alone, if nothing more may be told like this."""
         found.require_nats(asker)
         past: Past = found.past
-        if asked.max_level is not None and past.level > asked.max_level:
+        at = past.level_of(asked.question)
+        if asked.max_level is not None and at > asked.max_level:
             remedy = "Others have asked meanwhile. Nothing was told."
-            now = f"{past.level:.4g}"
+            now = f"{at:.4g}"
             raise Exhausted("Your limit", f"a level of {asked.max_level:g} at most", now, remedy)
         asked.protocol.refuse_everything(asked.question, asked.expects, past)
         return past
@@ -805,6 +809,14 @@ def _as_of_now(result: Result, part: AnswerablePart, state: HoldoutState) -> Res
     return result.each(renewed)
 
 
+def _refuse_told(words: Mapping[str, Any]) -> None:
+    """Refuse what only answers about single rows have, where answers are by looks."""
+    for name, value in words.items():
+        if value not in (None, False) and name not in ("metric", "share"):
+            hint = "Create the holdout without a plan, or with --protocols score."
+            raise InvalidInput(name, value, "left out where answers are by looks", hint)
+
+
 def _empty(part: AnswerablePart) -> InvalidInput:
     """The refusal of a guess if no verdict on it could say anything, whatever the data are."""
     share = at_least(part.part.least_tail).removeprefix("at least ")
@@ -841,6 +853,21 @@ def _spec(ledger: Ledger, witness: Witness) -> HoldoutSpec:
 
 
 @dataclass(frozen=True)
+class ToldPrice:
+    """What an answer would tell, and what that does to later bars.
+
+    `level` and `half_width`, of an expected share near 0.9, are those of the next answer as of now.
+    Every likely answer has its `nats`, what it says (`low`, `high`, `verdict`), whether it is as
+    `expected`, and the `level` and `half_width` after it; of a batch, those of each `candidate`.
+    """
+
+    told_so_far: float
+    level: float
+    half_width: float
+    answers: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
 class Price:
     """What one question costs at worst, and whether that can still be paid.
 
@@ -861,18 +888,27 @@ class Price:
     grid: tuple[float, float, int] | None
     assumes: tuple[str, ...]
     doubts: tuple[Doubt, ...] = ()
+    told: ToldPrice | None = None
+    """Where it is what is told that counts."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         grid = self.grid
         shown = None if grid is None else dict(zip(("low", "high", "points"), grid, strict=True))
         doubts = [each.to_dict() for each in self.doubts]
-        told = {"grid": shown, "assumes": list(self.assumes), "doubts": doubts}
-        return {**asdict(self), **told}
+        plain: dict[str, Any] = {"grid": shown, "assumes": list(self.assumes), "doubts": doubts}
+        for name in ("budget", "budget_left"):
+            value = getattr(self, name)
+            plain[name] = value if math.isfinite(value) else None
+        if self.told is not None:
+            plain["told"] = {**asdict(self.told), "answers": list(self.told.answers)}
+        return {**asdict(self), **plain}
 
 
 def price_of(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> Price:
     """The price of a question, for this asker."""
+    if asked.protocol.told:
+        return _told_price(holdout, asked, asker)
     part, question, points = asked.part, asked.question, asked.question.grid
     worst = asked.protocol.worst(question)
     reason = None
@@ -905,4 +941,52 @@ def price_of(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> Price:
         else (float(points.point(0)), float(points.point(points.size - 1)), points.size),
         asked.assumptions,
         () if cached else holdout.doubts(asked),
+    )
+
+
+def _told_price(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> Price:
+    """What the likely answers would tell: a function of the history and of what is public."""
+    part, question, reason = asked.part, asked.question, None
+    rows = part.set.blocks * holdout.spec.manifest.block_units
+    with holdout.journal.state() as state:
+        found = state.sets[part.set.name]
+        past = found.past
+        try:
+            holdout.allow(asked, asker, found)
+        except Exhausted as wrong:
+            reason = str(wrong)
+        limit = math.inf if asker is None or asker.nats is None else asker.nats
+        left = max(0.0, limit - (0.0 if asker is None else past.askers.get(asker.id, 0.0)))
+        protocol: Any = asked.protocol
+        offers = protocol.price(question, asked.expects, past)
+        opened = holdout.spec.manifest.open_units
+        now = forecast(past, rows, open_rows=opened)[0]["half_widths"][0]
+        answers = []
+        for each in offers:
+            surprise = None if each["expected"] is None else not each["expected"]
+            later = past.later(question, each["nats"], surprise)
+            half_width = forecast(later, rows, open_rows=opened)[0]["half_widths"][0]
+            answers.append({**each, "level": later.level, "half_width": half_width})
+        told = ToldPrice(past.nats, past.level, now, tuple(answers))
+    cached = holdout.journal.is_known(asked.key)
+    # That of what is expected; of a batch, of each.
+    firsts = {each.get("candidate"): each["nats"] for each in reversed(offers)}
+    points = question.grid
+    return Price(
+        question.verb,
+        part.name,
+        part.protocol,
+        0.0 if cached else sum(firsts.values()),
+        "nats",
+        limit,
+        left,
+        cached or reason is None,
+        cached,
+        None if cached else reason,
+        None
+        if points is None
+        else (float(points.point(0)), float(points.point(points.size - 1)), points.size),
+        asked.assumptions,
+        () if cached else holdout.doubts(asked),
+        told,
     )

@@ -80,8 +80,8 @@ _BODY = {
 _TOLD = ("guess", "error", "precise", "share", "range")
 _SCORE = (*_TOLD, "metric")
 _WORDS = {
-    "ask": ("grid", "shape"),
-    "interval": ("grid",),
+    "ask": ("grid", "shape", "guess"),
+    "interval": ("grid", "guess"),
     "mean": ("grid", *_TOLD),
     "verify": ("guess", "tolerance", "claim", "gate"),
     "correct": ("guess", "grid", "shape"),
@@ -153,8 +153,11 @@ def _check_charged(
     wanted = [*worst[: len(held)], *[worst[-1]] * (len(held) - len(worst))]
     if held != wanted or len(held) != len(due):
         raise Wrong(f"row {row.number} is not charged to the parts that answer it")
+    place = row.body["set"], question.part  # other parts of the set may answer meanwhile
     if protocol.one_at_a_time and numbers[-1] != max(
-        number for number, each in reserved.items() if each.body["set"] == row.body["set"]
+        number
+        for number, each in reserved.items()
+        if (each.body["set"], each.body["question"]["part"]) == place
     ):
         raise Wrong(f"row {row.number} goes back behind a later question")
 

@@ -26,7 +26,7 @@ from holdfast.holdout.universe import Cells, check_cells, read_cells, world_size
 from holdfast.ledger.opening import create_ledger, prepare_ledger
 from holdfast.protocols.answers import ROWS, RULE
 from holdfast.protocols.shapes import BoundedMean
-from holdfast.protocols.told import told_plan
+from holdfast.protocols.told import bars_table, told_plan
 from holdfast.randomness import Entropy, SeededEntropy, system_entropy
 from holdfast.store.blocks import (
     BlockStore,
@@ -53,6 +53,7 @@ __all__ = [
     "create_holdout",
     "folder_beside",
     "preview_of",
+    "preview_without_plan",
     "remove_leftovers",
 ]
 
@@ -211,6 +212,12 @@ def _discard(folder: Path, place: int, engine: str | None, location: str | None)
 # All of it follows from the plan and the number of units: it is known before anything is sealed.
 
 
+_EXPECTED = (
+    "Bars to expect about a share near 0.9, such as an accuracy, that you guess about right (a "
+    "guess that is off is a surprise):"
+)
+
+
 @dataclass(frozen=True)
 class PartPreview:
     """What one part of the plan will be worth."""
@@ -220,6 +227,8 @@ class PartPreview:
     half_width: float | None
     """Of the widest bar around a share of units; None where there is none, or it says nothing."""
     words: str
+    bars: tuple[dict[str, Any], ...] = ()
+    """Half-widths by how many questions were asked and how many surprised, for what is told."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +257,14 @@ class Preview:
             f"{self.blocks:,} blocks of {self.block_units:,} {units}: of {self.units:,} units "
             f"{self.open_units:,} stay open and {self.leftover_units:,} are left over, never used"
         ]
+        if all(part.bars for part in self.parts):  # blocks are of no interest then
+            sealed = f"{self.blocks * self.block_units:,} of {self.units:,} units are sealed"
+            kept = f"{self.open_units:,} stay open, to look at and to guess from"
+            lines = [f"{sealed}; {kept}" if self.open_units else f"{sealed}; none stays open"]
         for part in self.parts:
+            if part.bars:
+                lines += [_EXPECTED, *bars_table(part.bars)]
+                continue
             asked = "1 question" if part.questions == 1 else f"{part.questions:,} questions"
             lines.append(f"  {part.name:<15}{asked:<18}{part.words}")
         return "\n".join(lines)
@@ -259,20 +275,35 @@ def preview_of(sets: Iterable[BlockSet], units: int, split: Split) -> Preview:
 
     >>> from holdfast.store.sealing import split_units
     >>> from holdfast.holdout.spec import sets_for
-    >>> from holdfast.protocols.exact import exact_estimates
-    >>> sets = sets_for(exact_estimates(20, tail_low=0.1, tail_high=0.1))
+    >>> from holdfast.protocols.split import split_plan
+    >>> sets = sets_for(split_plan(20, tail_low=0.1, tail_high=0.1))
     >>> print(preview_of(sets, 10_000, split_units(10_000, sets[0].blocks)))
-    129 blocks of 77 units: of 10,000 units 0 stay open and 67 are left over, never used
-      exact          20 questions      a share of units within ±0.14 or less
+    180 blocks of 55 units: of 10,000 units 0 stay open and 100 are left over, never used
+      split          20 questions      a share of units within ±0.15 or less
     """
-    units_each = split.block_units
-    parts = tuple(
-        PartPreview(part.name, part.queries, *part.preview(each.plan, units_each))
-        for each in sets
-        for part in each.plan.parts
-    )
+    units_each, parts = split.block_units, []
+    for each in sets:
+        for part in each.plan.parts:
+            width, words = part.preview(each.plan, units_each)
+            bars = part.forecast(units_each, split.open_units)
+            parts.append(PartPreview(part.name, part.queries, width, words, bars))
     sizes = split.blocks, split.block_units, split.open_units, split.leftover_units
-    return Preview(units, *sizes, parts)
+    return Preview(units, *sizes, tuple(parts))
+
+
+def preview_without_plan(
+    units: int, queries: int | None = None, confidence: float = 0.95
+) -> Preview:
+    """What so many units will be if no plan is made.
+
+    >>> print(str(preview_without_plan(10_000)).splitlines()[0])
+    6,000 of 10,000 units are sealed; 4,000 stay open, to look at and to guess from
+    """
+    units = whole_number("rows", units, 2, 10**12)
+    sealed = units - split_units(units, 1, OPEN_FRACTION).open_units
+    expected = 0 if queries is None else whole_number("queries", queries, 1, 10**9)
+    sets = sets_for(told_plan(sealed, confidence, queries=expected))
+    return preview_of(sets, units, split_units(units, sets[0].blocks, OPEN_FRACTION))
 
 
 OPEN_FRACTION = 0.4
@@ -327,22 +358,13 @@ def create_holdout(
     _check_ids(ids, unit, target)
     _check_place(engine, location, universe)
     prepare_ledger(ledger)
-    if path.exists():
-        hint = "Choose another path, or open the holdout that is there."
-        raise InvalidInput("path", str(path), "a path where nothing is yet", hint)
+    _check_free(path)
     reason = None if new_budget is None else _line("new_budget", new_budget, 500)
     title = _line("name", path.name.removesuffix(".holdfast") if name is None else name, 200)
-    if open_fraction is None:
-        open_fraction = OPEN_FRACTION if plan is None else 0.0
-    open_fraction = real_number("open_fraction", open_fraction, 0, 1, open_high=True)
-    if plan is None:
-        plan = _told_plan(queries, confidence)
-    elif queries is not None:
-        raise InvalidInput("queries", queries, "left out with a plan, which has its own")
-    if reading not in _READINGS:
-        raise InvalidInput("reading", reading, f"one of {', '.join(_READINGS)}")
-    if split not in SPLITS:
-        raise InvalidInput("split", split, f"one of {', '.join(SPLITS)}")
+    plan, open_fraction = _planned(plan, open_fraction, queries, confidence)
+    for parameter, given, allowed in (("reading", reading, _READINGS), ("split", split, SPLITS)):
+        if given not in allowed:
+            raise InvalidInput(parameter, given, f"one of {', '.join(allowed)}")
     seed = None if seed is None else whole_number("seed", seed, 0, 2**64 - 1)
     entropy = system_entropy() if seed is None else SeededEntropy(seed)
     if location is not None:
@@ -419,10 +441,26 @@ def create_holdout(
     return spec
 
 
-def _told_plan(queries: int | None, confidence: float) -> PlanMaker:
-    """No plan: what is told, over all sealed units."""
+def _check_free(path: Path) -> None:
+    if path.exists():
+        hint = "Choose another path, or open the holdout that is there."
+        raise InvalidInput("path", str(path), "a path where nothing is yet", hint)
+
+
+def _planned(
+    plan: Any, open_fraction: float | None, queries: int | None, confidence: float
+) -> tuple[Any, float]:
+    """The plan, or what is told over all sealed units; and how much stays open."""
+    share = OPEN_FRACTION if plan is None else 0.0
+    share = real_number(
+        "open_fraction", share if open_fraction is None else open_fraction, 0, 1, open_high=True
+    )
+    if plan is not None:
+        if queries is not None:
+            raise InvalidInput("queries", queries, "left out with a plan, which has its own")
+        return plan, share
     expected = 0 if queries is None else whole_number("queries", queries, 1, 10**9)
-    return lambda units: told_plan(units, confidence, queries=expected)
+    return lambda units: told_plan(units, confidence, queries=expected), share
 
 
 def _check_world(sets: Iterable[BlockSet], cells: Cells | None, units: int | None) -> None:

@@ -26,10 +26,17 @@ from holdfast.holdout.tokens import Asker
 from holdfast.ledger.ledger import Receipt
 from holdfast.ledger.opening import has_ledger
 from holdfast.protocols.answers import Answer, Claim, Corrected, Result, Verdict, is_answer
-from holdfast.protocols.base import Verb
+from holdfast.protocols.base import VERBS, Verb
 from holdfast.protocols.shapes import Shape
 
 __all__ = ["Holdout"]
+
+
+class _Quoted(Exception):
+    """The question that was made ready, and is only to be priced."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked = asked
 
 
 class Holdout(Scoring):
@@ -40,6 +47,7 @@ class Holdout(Scoring):
         self._open = OpenHoldout(path, limits, place)
         self._asker: Asker | None = None
         self._pace: Pace | None = None
+        self._quoting = False
         self._boards = Boards(self._open)
         self.scorers = Scorers()
 
@@ -176,6 +184,8 @@ class Holdout(Scoring):
         grid: Grid | None = None,
         where: str | None = None,
         shape: Shape | None = None,
+        guess: float | None = None,
+        max_level: float | None = None,
         by: str | None = None,
         anyway: bool = False,
         request: str | None = None,
@@ -187,8 +197,12 @@ class Holdout(Scoring):
         SQL text is an aggregate; a callable gets one block. `options` (columns, block, vectorised)
         say how to call it. What is public and looks like a slip is refused, free: `Doubtful`;
         `anyway` asks it all the same. The other verbs do likewise.
+
+        Where answers are by what is told, a `guess` makes an expected one cheaper; without one it
+        is that of the open part. `max_level` refuses if others have asked meanwhile.
         """
-        words = {"grid": grid, "where": where, "shape": shape, "by": by, "options": options}
+        words: dict[str, Any] = {"grid": grid, "where": where, "shape": shape, "by": by}
+        words |= {"options": options, "guess": guess, "max_level": max_level}
         return cast(Answer, self._answer("ask", estimator, words, request, progress, anyway))
 
     def verify(
@@ -199,6 +213,7 @@ class Holdout(Scoring):
         tolerance: float | None = None,
         claim: Claim = "equals",
         where: str | None = None,
+        max_level: float | None = None,
         by: str | None = None,
         anyway: bool = False,
         request: str | None = None,
@@ -210,7 +225,7 @@ class Holdout(Scoring):
         "Compatible" is no confirmation: `range_low` and `range_high` say which other guesses are.
         """
         words: dict[str, Any] = {"guess": guess, "tolerance": tolerance, "claim": claim}
-        words |= {"where": where, "by": by, "options": options}
+        words |= {"where": where, "by": by, "options": options, "max_level": max_level}
         return cast(Verdict, self._ranged("verify", estimator, words, request, progress, anyway))
 
     def correct(
@@ -241,6 +256,10 @@ class Holdout(Scoring):
         range: tuple[float, float] | None = None,  # noqa: A002 – what everybody calls it
         grid: Grid | None = None,
         columns: Sequence[str] | None = None,
+        guess: float | None = None,
+        guess_se: float | None = None,
+        precise: bool = False,
+        max_level: float | None = None,
         by: str | None = None,
         anyway: bool = False,
         request: str | None = None,
@@ -251,9 +270,13 @@ class Holdout(Scoring):
         The term lies in [0, 1] by its form and the declared ranges of its columns, or else in
         `range`, a pair (low, high), which a Python function must have. What leaves a declared
         range on a sealed row is cut to it, and the promise says so.
+
+        `guess`, `guess_se`, `precise` and `max_level` as for `score`, where answers are by what is
+        told.
         """
         words: dict[str, Any] = {"where": where, "range": range, "grid": grid}
-        words |= {"columns": columns, "by": by}
+        words |= {"columns": columns, "by": by, "guess": guess, "guess_se": guess_se}
+        words |= {"precise": precise, "max_level": max_level}
         return cast(Answer, self._answer("mean", term, words, request, progress, anyway))
 
     def interval(
@@ -262,6 +285,8 @@ class Holdout(Scoring):
         *,
         grid: Grid | None = None,
         where: str | None = None,
+        guess: float | None = None,
+        max_level: float | None = None,
         by: str | None = None,
         anyway: bool = False,
         request: str | None = None,
@@ -270,16 +295,24 @@ class Holdout(Scoring):
     ) -> Answer:
         """An interval that encloses the median of what the estimator gives on fresh blocks."""
         words: dict[str, Any] = {"grid": grid, "where": where, "by": by, "options": options}
+        words |= {"guess": guess, "max_level": max_level}
         return cast(Answer, self._answer("interval", estimator, words, request, progress, anyway))
 
-    def price(self, verb: Verb, estimator: Estimator, **words: Any) -> Price:
-        """What a question would cost, asked now: nothing is drawn, and nothing charged.
+    def price(self, verb: str, estimator: object, **words: Any) -> Price:
+        """What a question would cost, asked now: nothing is drawn, told or charged.
 
-        `words` are those of the verb: holdout.price("ask", "avg(x)", grid=…). What would be refused
-        without `anyway` is priced, and told in `doubts`.
+        `words` are those of the verb: holdout.price("ask", "avg(x)", grid=…), or
+        holdout.price("compare", b, against=a, margin=0). What would be refused without `anyway` is
+        priced, and told in `doubts`.
         """
-        words.pop("anyway", None)
-        asked = self._open.asked(verb, estimator, **words)
+        if verb not in VERBS:
+            raise InvalidInput("verb", verb, f"one of {', '.join(VERBS)}")
+        quoting = copy.copy(self)
+        quoting._quoting = True
+        try:
+            getattr(quoting, verb)(estimator, **words)
+        except _Quoted as quoted:
+            asked = quoted.asked
         price = price_of(self._open, asked, self._asker)
         if self._pace is not None and not price.cached:
             self._pace.admit(asked)
@@ -327,6 +360,8 @@ class Holdout(Scoring):
     def _asked(
         self, asked: Asked, request: str | None, progress: Progress | None, anyway: bool
     ) -> Result:
+        if self._quoting:
+            raise _Quoted(asked)
         doubts = () if anyway else self._open.doubts(asked)
         if doubts and not self.journal.is_known(asked.key):  # else it is free anyway
             refuse(doubts)

@@ -84,6 +84,8 @@ class OpenPart:
         """
         sql = isinstance(estimator, SqlEstimator)
         source = self._source(estimator) if sql else self._source(most=most)
+        if getattr(estimator, "sealed_only", False):
+            return None
         if source is None or not isinstance(estimator, SqlEstimator):
             return None if source is None else source.values(estimator)
         return _remembered(self._values, estimator, lambda: source.values(estimator))
@@ -120,7 +122,12 @@ class OpenPart:
         return 0 if self._blocks is None else self._blocks.blocks * self._blocks.units
 
     def terms(self, term: Any, where: Any, bounds: Bounds) -> NDArray[np.int64] | None:
-        """The term of every open unit that a filter keeps, in parts; None without a block."""
+        """The term of every open unit that a filter keeps, in parts; None without a block.
+
+        Also None of predictions for sealed rows alone.
+        """
+        if getattr(term, "sealed_only", False):
+            return None
         units = 1 if self._blocks is None else self._blocks.units
         source = self._source(term, where, most=max(1, _MOST_UNITS // units))
         if source is None:

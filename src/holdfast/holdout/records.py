@@ -127,8 +127,8 @@ def said(
     """All that is said: what the protocol says, and what holds of every answer of the holdout."""
     words = [_shape_words(question) if c == SHAPE else _ASSUMED.get(c, c) for c in assumes]
     if protocol.told:
-        failures = [question.failures] if question.failures else []
-        return replace(protocol.answer(question, drawn, settled), assumes=(*failures, *words))
+        told = protocol.answer(question, drawn, settled)
+        return told.each(lambda step: replace(step, assumes=(*step.assumes, *words)))
 
     def promised(step: Answer | Verdict) -> Answer | Verdict:
         """A step whose promise names its grid, its empty blocks and every assumption."""

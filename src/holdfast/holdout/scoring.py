@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.concurrency import Closing
 from holdfast.engines.python.estimator import LocalEstimator
@@ -21,18 +22,20 @@ from holdfast.engines.python.metrics import (
     NEEDS_SCORE,
     Labels,
     Metric,
+    Predictions,
     checked_function,
     checked_predictions,
     checked_target,
     find_metric,
-    has_term,
     is_exact,
     is_scorer,
     listed,
     mean_estimator,
     needs_of,
+    row_metric,
     score_estimator,
     term_estimator,
+    term_range,
     unwrapped,
 )
 from holdfast.engines.source import Progress
@@ -60,6 +63,7 @@ from holdfast.protocols.answers import (
 )
 from holdfast.protocols.base import Verb
 from holdfast.protocols.shapes import BoundedMean
+from holdfast.protocols.source import UNIT, Bounds
 
 __all__ = [
     "Boards",
@@ -69,6 +73,8 @@ __all__ = [
     "Scoring",
     "Side",
     "Submission",
+    "candidate_names",
+    "how_many",
     "judged",
     "read_scorers",
     "side_of",
@@ -84,15 +90,17 @@ __all__ = [
 #         "kappa": {"function": cohen_kappa_score, "greater_is_better": True, "range": (-1, 1)},
 #         "fbeta": {"function": make_scorer(fbeta_score, beta=2), "range": (0, 1)},
 #         "rmse": {"grid": "0:50:0.5"},
+#         "late": {"term": late, "greater_is_better": False, "range": (0, 5)},
 #     }
 #
 # A function takes the targets and the predictions of one block and gives one number. It runs where
 # estimators run, in the engines' workers. `predictions` says what it takes: label (the default),
 # number, probability or score. A scorer of scikit-learn's says both by itself, and greater is
-# better: it gives losses the other sign. An entry without a function gives a known metric a grid.
+# better: it gives losses the other sign. A term gives one number for each row, within the range:
+# its mean is told over rows. An entry without either gives a known metric a grid.
 
 
-_KEYS = {"function", "greater_is_better", "grid", "predictions", "range"}
+_KEYS = {"function", "greater_is_better", "grid", "predictions", "range", "term"}
 _TAKES = (NEEDS_LABEL, NEEDS_NUMBER, NEEDS_PROBABILITY, NEEDS_SCORE)
 # Of targets and predictions that lie `span` apart at most: what the metric is at most.
 _ERRORS = {"mae": 1, "rmse": 1, "mse": 2}
@@ -179,6 +187,8 @@ def _scorer(name: object, entry: object) -> Scorer:
     if not isinstance(entry, dict) or not set(entry) <= _KEYS:
         raise InvalidInput(f"METRICS[{name!r}]", entry, f"a dictionary with {sorted(_KEYS)}")
     points = None if entry.get("grid") is None else _grid(entry["grid"])
+    if entry.get("term") is not None:
+        return Scorer(_row_metric(name, entry))
     if entry.get("function") is None:
         return Scorer(_known(name, entry), points)
     given = entry["function"]
@@ -199,8 +209,17 @@ def _scorer(name: object, entry: object) -> Scorer:
     return Scorer(metric, points)
 
 
+def _row_metric(name: str, entry: Mapping[str, Any]) -> Metric:
+    words = {key: value for key, value in entry.items() if value is not None}
+    needed = {"term", "range", "greater_is_better"}
+    if not needed <= set(words) <= {*needed, "predictions"}:
+        allowed = "a term, its range and greater_is_better; and what predictions it takes"
+        raise InvalidInput(f"METRICS[{name!r}]", sorted(entry), allowed)
+    return row_metric(words.pop("term"), name=name, **words)
+
+
 def _known(name: str, entry: Mapping[str, Any]) -> Metric:
-    if set(entry) - {"function"} != {"grid"}:
+    if set(entry) - {"function", "term"} != {"grid"}:
         allowed = "a grid alone, for a metric that is known; else a function too"
         raise InvalidInput(f"METRICS[{name!r}]", sorted(entry), allowed)
     return replace(find_metric(name), name=name) if name in NAMES else find_metric(name)
@@ -227,9 +246,9 @@ def _one_of(what: str, given: Any, allowed: tuple[Any, ...]) -> Any:
 
 # Scores as questions: which estimator, which verb, which grid.
 #
-# A score that is a mean over rows of a term between 0 and 1 is asked as that mean where every unit
-# is a row and the plan can answer means: its error bar is then as narrow as the plan has planned
-# means. Any other score is a value of a block, and is asked as such.
+# A score that is a mean over rows of a term in a range is asked as that mean where every unit is a
+# row and the plan can answer means: its error bar is then as narrow as the plan has planned means.
+# Any other score is a value of a block, and is asked as such.
 
 
 _KINDS = ("boolean", "number", "text")
@@ -246,10 +265,20 @@ class Judged:
     features: Sequence[str] | None
     model: bool
     """Whether it is a model; predictions were checked, and are what the metric takes."""
-    terms: bool
-    """Whether the score is the mean over units of a term between 0 and 1."""
+    bounds: Bounds | None
+    """The range of a unit's term, if the score is the mean over units of one."""
     labels: Labels | None = None
     """What is public of the target's labels."""
+
+    @property
+    def terms(self) -> bool:
+        """Whether the score is the mean over units of a term in a range."""
+        return self.bounds is not None
+
+    @property
+    def range(self) -> Bounds | None:
+        """What terms are cut to, where they could leave it; None where they lie in [0, 1]."""
+        return None if self.bounds == UNIT and self.scorer.metric.term is None else self.bounds
 
     def estimator(self) -> LocalEstimator:
         """The score as an estimator of one block."""
@@ -269,13 +298,14 @@ class Judged:
         return term_estimator(*self._asked) if self.terms else None
 
     @property
-    def _asked(self) -> tuple[Any, Metric, str, Sequence[str] | None, Labels | None]:
-        return self.given, self.scorer.metric, self.target, self.features, self.labels
+    def _asked(self) -> tuple[Any, Metric, str, Sequence[str] | None, Labels | None, Bounds]:
+        bounds = self.bounds or UNIT
+        return self.given, self.scorer.metric, self.target, self.features, self.labels, bounds
 
 
 def judged(
     holdout: OpenHoldout,
-    ids: RowIds | None,
+    boards: Boards,
     given: Any,
     scorer: Scorer,
     *,
@@ -287,24 +317,31 @@ def judged(
     spec = holdout.spec
     column = _target(spec, target)
     kind = spec.manifest.schema.kind(column)
-    metric, terms = scorer.metric, spec.manifest.one_row_units and has_term(scorer.metric)
+    metric, span, bounds = scorer.metric, spec.ranges.get(column), None
+    if spec.manifest.one_row_units:
+        told = _part(holdout, "score", None) is not None
+        bounds = term_range(metric, span if kind == "number" else None, told=told)
     labels = holdout.labels(column) if kind in _KINDS else None
-    if callable(getattr(given, "predict", None)):
+    keyed = isinstance(given, str | Path | bytes | bytearray | memoryview) or is_keyed(given)
+    if not keyed and callable(getattr(given, "predict", None)):
         _refuse_targets(metric, column, labels, getattr(given, "classes_", None))
-        return Judged(given, scorer, column, features, True, terms, labels)
-    wanted = wanted_for(metric, kind, column)
+        return Judged(given, scorer, column, features, True, bounds, labels)
+    within = span if bounds is not None and metric.term is None else None
+    wanted = wanted_for(metric, kind, column, within)
     _refuse_targets(metric, column, labels, None)
-    if isinstance(given, str | Path | bytes | bytearray | memoryview) or is_keyed(given):
+    if keyed:
+        ids = boards.ids()
         if ids is None:
             hint = "Create the holdout with ids='COLUMN', or give one prediction for every row."
             raise InvalidInput("predictions", "ids", "in the order of the rows here", hint)
-        array = read_submission(given, ids, wanted, form=form)
-        _refuse_labels(metric, labels, array)
+        submitted = read_submission(given, ids, wanted, form=form)
+        _refuse_labels(metric, labels, submitted.values)
+        found = submitted.by_row()
     else:
         array = checked_predictions(given)
         _refuse_labels(metric, labels, array)
-        array = values_by_row(array, wanted)
-    return Judged(array, scorer, column, features, False, terms, labels)
+        found = Predictions(values_by_row(array, wanted), boards.sealed_rows(len(array)))
+    return Judged(found, scorer, column, features, False, bounds, labels)
 
 
 def _refuse_labels(metric: Metric, labels: Labels | None, array: np.ndarray[Any, Any]) -> None:
@@ -312,7 +349,7 @@ def _refuse_labels(metric: Metric, labels: Labels | None, array: np.ndarray[Any,
     if labels is None:
         return
     binary = {*labels.known} and not labels.beside((0.0, 1.0))
-    takes = metric.function is not None and metric.needs == NEEDS_LABEL
+    takes = metric.is_users and metric.needs == NEEDS_LABEL
     if not metric.labels and not (takes and (binary or labels.declared is not None)):
         return
     found = labels.contradiction(array)
@@ -371,7 +408,7 @@ def score_question(
     options.pop("shape", None)
     for name, value in options.items():
         raise InvalidInput(name, value, "left out for a score that is a mean")
-    return "mean", term, {"grid": grid, "by": by}
+    return "mean", term, {"grid": grid, "by": by, "range": score.range}
 
 
 def _means(holdout: OpenHoldout, score: Judged, by: str | None) -> bool:
@@ -422,7 +459,10 @@ def no_public_grid(score: Judged) -> InvalidInput:
 
 
 Side = Literal["at least", "at most"]
+Chosen = str | Metric | Callable[..., float]
+"""A metric: its name, what `row_metric` makes, or a function of targets and predictions."""
 _LONGEST_NAME = 100
+_MOST_CANDIDATES = 1_000
 
 
 def side_of(
@@ -442,11 +482,11 @@ def side_of(
     return "at most", real_number("at_most", at_most)
 
 
-def refuse_foregone(scorer: Scorer, claim: Side, threshold: float) -> None:
+def refuse_foregone(score: Judged, claim: Side, threshold: float) -> None:
     """Refuse a threshold outside the metric's range: what would come of it is known already."""
-    ends = scorer.metric.range
+    ends = score.scorer.metric.range if score.bounds is None else score.bounds
     if ends is not None and not ends[0] <= threshold <= ends[1]:
-        allowed = f"from {ends[0]:g} to {ends[1]:g}, where every {scorer.name} lies"
+        allowed = f"from {ends[0]:g} to {ends[1]:g}, where every {score.scorer.name} lies"
         raise InvalidInput(claim.replace(" ", "_"), threshold, allowed, "Nothing was told.")
 
 
@@ -477,7 +517,8 @@ class Boards:
     def __init__(self, holdout: OpenHoldout) -> None:
         self._open = holdout
         self._ids: RowIds | None = None
-        self._lock = threading.Lock()
+        self._sealed: NDArray[np.int64] | None = None
+        self._lock = threading.RLock()
         self.board = Board(holdout.spec, holdout.journal)
 
     def ids(self) -> RowIds | None:
@@ -485,8 +526,21 @@ class Boards:
         about = self._open.spec.ids
         with self._lock:
             if self._ids is None and about is not None:
-                self._ids = read_ids(self._open.store.folder, about)
+                sealed = self.sealed_rows(about.rows)
+                self._ids = read_ids(self._open.store.folder, about, sealed)
             return self._ids
+
+    def sealed_rows(self, rows: int) -> NDArray[np.int64] | None:
+        """The rows of the data that are not open, of so many, as everybody may know; None: all."""
+        store = self._open.store
+        if store.open_path is None or rows != store.manifest.rows:
+            return None
+        with self._lock:
+            if self._sealed is None:
+                seen = np.ones(rows, np.bool_)
+                seen[store.open_table([], hidden=True).column("__row").to_numpy()] = False
+                self._sealed = np.flatnonzero(seen)
+            return self._sealed
 
 
 class Scoring(Closing):
@@ -512,7 +566,7 @@ class Scoring(Closing):
         self,
         model_or_predictions: object,
         *,
-        metric: str | Callable[..., float] = "accuracy",
+        metric: Chosen = "accuracy",
         guess: float | None = None,
         guess_se: float | None = None,
         precise: bool = False,
@@ -535,10 +589,15 @@ class Scoring(Closing):
         looks.
         """
         scorer = self.scorers.find(metric)
-        given = {"target": target, "features": features, "form": form}
+        given: dict[str, Any] = {"target": target, "features": features, "form": form}
         score = self._judged(model_or_predictions, scorer, **given)
         if self._is_told(score, by):
-            words = {"guess": guess, "error": guess_se, "precise": precise, "max_level": max_level}
+            words = {
+                "guess": guess,
+                "guess_se": guess_se,
+                "precise": precise,
+                "max_level": max_level,
+            }
             return self._told("score", [score], (), words, request, progress)
         if asked.get("grid") is None:
             asked["grid"] = public_grid(self._open, score, by)
@@ -551,7 +610,7 @@ class Scoring(Closing):
         model_or_predictions: object,
         against: object,
         *,
-        metric: str = "accuracy",
+        metric: Chosen = "accuracy",
         margin: float | None = None,
         guess: float | None = None,
         guess_se: float | None = None,
@@ -570,9 +629,10 @@ class Scoring(Closing):
         more than the margin, worse by more than the margin, or not shown.
         """
         scorer = self.scorers.find(metric)
-        given = {"target": target, "features": features, "form": form}
+        given: dict[str, Any] = {"target": target, "features": features, "form": form}
+        names = candidate_names(2, names)
         pair = [self._judged(each, scorer, **given) for each in (model_or_predictions, against)]
-        words = {"margin": margin, "guess": guess, "error": guess_se, "precise": precise}
+        words = {"margin": margin, "guess": guess, "guess_se": guess_se, "precise": precise}
         words["max_level"] = max_level
         return self._told("compare", pair, names, words, request, progress)
 
@@ -580,7 +640,7 @@ class Scoring(Closing):
         self,
         model_or_predictions: object,
         *,
-        metric: str = "accuracy",
+        metric: Chosen = "accuracy",
         at_least: float | None = None,
         at_most: float | None = None,
         better_than: object = None,
@@ -603,7 +663,7 @@ class Scoring(Closing):
         """
         scorer = self.scorers.find(metric)
         claim, threshold = side_of(at_least, at_most, better_than, margin)
-        given = {"target": target, "features": features, "form": form}
+        given: dict[str, Any] = {"target": target, "features": features, "form": form}
         scores = [self._judged(model_or_predictions, scorer, **given)]
         names: tuple[str, ...] = ()
         if better_than is not None:
@@ -612,16 +672,16 @@ class Scoring(Closing):
             if not scorer.greater_is_better:
                 claim, threshold = "at most", -threshold
         else:
-            refuse_foregone(scorer, claim, threshold)
+            refuse_foregone(scores[0], claim, threshold)
         words: dict[str, Any] = {"claim": claim, "threshold": threshold, "tolerance": tolerance}
-        words |= {"guess": guess, "error": guess_se, "max_level": max_level}
+        words |= {"guess": guess, "guess_se": guess_se, "max_level": max_level}
         return self._told("gate", scores, names, words, request, progress)
 
     def best(
         self,
         candidates: Sequence[object],
         *,
-        metric: str = "accuracy",
+        metric: Chosen = "accuracy",
         names: Sequence[str] | None = None,
         precise: bool = False,
         target: str | None = None,
@@ -647,7 +707,7 @@ class Scoring(Closing):
         self,
         candidates: Sequence[object],
         *,
-        metric: str = "accuracy",
+        metric: Chosen = "accuracy",
         guesses: Sequence[float | None] | None = None,
         names: Sequence[str] | None = None,
         precise: bool = False,
@@ -664,8 +724,9 @@ class Scoring(Closing):
             raise InvalidInput("guesses", len(guesses), f"one for each of {len(scores)} candidates")
         known = None
         if guesses is not None:
+            ends = scores[0].bounds or UNIT
             known = tuple(
-                None if each is None else real_number("guess", each, 0, 1) for each in guesses
+                None if each is None else real_number("guess", each, *ends) for each in guesses
             )
         words = {"guesses": known, "precise": precise, "max_level": max_level}
         return self._told("scores", scores, titles, words, request, progress)
@@ -673,13 +734,14 @@ class Scoring(Closing):
     def enter(
         self,
         predictions: object,
-        *,
         name: str,
-        metric: str = "accuracy",
+        *,
+        metric: Chosen = "accuracy",
         guess: float | None = None,
         guess_se: float | None = None,
         precise: bool = False,
         form: str | None = None,
+        max_level: float | None = None,
         by: str | None = None,
         request: str | None = None,
         progress: Progress | None = None,
@@ -692,7 +754,8 @@ class Scoring(Closing):
         self._boards.board.check_room(title, scorer.name, self._asked_by)
         answer: Answer | Told
         if self._is_told(score, by):
-            words = {"guess": guess, "error": guess_se, "precise": precise}
+            words = {"guess": guess, "guess_se": guess_se, "precise": precise}
+            words["max_level"] = max_level
             answer = self._told("score", [score], (), words, request, progress)
         else:
             points = public_grid(self._open, score, by)  # not the submitter's: it decides the score
@@ -720,8 +783,8 @@ class Scoring(Closing):
         features: Sequence[str] | None = None,
         form: str | None = None,
     ) -> Judged:
-        holdout, ids = self._open, self._boards.ids()
-        return judged(holdout, ids, given, scorer, target=target, features=features, form=form)
+        words: dict[str, Any] = {"target": target, "features": features, "form": form}
+        return judged(self._open, self._boards, given, scorer, **words)
 
     def _scored(
         self,
@@ -744,23 +807,15 @@ class Scoring(Closing):
         self,
         candidates: Sequence[object],
         names: Sequence[str] | None,
-        metric: str,
+        metric: Chosen,
         target: str | None,
         features: Sequence[str] | None,
         form: str | None,
     ) -> tuple[list[Judged], tuple[str, ...]]:
         """Several rules, each other than the others."""
-        if isinstance(candidates, str | bytes) or not isinstance(candidates, Sequence):
-            raise InvalidInput("candidates", type(candidates).__name__, "a list of two or more")
-        if len(candidates) < 2:
-            raise InvalidInput("candidates", len(candidates), "two or more; score(…) is for one")
-        titles = tuple(f"candidate {k + 1}" for k in range(len(candidates)))
-        if names is not None:
-            titles = tuple(_name(each) for each in names)
-        if len(titles) != len(candidates) or len({*titles}) != len(titles):
-            raise InvalidInput("names", list(titles), "one for each candidate, all different")
+        titles = candidate_names(how_many(candidates), names)
         scorer = self.scorers.find(metric)
-        given = {"target": target, "features": features, "form": form}
+        given: dict[str, Any] = {"target": target, "features": features, "form": form}
         return [self._judged(each, scorer, **given) for each in candidates], titles
 
     def _told(
@@ -775,7 +830,10 @@ class Scoring(Closing):
         """Ask about rules on single rows."""
         scorer, spec = scores[0].scorer, self._open.spec
         if not all(each.terms for each in scores):
-            hint = "Accuracy, error rate and Brier score are means over rows where a row is a unit."
+            hint = (
+                "Accuracy, error rate, Brier score, log loss, errors on a target of a declared "
+                "range, and what row_metric makes are means over rows, where a row is a unit."
+            )
             allowed = f"a mean over rows, to {verb} by what is told"
             raise InvalidInput("metric", scorer.name, allowed, hint)
         first, *others = [each.term() for each in scores]
@@ -790,8 +848,10 @@ class Scoring(Closing):
         if not any(each.model for each in scores):
             words["reading"] = spec.reading
             if len(scores) == 2 and verb in ("compare", "gate") and is_exact(scorer.metric):
-                words["differ"] = float(np.mean(scores[0].given != scores[1].given))
-        words["greater"] = scorer.greater_is_better
+                one, other = (each.given.of_sealed for each in scores)
+                words["differ"] = float(np.mean(one != other))
+        words |= {"greater": scorer.greater_is_better, "target": scores[0].target}
+        words["range"] = scores[0].range
         asked = self._open.asked(verb, first, others=others, **words)
         return cast(Told, self._asked(asked, request, progress, True))
 
@@ -803,6 +863,30 @@ class Scoring(Closing):
     @property
     def _asked_by(self) -> str | None:
         return None if self._asker is None else self._asker.id
+
+
+def how_many(candidates: object) -> int:
+    """How many candidates there are; refused unless they are several."""
+    if isinstance(candidates, str | bytes) or not isinstance(candidates, Sequence):
+        raise InvalidInput("candidates", type(candidates).__name__, "a list of two or more")
+    if not 2 <= len(candidates) <= _MOST_CANDIDATES:
+        allowed = f"from 2 to {_MOST_CANDIDATES:,}; score(…) is for one"
+        raise InvalidInput("candidates", len(candidates), allowed)
+    return len(candidates)
+
+
+def candidate_names(count: int, names: Sequence[str] | None) -> tuple[str, ...]:
+    """What so many candidates are called.
+
+    >>> candidate_names(2, None)
+    ('candidate 1', 'candidate 2')
+    """
+    if names is None:
+        return tuple(f"candidate {k + 1}" for k in range(count))
+    titles = tuple(_name(each) for each in names)
+    if len(titles) != count or len({*titles}) != count:
+        raise InvalidInput("names", list(titles), "one for each candidate, all different")
+    return titles
 
 
 def _name(name: object) -> str:

@@ -24,11 +24,11 @@ from holdfast.holdout.spec import BlockSet, HoldoutSpec
 from holdfast.holdout.tokens import Asker, Tokens
 from holdfast.ledger.ledger import Receipt, Row
 from holdfast.notebook import html_bar, html_table
-from holdfast.protocols.answers import ASSUMPTIONS, confidence_text, rounded_up
+from holdfast.protocols.answers import ASSUMPTIONS, confidence_text
 from holdfast.protocols.base import VERBS, Question
 from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.plans import Part, SetPlan
-from holdfast.protocols.told import forecast
+from holdfast.protocols.told import bars_table, forecast
 
 __all__ = [
     "HoldoutState",
@@ -95,10 +95,13 @@ class SetState:
         """Raise `Exhausted` if the asker was told all the nats of their quota."""
         if asker is None or asker.nats is None:
             return
-        told = self.past.askers.get(asker.id, 0.0)
-        if told >= asker.nats:
+        if self.told_to(asker.id) >= asker.nats:
             remedy = "Ask the custodian for a larger quota. Questions asked before are free."
             raise Exhausted("Your quota", "any nats", f"none of {asker.nats:g} left", remedy)
+
+    def told_to(self, asker: str) -> float:
+        """The nats that an asker was told."""
+        return 0.0 if self.past is None else float(self.past.askers.get(asker, 0.0))
 
     def _account_of(self, asker: str) -> Account:
         if asker not in self._accounts:
@@ -180,19 +183,13 @@ class ToldStatus:
 
     def lines(self) -> list[str]:
         """For people."""
-        said = [
-            f"{self.answers:,} answers on {self.rows:,} rows, {self.surprises:,} of them surprises: "
-            f"told {self.nats:.4g} nats so far"
+        surprised = f"{self.surprises:,} surprise{'' if self.surprises == 1 else 's'}"
+        said = f"{self.answers:,} answers on {self.rows:,} sealed units, {surprised} among them"
+        return [
+            f"{said}: told {self.nats:.3g} nats so far",
+            "bars to expect about a share near 0.9 that you guess about right:",
+            *bars_table(self.bars, "questions more"),
         ]
-        for each in self.bars:
-            widths = ", ".join(
-                f"±{rounded_up(width, 2)} with {surprises}"
-                for surprises, width in zip(each["surprises"], each["half_widths"], strict=True)
-                if surprises <= each["questions"]
-            )
-            when = f"after {each['questions']:,} more" if each["questions"] else "next"
-            said.append(f"{when}: an expected share near 0.9 within {widths} surprises")
-        return said
 
 
 @dataclass(frozen=True)
@@ -243,8 +240,11 @@ class Status:
         return f"a new budget, because: {self.new_budget} ({known})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text."""
-        return {**asdict(self), "assumes": ASSUMPTIONS}
+        """Plain numbers and text; a budget that nothing uses up is None."""
+        data = {**asdict(self), "assumes": ASSUMPTIONS}
+        for each in data["sets"]:
+            each["budget"] = each["budget"] if math.isfinite(each["budget"]) else None
+        return data
 
     def _repr_html_(self) -> str:
         items = {
@@ -307,22 +307,25 @@ def status_of(spec: HoldoutSpec, path: Path, state: HoldoutState, head: Receipt)
         open_units=manifest.open_units,
         leftover_units=manifest.leftover_units,
         answers=state.answers,
-        sets=tuple(set_status(each, state, manifest.block_units) for each in spec.sets),
+        sets=tuple(
+            set_status(each, state, manifest.block_units, manifest.open_units) for each in spec.sets
+        ),
         receipt=str(head),
         new_budget=spec.new_budget,
         earlier=len(spec.earlier),
     )
 
 
-def set_status(block_set: BlockSet, state: HoldoutState, units: int) -> SetStatus:
-    """The status of one set, whose blocks have so many units."""
+def set_status(
+    block_set: BlockSet, state: HoldoutState, units: int, open_units: int = 0
+) -> SetStatus:
+    """The status of one set, whose blocks have so many units; guesses are from the open ones."""
     found = state.sets[block_set.name]
     if found.past is not None:
         past, rows = found.past, block_set.blocks * units
         surprises = past.history.confirmations.surprised + past.history.verdicts.surprised
-        told = ToldStatus(
-            rows, past.answers, surprises, past.nats, past.level, tuple(forecast(past, rows))
-        )
+        bars = tuple(forecast(past, rows, block_set.plan.parts[0].queries, open_rows=open_units))
+        told = ToldStatus(rows, past.answers, surprises, past.nats, past.level, bars)
         return SetStatus(block_set.name, block_set.blocks, "nats", math.inf, past.nats, 0, (), told)
     account, plan = found.account, block_set.plan
     parts = []

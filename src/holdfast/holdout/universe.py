@@ -25,7 +25,7 @@ from holdfast.errors import Infeasible, InvalidInput, real_number
 from holdfast.mechanisms.hypothesis import Universe
 from holdfast.store.blocks import BlockStore, Shard, StoredFile
 from holdfast.store.table import Schema
-from holdfast.theory.transcripts import multiset_count
+from holdfast.theory.weights import multiset_count
 
 __all__ = [
     "WORLD_FILE",

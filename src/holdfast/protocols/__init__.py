@@ -14,14 +14,8 @@ if TYPE_CHECKING:
     from holdfast.protocols.base import Protocol, Question
     from holdfast.protocols.budget import Account, Charge
     from holdfast.protocols.exact import (
-        ExactCorrections,
-        ExactEstimates,
         ExactVerdicts,
-        ExactWeights,
-        exact_corrections,
-        exact_estimates,
         exact_verdicts,
-        exact_weights,
     )
     from holdfast.protocols.guesses import Guesses
     from holdfast.protocols.means import DirectMeans, MedianMeans
@@ -49,10 +43,7 @@ __all__ = [
     "Corrected",
     "DirectMeans",
     "Estimates",
-    "ExactCorrections",
-    "ExactEstimates",
     "ExactVerdicts",
-    "ExactWeights",
     "Guesses",
     "Intervals",
     "JointPlan",
@@ -67,10 +58,7 @@ __all__ = [
     "SplitPlan",
     "Verdict",
     "WeightedEstimates",
-    "exact_corrections",
-    "exact_estimates",
     "exact_verdicts",
-    "exact_weights",
     "split_plan",
 ]
 
@@ -80,14 +68,8 @@ _LATER = {
     "base": ("Protocol", "Question"),
     "budget": ("Account", "Charge"),
     "exact": (
-        "ExactCorrections",
-        "ExactEstimates",
         "ExactVerdicts",
-        "ExactWeights",
-        "exact_corrections",
-        "exact_estimates",
         "exact_verdicts",
-        "exact_weights",
     ),
     "guesses": ("Guesses",),
     "means": ("DirectMeans", "MedianMeans"),

@@ -9,7 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, cast
 
@@ -24,6 +24,7 @@ __all__ = [
     "READINGS",
     "ROWS",
     "RULE",
+    "TOLD_ASSUMES",
     "Answer",
     "Cell",
     "Claim",
@@ -33,6 +34,7 @@ __all__ = [
     "Verdict",
     "VerdictWord",
     "at_least",
+    "bar_ends",
     "bar_text",
     "bare",
     "confidence_text",
@@ -74,9 +76,9 @@ ASSUMPTIONS = (
 
 # Readings: what a score is about, as a code that is kept and as the words for people.
 #
-# A score of predictions, or of a model, can be read in two ways (docs/explanation/promise.md). These
-# very rows, with fresh labels: that holds against everybody, whatever the predictions were made
-# from. Or the rule that made the predictions, on fresh rows: that needs that the rule was made
+# A score of predictions, or of a model, can be read in two ways (docs/explanation/promise.md).
+# These very rows, with fresh labels: that holds against everybody, whatever they were made from.
+# Or the rule that made the predictions, on fresh rows: that needs that the rule was made
 # without the features of the sealed rows, for a rule that knows them may be right there and nowhere
 # else. Where rows were split by class, it is that rule at the class shares of the sealed rows.
 
@@ -120,6 +122,7 @@ _COUNTED = {  # what a failure counts as, by the code that the ledger keeps of a
     "wrong": "a row on which it fails, or without a target, counts as wrong",
     "one": "a row on which it fails, or whose target is not 0 or 1 or probability not between "
     "them, counts as 1, the worst",
+    "worst": "a row on which it fails, or without such a target, counts as the worst",
     "highest": "a block on which it fails counts as the highest value",
 }
 
@@ -699,17 +702,54 @@ class Corrected:
         return self.verdict.price + (0.0 if self.correction is None else self.correction.price)
 
 
+_SHORT_READINGS = {
+    None: "on fresh rows",
+    ROWS: "these rows, fresh labels",
+    RULE: "this rule, on fresh rows (if it was made without these rows' features)",
+    AT_SHARES: "this rule, on fresh rows at these class shares (if it was made without these rows' "
+    "features)",
+}
 _WHERE = {
     ROWS: "on these rows with fresh labels",
     RULE: "on fresh rows",
     AT_SHARES: "on fresh rows at these class shares",
 }
-_TOLD_ASSUMES = (
+TOLD_ASSUMES = (
     "sealed rows are independent draws from one population, split off at random; nobody sees "
     "anything else of them"
 )
-
 _LABELS = "labels are independent of each other, given the rows"
+_LARGE = 1e12  # from here on numbers are not written in full
+_OF_BLOCKS = ("ask", "interval", "verify")
+_FOUND_BEST = "that alone says nothing of fresh data"
+_METRICS = {"brier": "Brier score", "error_rate": "error rate"}
+
+
+def bar_ends(low: float, high: float) -> tuple[str, str]:
+    """Both ends of a bar for people, rounded outwards to about a hundredth of its width.
+
+    >>> bar_ends(0.879244, 0.910576), bar_ends(-0.00952, 0.0344), bar_ends(123456.2, 130000.7)
+    (('0.8792', '0.9106'), ('−0.0096', '0.0344'), ('123456', '130001'))
+    """
+    width = high - low
+    if not 0 < width < math.inf or max(abs(low), abs(high)) > _LARGE:
+        return _minus(rounded_down(low)), _minus(rounded_up(high))
+    step = Decimal(1).scaleb(-max(0, math.ceil(-math.log10(width)) + 2))
+    below = Decimal(repr(low)).quantize(step, ROUND_FLOOR)
+    return bare(f"{below:f}"), bare(f"{Decimal(repr(high)).quantize(step, ROUND_CEILING):f}")
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "−") if "e" not in text else text
+
+
+def _nats(nats: float) -> str:
+    """Nats for people.
+
+    >>> _nats(0.1611), _nats(2.294), _nats(12.28), _nats(0.00004)
+    ('0.16', '2.3', '12.3', '0.00004')
+    """
+    return bare(f"{nats:.1f}") if nats >= 1 else number(nats, 2) if nats >= 1e-4 else f"{nats:.5f}"
 
 
 @dataclass(frozen=True)
@@ -764,92 +804,203 @@ class Told:
         """The place of the best candidate."""
         return self.letter[0] if self.verb == "best" else None
 
+    # What it says, in words.
+
     @property
     def said(self) -> str:
-        """What is claimed, in one sentence."""
-        where = _WHERE.get(self.reading or "", "on fresh rows")
+        """What is claimed, in one sentence without its confidence."""
         if self.verb == "best":
-            name = self.names[self.letter[0]] if self.names else f"candidate {self.letter[0] + 1}"
-            return f"{name} has the best {self.about} on the sealed rows, of {self.facts['of']}"
-        if self.verb in ("ask", "interval", "verify"):
-            where = f"on fresh blocks of {self.facts['block_units']:,} units"
-            return f"the median of {self.about} {where} {self._bar()}"
-        cut = self.facts.get("cut")
-        what = self.about if cut is None else f"{self.about} cut to {bar_text(*cut)}"
+            return f"{self._name(self.letter[0])} has the best {self._what()} of {self.facts['of']}"
+        if self.verb == "scores":
+            told = (f"{self._name(k)} {each._bar()}" for k, each in enumerate(self.batch))
+            return f"{self._what()}: {', '.join(told)}"
+        if self.verb in _OF_BLOCKS:
+            units = self.facts["block_units"]
+            over = f"over fresh blocks of {units:,} unit{'s' if units != 1 else ''}"
+            return f"the median of {self._what()} {over} {self._of_guess()}"
         if self.facts.get("against") is not None:
-            return f"{what} {where}: {self._difference()}"
-        return f"{what} {where} {self._bar()}"
+            return f"{self._name(0)} {self._difference()}"
+        return f"{self._what()} {self._of_threshold() if self.verb == 'gate' else self._bar()}"
+
+    def _name(self, place: int) -> str:
+        return self.names[place] if place < len(self.names) else f"candidate {place + 1}"
+
+    def _what(self) -> str:
+        """What is asked about."""
+        if self.verb != "mean":
+            text = _METRICS.get(self.about, self.about)
+        elif self.facts.get("share"):
+            text = f"the share of rows with {self.about}"
+        else:
+            text = f"the mean of {self.about}"
+        cut, where = self.facts.get("cut"), self.facts.get("where")
+        text = text if cut is None else f"{text} cut to {bar_text(*cut)}"
+        return text if where is None else f"{text} where {where}"
 
     def _bar(self) -> str:
-        if self.verdict is not None and self.low is None and self.high is None:
-            return "is neither proved to reach it nor to miss it"
-        if self.low is not None and self.high is not None:
-            return f"is between {rounded_down(self.low)} and {rounded_up(self.high)}"
+        low, high = self.low, self.high
+        if low is not None and high is not None:
+            return "is between {} and {}".format(*bar_ends(low, high))
+        if low is not None:
+            return f"is at least {_minus(rounded_down(low))}"
+        return "may be anything" if high is None else f"is at most {_minus(rounded_up(high))}"
+
+    def _of_guess(self) -> str:
+        """Of a median that is guessed at: whether it is shown to be another."""
+        if self.verdict is None or self.guess is None:
+            return self._bar()
         if self.low is not None:
-            return f"is at least {rounded_down(self.low)}"
-        return "may be anything" if self.high is None else f"is at most {rounded_up(self.high)}"
+            return f"is above {_minus(rounded_down(self.low))}"
+        if self.high is not None:
+            return f"is below {_minus(rounded_up(self.high))}"
+        near, guess = self.facts.get("tolerance") or 0.0, self.guess
+        if self.facts.get("claim") == "at least":
+            return f"is not shown to be below {number(guess - near, 6)}"
+        if self.facts.get("claim") == "at most":
+            return f"is not shown to be above {number(guess + near, 6)}"
+        within = f" by more than {number(near, 6)}" if near else ""
+        return f"is not shown to differ from {number(guess, 6)}{within}"
+
+    def _of_threshold(self) -> str:
+        """Of a score and a threshold."""
+        threshold, near = self.facts["threshold"], self.facts.get("tolerance") or 0.0
+        upwards = self.facts.get("claim") != "at most"
+        reached = number(threshold - near if upwards else threshold + near, 6)
+        reach, miss = ("at least", "below") if upwards else ("at most", "above")
+        if self.verdict == "pass":
+            return f"is {reach} {reached}"
+        if self.verdict == "fail":
+            return f"is {miss} {number(threshold, 6)}"
+        return f"is neither shown to be {reach} {reached} nor to be {miss} {number(threshold, 6)}"
 
     def _difference(self) -> str:
-        if self.low is None and self.high is None:
-            return "no difference is shown"
-        low, high, other = self.low, self.high, self.facts["against"]
-        if low is not None and low >= 0 and (low > 0 or high is None):
-            by = f" by at least {rounded_down(low)}" if low else ""
-            return f"better than {other}{by}"
-        if high is not None and high <= 0 and (high < 0 or low is None):
-            by = f" by at least {rounded_down(-high)}" if high else ""
-            return f"worse than {other}{by}"
-        return f"the difference to {self.facts['against']} {self._bar()}"
+        """Of two rules: how much better the first is."""
+        other, low, high = self.facts["against"], self.low, self.high
+        if not self.facts.get("greater", True):
+            low, high = (None if each is None else -each for each in (high, low))
+        than, by = f"than {other}", f" in {self._what()}"
+        if low is not None and high is not None:
+            if low <= 0 <= high:
+                less, more = (each.removeprefix("−") for each in bar_ends(low, high))
+                return f"is between {less} worse and {more} better {than}{by}"
+            word, ends = ("better", (low, high)) if low > 0 else ("worse", (-high, -low))
+            return f"is {word} {than} by {' to '.join(bar_ends(*ends))}{by}"
+        if low is not None:
+            if low < 0:
+                return f"is worse {than} by at most {number(-low, 6)}{by}"
+            return f"is better {than}{f' by at least {number(low, 6)}' if low else ''}{by}"
+        if high is not None:
+            if high > 0:
+                return f"is not better {than} by {number(high, 6)}{by}"
+            return f"is worse {than}{f' by at least {number(-high, 6)}' if high else ''}{by}"
+        wanted = self.facts.get("margin") or abs(self.facts.get("threshold") or 0.0)
+        more = f" by {number(wanted, 6)}" if wanted else ""
+        return f"is not shown to be better or worse {than}{more}{by}"
 
     @property
     def surprise_words(self) -> str:
         """Whether it was as expected, in words."""
-        if self.expected is None or self.guess is None:
+        if self.expected is None:
             return ""
-        if self.verdict is not None:
-            return "as expected" if self.expected else "not as expected"
-        guess = number(self.guess)
+        if self.verdict is not None or self.guess is None:
+            return "as expected" if self.expected else "a surprise"
+        guess, yours = number(self.guess), self.facts.get("guessed")
+        if self.expected:
+            return (
+                f"your guess {guess} is confirmed"
+                if yours
+                else f"as guessed from the open part, {guess}"
+            )
         return (
-            f"your guess {guess} is confirmed"
-            if self.expected
-            else f"a surprise: you guessed {guess}"
+            f"a surprise: {'your guess' if yours else 'the guess from the open part'} was {guess}"
         )
+
+    @property
+    def sure(self) -> str:
+        """Its confidence, in words."""
+        if not self.certified:
+            return "NOT certified: the holdout is seeded"
+        many = "" if self.answers <= 1 else f", for all {self.answers:,} answers at once"
+        return f"with {100 * float(confidence_text(self.confidence)):g} % confidence{many}"
+
+    @property
+    def claims(self) -> bool:
+        """Whether anything is certified of fresh data."""
+        return any(each.low is not None or each.high is not None for each in (self, *self.batch))
 
     @property
     def promise(self) -> str:
         """One sentence with numbers."""
-        sure = f"{100 * float(confidence_text(self.confidence)):g} %"
-        if not self.certified:
-            return f"NOT certified (the holdout is seeded): {self.said}"
-        many = "" if self.answers == 1 else f", for all {self.answers:,} answers at once"
-        if self.verb == "best" or (self.low is None and self.high is None):
-            return self.said
-        return f"With {sure} confidence{many}: {self.said}"
+        if self.verb == "best":
+            bar = self.batch[0].promise if self.batch else _FOUND_BEST
+            return f"{self.said} on the sealed rows; {bar}"
+        said = self.said
+        if self.verb not in _OF_BLOCKS:
+            said = f"{_WHERE.get(self.reading or '', 'on fresh rows')}, {said}"
+        if not self.claims:
+            return f"{said[0].upper()}{said[1:]}"
+        return f"{self.sure[0].upper()}{self.sure[1:]}: {said}"
+
+    def lines(self) -> list[str]:
+        """The answer in two or three short lines, and a line for each of a batch."""
+        if self.verb == "best":
+            said = f"{self.said} on the sealed rows"
+            said += "" if self.batch else f"; {_FOUND_BEST}"
+            lines = [said, *(f"its {each._first()}" for each in self.batch)]
+        elif self.verb == "scores":
+            lines = [f"{len(self.batch)} scores by {self._what()} ({self.sure}):"]
+            width = max(len(self._name(k)) for k in range(len(self.batch)))
+            for k, each in enumerate(self.batch):
+                words = each.surprise_words
+                told = f"{each._bar()}{'; ' + words if words else ''}"
+                lines.append(f"  {self._name(k):<{width}}  {told}")
+        else:
+            lines = [self._first()]
+        last = [] if self.verb in _OF_BLOCKS else [_SHORT_READINGS[self.reading]]
+        lines.append("; ".join([*last, self._cost()]))
+        if self.leaning is not None:
+            lines.append(self._leans())
+        return lines
+
+    def _first(self) -> str:
+        """The claim with its confidence, and whether it was expected."""
+        said = self.said
+        if self.verdict is not None and self.verb != "compare":  # whose sentence has the word
+            said = f"{self.verdict}: {said}"
+        sure = f" ({self.sure})" if self.claims or not self.certified else ""
+        return f"{said}{sure}{'; ' + self.surprise_words if self.surprise_words else ''}"
+
+    def _cost(self) -> str:
+        last = (self, *self.batch)[-1] if self.verb == "best" else self
+        if last.cached:
+            return "asked before, free"
+        nats = self.told if last is self else self.told * (not self.cached) + last.told
+        return f"told {_nats(nats)} nats, {_nats(last.told_so_far)} so far"
+
+    def _leans(self) -> str:
+        assert self.leaning is not None
+        way = "higher" if self.leaning > 0 else "lower"
+        return (
+            f"your validation scores are {way} than the truth by about "
+            f"{number(abs(self.leaning), 2)}"
+        )
 
     def described(self) -> dict[str, str]:
-        """What it says, in labelled lines, for people."""
-        first = self.verdict or ("" if self.value is None else number(self.value))
-        if self.low is not None and self.high is not None:
-            first += f"   {bar_text(self.low, self.high)}"
-        if self.verb == "best":
-            first = self.said
-        words = self.surprise_words
-        items = {"answer": f"{first}{'   ' + words if words else ''}", "promise": self.promise}
+        """All that it says, in labelled lines, for people."""
+        first, *more = self.lines()
+        batch = more[: len(self.batch)]
+        items = {"answer": "\n".join([first, *batch])}
         if self.leaning is not None:
-            way = "higher" if self.leaning > 0 else "lower"
-            by = number(abs(self.leaning), 2)
-            items["note"] = f"your validation scores are {way} than the truth by about {by}"
+            items["note"] = self._leans()
         read = reading_words(self.reading)
         items |= {} if read is None else {"reading": read}
         labels = [_LABELS] if self.reading == ROWS else []
-        items["assumes"] = "; ".join([_TOLD_ASSUMES, *labels, *self.assumes])
-        paid = "free: asked before" if self.cached else f"{number(self.told)} nats"
-        items["told"] = f"{paid}; {number(self.told_so_far)} so far"
+        items["assumes"] = "; ".join([TOLD_ASSUMES, *labels, *self.assumes])
+        items["told"] = self._cost().removeprefix("told ")
         return {**items, "receipt": self.receipt} if self.receipt else items
 
     def __str__(self) -> str:
-        lines = [f"{label:<9}{text}" for label, text in self.described().items()]
-        return "\n".join([*lines, *(f"  {each.said}" for each in self.batch)])
+        return "\n".join(self.lines())
 
     def _repr_html_(self) -> str:
         return html_table(self.verb, self.described())

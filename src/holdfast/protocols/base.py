@@ -269,7 +269,7 @@ class Protocol(ABC, Generic[P]):
     """What its answers call it."""
     method: ClassVar[str] = "search"
     one_at_a_time: ClassVar[bool] = False
-    """Whether answers depend on the order in which questions of the set are answered."""
+    """Whether answers depend on the order in which questions of the part are answered."""
     random: ClassVar[bool] = True
     """Whether it flips coins."""
     on_grid: ClassVar[bool] = True
@@ -323,6 +323,10 @@ class Protocol(ABC, Generic[P]):
     @abstractmethod
     def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Result:
         """All that is said. What cannot have been drawn is a ValueError or a LookupError."""
+
+    def refuse_everything(self, question: Question, expects: Any, past: Any) -> None:
+        """Raise `Exhausted`, before anything is read, if what is told could say nothing."""
+        del question, expects, past
 
     def check(self, question: Question, drawn: Drawn, lessons: Sequence[Lesson]) -> None:
         """Refuse, as a ValueError, what cannot have been drawn after these lessons."""

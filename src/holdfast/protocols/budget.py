@@ -29,8 +29,6 @@ _USED_UP = "The budget is used up: nothing more can be asked of it."
 class Charge:
     """What one question costs one part: its price, looks, and how many of them said No.
 
-    `told` counts the different things that an exact answer could have said.
-
     >>> charge = Charge("estimate", Fraction(1, 3), 5)
     >>> Charge.from_dict(charge.to_dict()) == charge
     True
@@ -40,7 +38,6 @@ class Charge:
     price: Fraction
     looks: int
     noes: int = 0
-    told: int = 1
 
     @property
     def nothing(self) -> Charge:
@@ -54,23 +51,21 @@ class Charge:
             and 0 <= self.price <= held.price
             and 0 <= self.looks <= held.looks
             and 0 <= self.noes <= held.noes
-            and 1 <= self.told <= held.told
         )
 
     def to_dict(self) -> dict[str, object]:
         """Plain data; the price is an exact fraction, as text."""
-        data: dict[str, object] = {
+        return {
             "part": self.part,
             "price": str(self.price),
             "looks": self.looks,
             "noes": self.noes,
         }
-        return data if self.told == 1 else {**data, "told": self.told}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> Charge:
         """The charge that `to_dict` wrote."""
-        price, counts = data["price"], (data["looks"], data["noes"], data.get("told", 1))
+        price, counts = data["price"], (data["looks"], data["noes"])
         if not isinstance(price, str) or any(type(count) is not int for count in counts):
             raise InvalidInput("charge", dict(data), "a charge as it was written")
         return cls(str(data["part"]), _fraction(price), *counts)  # type: ignore[arg-type]
@@ -93,7 +88,6 @@ class Use:
 
     looks: int = 0
     refusals: int = 0
-    told: int = 1  # the product of all
 
 
 class Account:
@@ -128,7 +122,7 @@ class Account:
 
         Whatever it is of, so much of the whole plan is no longer there for others.
         """
-        shares = [min(self.charged / self.limit, Fraction(1))]  # a last grid may have any size
+        shares = [self.charged / self.limit]
         for name, use in self.uses.items():
             part = self.plan.part(name)
             shares.append(Fraction(use.looks, part.looks))
@@ -140,7 +134,7 @@ class Account:
         """Charge the worst case of a question, or raise `Exhausted` and change nothing."""
         part = self.plan.part(worst.part)
         lacking = part.lacking(self.uses[part.name], worst)
-        if lacking is None and self.plan.priced and self.charged + worst.price > self.limit:
+        if lacking is None and self.charged + worst.price > self.limit:
             lacking = f"a price of {float(worst.price):.4g}", f"{self.left:.4g}"
         if lacking is not None:
             others = "; ".join(filter(None, map(self.still_possible, self.plan.parts)))
@@ -179,4 +173,3 @@ class Account:
         self.charged += charge.price if times == 1 else times * charge.price
         use.looks += times * charge.looks
         use.refusals += times * charge.noes
-        use.told = use.told * charge.told if times == 1 else use.told // charge.told

@@ -139,6 +139,10 @@ class Part(ABC):
         cell = 0.5 / (self.points - 1) if hasattr(self, "grid") else 0.0
         return bar_words(min(0.5, mean_half_width(units, self.least_tail) + cell))
 
+    def forecast(self, _units: int, _open_units: int) -> tuple[dict[str, Any], ...]:
+        """What bars to expect as questions are asked, where that is not fixed by the plan."""
+        return ()
+
     @property
     def least_tail(self) -> float:
         """The smaller tail of what is answered about one block."""
@@ -231,8 +235,6 @@ class SetPlan(ABC):
     """Sub-blocks that make one block: the same number for all parts."""
     by_looks: ClassVar[bool] = False
     """Whether answers are drawn by coins, so that one unit has a limit on what is told of it."""
-    priced: ClassVar[bool] = True
-    """Whether all prices together are limited."""
 
     def __init_subclass__(cls) -> None:
         if "kind" in cls.__dict__:
@@ -641,12 +643,18 @@ class ProtocolMix:
         return default if self.tail is None else self.tail
 
 
+def _alone(plan: Callable[..., JointPlan], request: Request, confidence: float) -> JointPlan:
+    return plan(request, confidence=confidence)
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What `--protocols` makes of a name: a request that shares a budget, or a plan of its own.
 
-    `make(mix, queries, confidence, units)`; where it is `own`, a request is planned by itself.
+    `make(mix, queries, confidence, units)`; where it is `own`, a request is planned by itself, by
+    `plan(joint_plan, request, confidence)`.
     """
 
     make: Callable[[ProtocolMix, int, float, int | None], Request | SetPlan]
     own: bool = True
+    plan: Callable[[Callable[..., JointPlan], Request, float], SetPlan] = _alone

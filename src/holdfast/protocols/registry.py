@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from holdfast.protocols.base import Protocol, Verb
-from holdfast.protocols.exact import ExactCorrect, ExactEstimate, ExactVerify
+from holdfast.protocols.exact import ExactVerify
 from holdfast.protocols.guesses import Correct, Verify
 from holdfast.protocols.means import DirectMean, MedianMean
 from holdfast.protocols.plans import Part, SetPlan, Wanted
@@ -27,7 +27,7 @@ from holdfast.protocols.told import (
     ToldScores,
     ToldVerify,
 )
-from holdfast.protocols.weights import ExactWeighing, Weights
+from holdfast.protocols.weights import Weights
 
 __all__ = ["PROTOCOLS", "mix_names", "protocols_for", "wanted"]
 
@@ -44,11 +44,9 @@ PROTOCOLS: list[type[Protocol[Any]]] = [
     ToldInterval,
     ToldVerify,
     Estimate,
-    ExactEstimate,
     Simple,
     Amplified,
     Weights,
-    ExactWeighing,
     EffectiveRounds,
     Split,
     Interval,
@@ -58,7 +56,6 @@ PROTOCOLS: list[type[Protocol[Any]]] = [
     ExactVerify,
     Near,
     Correct,
-    ExactCorrect,
 ]
 
 Answering = tuple[type[Protocol[Any]], tuple[SetPlan, Part]]

@@ -125,7 +125,7 @@ class BlockArray:
         bounds: Bounds = UNIT,
     ) -> NDArray[np.int64]:
         terms = self.terms(function, where, bounds)
-        return np.asarray(terms.reshape(self.blocks, self.units).sum(axis=1))
+        return np.asarray(terms.reshape(-1, self.units).sum(axis=1))
 
     def terms(
         self,

@@ -121,8 +121,12 @@ class Pacing:
     def admit(self, asked: Asked) -> None:
         """Refuse, free, what could take too long; and what would have to wait for too long."""
         manifest, rows = self._holdout.spec.manifest, self._holdout.most_rows
-        about = asked.estimand.estimator, asked.estimand.where
-        self._cost = seconds_at_worst(*about, manifest, rows, self._slowness)
+        costs = [
+            seconds_at_worst(each.estimator, each.where, manifest, rows, self._slowness)
+            for each in asked.estimands
+        ]
+        known = [each for each in costs if each is not None]
+        self._cost = sum(known) if len(known) == len(costs) else None
         if self._cost is not None and self._cost > self._most:
             allowed = f"one that takes at most {self._most:g} seconds on any rows"
             hint = "Ask for less at once. Nothing was charged."

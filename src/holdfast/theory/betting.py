@@ -136,10 +136,11 @@ class Bets:
 
 
 def predicted_half_width(sd: float, rows: int, nats: float, third: float = 0.0) -> float:
-    """About how far an end will be from the mean: sd·√(2L/n) + 2·third·L/(3·sd²·n).
+    """About how far an end will be from the mean: L/(n·λ) + λ·sd²/2 + 2·third·L/(3·sd²·n).
 
-    L has ln 1/.8 more, for the weight of the stake; `third` is the third central moment of the
-    terms, counted towards this end. No claim depends on it: it sets what is announced.
+    λ = √(2L/n)/sd, and 1 at most: nobody can stake more. Below, the first two are sd·√(2L/n). L has
+    ln 1/.8 more, for the weight of the stake; `third` is the third central moment of the terms,
+    counted towards this end. No claim depends on it: it sets what is announced.
 
     >>> round(predicted_half_width(0.2236, 10_000, 4.5), 4)
     0.0069
@@ -147,7 +148,9 @@ def predicted_half_width(sd: float, rows: int, nats: float, third: float = 0.0) 
     n = whole_number("rows", rows, 1, _ROWS_MAX)
     paid = real_number("nats", nats, 0, _NATS_MAX) - math.log(_ON_PREDICTED)
     sd = max(1e-9, real_number("sd", sd, 0))
-    return max(0.0, sd * math.sqrt(2 * paid / n) + 2 * third * paid / (3 * sd * sd * n))
+    stake = min(1.0, math.sqrt(2 * paid / n) / sd)
+    reach = paid / (n * stake) + stake * sd * sd / 2 if stake else 0.0
+    return max(0.0, reach + 2 * third * paid / (3 * sd * sd * n))
 
 
 def predicted_stake(mean: float, sd: float, rows: int, nats: float, third: float = 0.0) -> float:

@@ -75,6 +75,7 @@ _MOST_WORKERS = 4
 _MOST_BLOCKS = 512  # in one process: what is found wrong at its end is done again
 _MOST_ROWS = 2**18  # in one range of blocks
 _MOST_BATCHES = 1024  # in one range of blocks
+_MOST_TERMS = 2**24  # in one range of blocks
 _RANGES = 4  # for each worker, so that progress shows
 _FEWEST_BLOCKS = 8  # in one range: a process costs more than most blocks
 
@@ -373,12 +374,13 @@ class LocalEngine(Closing):
         job = self._public_job(estimator, sums=rows, bounds=bounds)
         if estimator.built_in:  # nothing of the user's runs: there is nothing to try
             return Admission(False, 0, estimator.assumes)
-        blocks = trial_blocks(self._store, job, estimator.examples)
+        made_up = estimator.sealed_only
+        blocks = trial_blocks(self._store, job, estimator.examples, made_up=made_up)
         how = {"rows": rows or estimator.bounded_mean, "symmetric": symmetric}
         try:
             return self._admitted(estimator, job, blocks, **how)
         except FailsOnMost:  # on made-up blocks, perhaps, of which the data have nothing
-            drawn = None if blocks.is_open else drawn_blocks(self._store, job)
+            drawn = None if blocks.is_open or made_up else drawn_blocks(self._store, job)
             if drawn is None:
                 raise
         return self._admitted(estimator, job, drawn, **how)
@@ -397,6 +399,7 @@ class LocalEngine(Closing):
     ) -> TrialBlocks:
         """Blocks on which anybody may see what it gives."""
         job = self._public_job(estimator, sums=sums)
+        made_up = made_up or estimator.sealed_only
         return trial_blocks(self._store, job, estimator.examples, made_up=made_up)
 
     def attempts(
@@ -525,7 +528,10 @@ class LocalEngine(Closing):
             batch = batch_blocks(job.units, sums=job.sums)
             shares = workers * (_RANGES if job.sums else 1)
             share = -(-blocks // (shares * batch)) * batch
-            return min(share, _MOST_BATCHES * batch)  # whole batches, however many workers
+            most = _MOST_BATCHES * batch
+            if job.terms:
+                most = min(most, max(1, _MOST_TERMS // job.units))  # more than one call takes
+            return min(share, most)  # whole batches, however many workers
         rows = self._store.manifest.block_rows / self._store.blocks
         share = max(_FEWEST_BLOCKS, -(-blocks // (workers * _RANGES)))
         return max(1, min(share, _MOST_BLOCKS, int(_MOST_ROWS / rows)))

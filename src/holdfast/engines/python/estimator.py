@@ -218,6 +218,8 @@ class LocalEstimator:
     """Values that made-up rows have in some columns."""
     tried: Callable[[], LocalEstimator] | None = None
     """Makes what is tried on public blocks before it: a model's predictions."""
+    sealed_only: bool = False
+    """Whether open rows have no predictions: then nothing is known of it there."""
 
     @property
     def vectorised(self) -> bool:
@@ -289,10 +291,14 @@ def make_estimator(
     bounded_mean: bool = False,
     failure: float = math.nan,
     own: bool = False,
+    known_by: object = None,
     **more: Any,
 ) -> LocalEstimator:
-    """An estimator from functions that are known to fit; `more` are other fields of it."""
-    found = identify((function, batched))
+    """An estimator from functions that are known to fit; `more` are other fields of it.
+
+    `known_by` is what its value depends on, if that is less than all that the functions hold.
+    """
+    found = identify((function, batched) if known_by is None else known_by)
     identity = None
     if found.digest is not None:
         package = version(_MODULES.get(block, block))

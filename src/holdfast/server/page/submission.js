@@ -2,7 +2,7 @@
 
 import { freshKey, isAbort, send } from "./api.js";
 import { byId, el, fill, options } from "./elements.js";
-import { amount, answerValue, bar, number } from "./format.js";
+import { amount, answerValue, bar } from "./format.js";
 import { bus, mayAsk, path, session, spent } from "./session.js";
 import { receiptButton } from "./table.js";
 import { trouble, worded } from "./trouble.js";
@@ -82,8 +82,8 @@ async function submit() {
   blame();
   const holdout = session.holdout;
   try {
-    const query = new URLSearchParams({ metric, name, improve: String(byId("improve").checked) });
-    const said = await send("POST", path(`submissions?${query}`), { file, type: TYPES[ending(file)], key, retries: 3 });
+    const query = new URLSearchParams({ metric, name });
+    const said = await send("POST", path(`enter?${query}`), { file, type: TYPES[ending(file)], key, retries: 3 });
     fill(byId("submission-result"), entered(name, said));
     spent();
     onEntry(metric);
@@ -101,14 +101,12 @@ function refused(error, holdout) {
   else blame(worded(error), error.parameter);
 }
 
-/** The new entry in words: its score, or that it is no improvement. */
+/** The new entry in words: its score. */
 function entered(name, said) {
-  const price = said.cached ? "free: submitted before" : `price ${amount(said.price)}`;
+  const cost = said.type === "told" ? `told ${amount(said.told)} nats` : `price ${amount(said.price)}`;
+  const price = said.cached ? "free: submitted before" : cost;
   const score = valued(said) ? `${answerValue(said, null)} ${bar(said)}` : "";
-  const bound = typeof said.bound === "number" ? ` It is certified to be no better than ${number(said.bound, 4)}.` : "";
-  const mark = said.improved === false ? el("span", { class: "pill warn" }, "not an improvement")
-    : said.improved ? el("span", { class: "pill good" }, "may be an improvement") : null;
-  return el("p", { class: "note good" }, el("b", {}, `${name}: ${score}`), mark && " ", mark, bound,
+  return el("p", { class: "note good" }, el("b", {}, `${name}: ${score}`),
     ` The score is that of ${readingOf(said)}.`,
     ` ${price[0].toUpperCase()}${price.slice(1)}, receipt `, receiptButton(said.receipt));
 }
