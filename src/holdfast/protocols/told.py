@@ -740,9 +740,10 @@ class ToldScore(_Told):
     """A score: the mean over rows of a metric's term."""
 
     verb: ClassVar[Verb] = "score"
-    mixes: ClassVar = {
-        "score": Wanted(lambda _, k, sure, units: told_plan(units or BLOCKS, sure, queries=k)),
-    }
+    mixes: ClassVar = dict.fromkeys(
+        ("score", "gate"),
+        Wanted(lambda _, k, sure, units: told_plan(units or BLOCKS, sure, queries=k)),
+    )
 
 
 class ToldMean(_Told):
