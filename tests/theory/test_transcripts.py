@@ -299,7 +299,7 @@ def test_a_log_failure_of_answers_is_the_count_times_the_failure_of_one() -> Non
     assert log_share(0.05) < math.log(0.05) < log_share(0.05) + 1e-10
     one = split_failure(41, 21, 0.25, 0.2)
     ours = math.exp(log_answer_failure(41, 21, 3, 7, 0.25, 0.2))
-    assert 49 * one <= ours * (1 + 1e-12) <= 49 * one * (1 + 1e-9)
+    assert ours == pytest.approx(49 * one, rel=1e-9)
 
 
 # Sizes.

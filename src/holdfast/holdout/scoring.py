@@ -64,6 +64,7 @@ from holdfast.protocols.answers import (
 from holdfast.protocols.base import Verb
 from holdfast.protocols.shapes import BoundedMean
 from holdfast.protocols.source import UNIT, Bounds
+from holdfast.store.table import ROW, plain_array
 
 __all__ = [
     "Boards",
@@ -460,7 +461,7 @@ def no_public_grid(score: Judged) -> InvalidInput:
 
 Side = Literal["at least", "at most"]
 Chosen = str | Metric | Callable[..., float]
-"""A metric: its name, what `row_metric` makes, or a function of a block's targets and predictions."""
+"""A metric: its name, what `row_metric` makes, or a function of targets and predictions."""
 _LONGEST_NAME = 100
 _MOST_CANDIDATES = 1_000
 
@@ -538,7 +539,7 @@ class Boards:
         with self._lock:
             if self._sealed is None:
                 seen = np.ones(rows, np.bool_)
-                seen[store.open_table([], hidden=True).column("__row").to_numpy()] = False
+                seen[plain_array(store.open_table([], hidden=True).column(ROW))] = False
                 self._sealed = np.flatnonzero(seen)
             return self._sealed
 

@@ -60,6 +60,7 @@ from holdfast.engines.python.sandbox import (
 )
 from holdfast.errors import Damaged, Unavailable
 from holdfast.protocols.source import UNIT, unit_terms
+from holdfast.store.table import plain_array
 
 __all__ = ["start"]
 
@@ -322,7 +323,7 @@ def column_array(column: Any) -> NDArray[Any]:
         column = column.cast(pa.float64())
     elif pa.types.is_dictionary(kind):
         column = column.cast(pa.string())
-    array = np.asarray(column.to_numpy())
+    array = plain_array(column)
     wanted = array.dtype if array.dtype.kind in "fM" else np.dtype(object)
     result = np.empty(len(array), np.float64 if wanted.kind == "f" else wanted)
     result[:] = array
