@@ -429,7 +429,7 @@ def column_array(column: Any) -> NDArray[Any]:
         column = column.cast(pa.float64())
     elif pa.types.is_dictionary(kind):
         column = column.cast(pa.string())
-    array = np.asarray(column.to_numpy())
+    array = plain_array(column)
     wanted = array.dtype if array.dtype.kind in "fM" else np.dtype(object)
     result = np.empty(len(array), np.float64 if wanted.kind == "f" else wanted)
     result[:] = array
