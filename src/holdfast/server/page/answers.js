@@ -148,11 +148,12 @@ function answerTable(rows) {
 function answerRow(row, asker) {
   const { question, answer } = row;
   const price = paid(answer);
-  const more = [details(question), readingOf(answer)].filter(Boolean).join(" · ");
+  const promise = isTold(answer) ? answer.promise : null; // which has the reading in it
+  const more = [details(question), promise ? null : readingOf(answer)].filter(Boolean).join(" · ");
   const cells = [
     [String(row.number), row.mine && el("span", { class: "unseen" }, " mine")].filter(Boolean),
     el("div", {}, ...phrase(question), el("span", { class: "more" }, more)),
-    el("div", {}, ...saidParts(answer, question)),
+    el("div", {}, ...saidParts(answer, question), promise && el("span", { class: "more" }, promise)),
     price === amount(0) ? "0" : price,
     el("time", { class: "nowrap", datetime: row.at }, when(row.at)),
     ...(asker ? [whose(row.asker)] : []),

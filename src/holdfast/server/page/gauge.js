@@ -41,7 +41,7 @@ async function load() {
 
 function show(status) {
   const all = status.sets.every((set) => set.told);
-  byId("budget-title").textContent = all ? "Told so far" : "Budget";
+  byId("budget-title").textContent = all ? "Answers so far" : "Budget";
   byId("buys-line").textContent = all ? "Bars to expect" : "What the rest still buys";
   const gauges = status.sets.map((set) => (set.told ? toldSoFar(set.told) : gauge({
     label: status.sets.length > 1 || set.name !== "main" ? `Set ${set.name}` : "Spent",
@@ -72,12 +72,13 @@ function toldSoFar({ answers, surprises, rows, nats: told }) {
 
 /** The bars of later answers, by how many questions are asked until then and how many of them surprise. */
 function expectedBars({ told: { bars } }) {
-  const columns = [{ label: "Questions more" }, ...bars[0].surprises.map((many) => (
-    { label: many === 0 ? "No surprise" : counted(many, "surprise"), class: "num" }))];
+  const columns = [{ label: "Questions" }, ...bars[0].surprises.map((many) => ({ label: count(many), class: "num" }))];
   const rows = bars.map((each) => ({ cells: [count(each.questions), ...each.half_widths.map((half, i) => (
     each.surprises[i] <= each.questions ? plusMinus(half) : "–"))] }));
   const precise = [bars[0], bars.at(-1)].map((each) => plusMinus(each.precise[0]));
-  return [table({ caption: "About a share near 0.9 that you guess about right", columns, rows, lead: true }),
+  const caption = `After so many more questions, with ${bars[0].surprises.join(", ")} surprises among them; `
+    + "about a share near 0.9 that you guess about right";
+  return [table({ caption, columns, rows, lead: true }),
     el("p", { class: "soft" }, `Precise answers, which tell more: ${precise[0]} now, ${precise[1]} at the end.`)];
 }
 
