@@ -241,8 +241,8 @@ class HoldoutSpec:
             return able[0]
         planned = ", ".join(part.name for _, part in self.parts)
         hint = f"This holdout was planned for {planned}. A plan is made before the data are sealed."
-        able = [kind for kind in PROTOCOLS if kind.verb == verb]
-        first = min(able, key=lambda kind: kind.told).of[0]  # a plan for looks, where there is one
+        kinds = [kind for kind in PROTOCOLS if kind.verb == verb]
+        first = min(kinds, key=lambda kind: kind.told).of[0]  # by looks, where there is one
         raise InvalidInput("question", verb, f"one that the plan covers ({first})", hint)
 
     def protocol_of(self, set_name: str, question: Question) -> Protocol[Any]:

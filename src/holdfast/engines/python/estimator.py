@@ -27,6 +27,7 @@ from holdfast.engines.python.identity import identify, version
 from holdfast.errors import InvalidInput
 from holdfast.grids import floats_up
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds, unit_terms
+from holdfast.store.table import plain_array
 
 __all__ = ["LocalEstimator", "local_estimator"]
 
