@@ -373,7 +373,9 @@ def mean_rule(
     if counts:
         windows = Windows.confirming(rows, guess, tau, CONFIRM_CELL * cell)
         return CountWindows(at, windows, Outward(epsilon), fixed, guess)
-    half = tau + predicted_half_width(sd, few, add_nats(at, cost(1 - epsilon)))
+    paid = add_nats(at, cost(1 - epsilon))
+    # No stake is all: terms that hardly vary still have an interval of about L/n.
+    half = tau + max(predicted_half_width(sd, few, paid), 1.1 * (paid + 0.25) / few)
     return Shifted(at, Shifts(epsilon), guess, half, CONFIRM_CELL * cell, scale)
 
 
