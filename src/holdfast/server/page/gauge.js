@@ -48,7 +48,7 @@ function show(status) {
     share: Math.min(1, set.spent / set.budget),
     note: `${left(set)} left of ${amount(set.budget)}${unsettled(set)}`,
   })));
-  if (status.quota) gauges.push(...quotaGauges(status.quota));
+  if (status.quota) gauges.push(...quotaGauges(status));
   const seeded = status.certified ? null : el("p", { class: "note" }, "Seeded: nothing is certified.");
   const reason = status.new_budget;
   const known = `earlier holdouts of these data known here: ${status.earlier || "none"}`;
@@ -83,14 +83,14 @@ function expectedBars({ told: { bars } }) {
 }
 
 /** What is used of what is one's own: nats, or a share of budget, questions or refusals, whichever is most. */
-function quotaGauges({ share, used, nats: most, told }) {
-  const own = most === null ? [] : [gauge({
+function quotaGauges({ sets, quota: { share, used, nats: most, told } }) {
+  const own = most === null || !sets.some((set) => set.told) ? [] : [gauge({
     label: "Your quota", share: Math.min(1, told / most),
     note: `told ${nats(told)} of the ${nats(most)} that are yours`,
   })];
-  if (share === null) return own;
-  return own.concat(Object.entries(used).map(([name, spentShare]) => gauge({
-    label: Object.keys(used).length > 1 ? `Your quota of ${name}` : "Your quota",
+  const paying = sets.filter((set) => !set.told && share !== null).map((set) => [set.name, used[set.name]]);
+  return own.concat(paying.map(([name, spentShare]) => gauge({
+    label: paying.length > 1 ? `Your quota of ${name}` : "Your quota",
     share: Math.min(1, spentShare / share),
     note: `${percent(spentShare)} of the ${percent(share)} that are yours, of what you used most of`,
   })));

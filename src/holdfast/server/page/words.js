@@ -118,7 +118,8 @@ export function saidParts(said, question) {
   } else if (answer) {
     parts.push(el("span", { class: "value", title: String(answer.value) }, answerValue(answer, grid)), " ");
     if (bar(answer)) parts.push(el("span", { class: "interval" }, bar(answer)), " ");
-    if (onBlocks(answer)) parts.push(el("span", { class: "interval" }, onBlocks(answer)), " ");
+    const blocks = isTold(answer) ? "" : onBlocks(answer); // the promise beside it says so
+    if (blocks) parts.push(el("span", { class: "interval" }, blocks), " ");
     if (answer.at_grid_end) {
       parts.push(el("span", { class: "pill warn", title: "the value may lie beyond" }, "grid end"), " ");
     }
