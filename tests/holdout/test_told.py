@@ -398,7 +398,7 @@ def test_a_bar_that_would_be_everything_is_refused_before_anything_is_read(
 ) -> None:
     small, chance = rows(2, 40), np.random.default_rng(3)
     with made(tmp_path / "h", small, open_fraction=0) as holdout:
-        for _ in range(40):
+        for _ in range(120):
             two = chance.integers(0, 2, (2, len(small)))
             holdout.best([small[["row"]].assign(prediction=each) for each in two])
         before = holdout.receipt

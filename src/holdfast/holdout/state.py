@@ -386,7 +386,10 @@ def questions_left(
             strict=True,
         ):
             parts.append({**asdict(status), "grids": _on_grids(account, part, sizes)})
-    wanted = next(part for part in parts if by in (None, part["name"]))
+    if not parts:  # what is told never runs out
+        asked_for = {"part": names[0], "queries": queries, "grid": grid}
+        return {"parts": [], "asked_for": asked_for, "fits": None if queries is None else True}
+    wanted = next((part for part in parts if by in (None, part["name"])), parts[0])
     left = int(wanted["questions_left"])
     if grid is not None and wanted["grids"] is not None:
         left = next(int(e["questions_left"]) for e in wanted["grids"] if e["grid"] == grid)

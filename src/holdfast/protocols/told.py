@@ -375,7 +375,7 @@ def mean_rule(
         return CountWindows(at, windows, Outward(epsilon), fixed, guess)
     paid = add_nats(at, cost(1 - epsilon))
     # No stake is all: terms that hardly vary still have an interval of about L/n.
-    half = tau + max(predicted_half_width(sd, few, paid), 1.1 * (paid + 0.25) / few)
+    half = tau + max(predicted_half_width(sd, few, paid), 1.15 * (paid + 1) / few)
     return Shifted(at, Shifts(epsilon), guess, half, CONFIRM_CELL * cell, scale)
 
 
