@@ -116,6 +116,7 @@ _NOISE = 0.6  # nats that an end on a lattice pays for its code, about: it sets 
 _EVERYTHING = 0.95  # of the range: a bar that is as wide says nothing
 _LEAN = 3  # surprises on one side that are worth a word
 _VERDICTS = ("gate", "verify")
+_OF_BLOCKS = ("ask", "interval", "verify")
 _UNSCALED = TermRange()
 
 
@@ -709,17 +710,34 @@ class _Told(Protocol[ToldPlan]):
                 yield each | {"low": low, "high": high}
 
     def refuse_everything(self, question: Question, expects: Any, past: Past) -> None:
-        """Raise `Exhausted`, before anything is read, if no likely answer would say anything."""
+        """Raise `Exhausted`, before anything is read, if the answer could not say anything.
+
+        A value whose bar, as expected, is nearly all of its range; a verdict that no rows decide.
+        """
+        first = next(self._offers(question, expects, past), None)
+        low, high = (None, None) if first is None else (first["low"], first["high"])
         scale = self.scale(question)
-        for each in self._offers(question, expects, past):
-            low, high = each["low"], each["high"]
-            if (low is None) != (high is None):
-                return
-            if low is not None and high - low < _EVERYTHING * (scale.high - scale.low):
-                return
-        remedy = "Seal more rows, or add fresh ones. Nothing was told."
-        needed = "a bar that is narrower than everything"
-        raise Exhausted("This question", needed, "none at this level", remedy)
+        if question.threshold is not None or question.margin is not None:
+            says = self._decides(question, self.expected(question, expects, past), past)
+        elif low is None or high is None:
+            says = first is None or question.verb in _OF_BLOCKS or low is not high
+        else:
+            says = high - low < _EVERYTHING * (scale.high - scale.low)
+        if not says:
+            remedy = "Seal more rows, or add fresh ones. Nothing was told."
+            needed = "an answer that says something"
+            raise Exhausted("This question", needed, "none at this level", remedy)
+
+    def _decides(self, question: Question, expects: Expects, past: Past) -> bool:
+        """Whether rows that are all right, or all wrong, would get a verdict."""
+        rule = self.rule(question, expects, past)
+        right = np.full(self.rows, WEIGHT_SCALE)
+        for best, worst in ((right, 0 * right), (0 * right, right)):
+            found = [best, worst] if question.paired else [best]
+            rows = self.procedure(question, expects, found, rule.level)
+            if rule.letter(rows) != (1,):
+                return True
+        return False
 
 
 def _letter(drawn: Drawn) -> Letter:
