@@ -453,3 +453,13 @@ def test_models_that_fail_count_as_wrong_and_say_so(tmp_path: Path, frame: pd.Da
             score(holdout, Model(2.0), features=["x"])
         assert holdout.receipt == before
         assert check_holdout(holdout.path).passed
+
+
+def test_terms_that_hardly_vary_are_no_surprise(tmp_path: Path, frame: pd.DataFrame) -> None:
+    with made(tmp_path / "h", frame) as holdout:
+        sure = pd.DataFrame({"row": frame.row, "prediction": np.where(frame.y == 1, 0.9, 0.1)})
+        told = score(holdout, sure, metric="brier")
+        assert told.expected is True
+        assert told.low is not None
+        assert told.high is not None
+        assert told.low < 0.01 < told.high < 0.02

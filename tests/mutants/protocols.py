@@ -26,7 +26,6 @@ from holdfast.protocols.base import (
     block_floats,
 )
 from holdfast.protocols.budget import Account, Charge
-from holdfast.protocols.exact import ExactVerify
 from holdfast.protocols.guesses import Correct, VerdictPart, Verify, claim_counts
 from holdfast.protocols.means import DirectMean, MedianMean
 from holdfast.protocols.plans import JointPlan
@@ -403,11 +402,6 @@ class BarUnderAFilter(MedianMean):
         return super().answer(replace(question, about=about), drawn, paid)
 
 
-class YesIsARefusal(ExactVerify):
-    def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
-        return self.worst(question)
-
-
 class UpdatesForNothing(Weights):
     """A refused guess is charged like one that stands."""
 
@@ -629,7 +623,6 @@ _BROKEN: dict[Callable[..., bool], dict[str, object]] = {
         "a sub-block has the tails of a block": BlocksTail,
         "a mean has the bar of another cell": NextCell,
         "a mean under a filter has a bar": BarUnderAFilter,
-        "an exact Yes costs a refusal": YesIsARefusal,
         "updates of weights cost a Yes": UpdatesForNothing,
         "a round costs twice its guess": DearRound,
         "a fresh answer says twice its tail": OtherTail,

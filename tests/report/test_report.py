@@ -32,7 +32,6 @@ from holdfast.planning.joint import joint_plan, rounds_plan
 from holdfast.planning.solve import plan
 from holdfast.protocols.answers import Answer, Verdict
 from holdfast.protocols.base import Question
-from holdfast.protocols.exact import exact_verdicts
 from holdfast.protocols.guesses import VerdictPart
 from holdfast.protocols.means import DirectMeans, MedianMeans
 from holdfast.protocols.searches import AmplifiedEstimates, Intervals, SearchPart, SimpleEstimates
@@ -298,7 +297,6 @@ PLANS: dict[str, tuple[Callable[[], AnyPlan], str]] = {
     "interval": (lambda: joint_plan(Intervals(5, grid=16)), "encloses the estimator's median"),
     "simple": (lambda: joint_plan(SimpleEstimates(5, grid=16)), "on a fresh block"),
     "amplified": (lambda: joint_plan(AmplifiedEstimates(5, grid=16)), "on one sub-block of"),
-    "gate": (lambda: exact_verdicts(20, 2, sides=1), "20 guesses, at most 2 refused; exact"),
     "weights": (lambda: joint_plan(WeightedEstimates(50, universe=21)), "surprises"),
     "rounds": (lambda: rounds_plan(20, 2), "20 questions in 2 rounds; exact"),
     "split": (lambda: split_plan(3), "3 questions, fresh blocks for each; exact"),

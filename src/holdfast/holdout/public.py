@@ -247,10 +247,8 @@ def _open_targets(store: BlockStore, target: str) -> tuple[tuple[object, ...], i
     if store.open_path is None:
         return (), 0, 0
     column = store.open_table([target]).column(0)
-    present = column.is_valid()
-    if pa.types.is_floating(column.type):
-        present = pc.and_(present, pc.is_finite(column.fill_null(math.nan)))
-    given = column.filter(present)
+    floating = pa.types.is_floating(column.type)
+    given = column.filter(pc.is_finite(column) if floating else column.is_valid())
     kept = pa.types.is_temporal(column.type)  # no labels: only how many are missing is asked
     seen = () if kept else tuple(plain(each) for each in given.unique().to_pylist())
     return seen, len(given), len(column)

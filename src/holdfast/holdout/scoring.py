@@ -64,6 +64,7 @@ from holdfast.protocols.answers import (
 from holdfast.protocols.base import Verb
 from holdfast.protocols.shapes import BoundedMean
 from holdfast.protocols.source import UNIT, Bounds
+from holdfast.store.table import ROW, plain_array
 
 __all__ = [
     "Boards",
@@ -538,7 +539,7 @@ class Boards:
         with self._lock:
             if self._sealed is None:
                 seen = np.ones(rows, np.bool_)
-                seen[store.open_table([], hidden=True).column("__row").to_numpy()] = False
+                seen[plain_array(store.open_table([], hidden=True).column(ROW))] = False
                 self._sealed = np.flatnonzero(seen)
             return self._sealed
 

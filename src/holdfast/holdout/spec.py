@@ -16,14 +16,12 @@ from fractions import Fraction
 from functools import cached_property
 from importlib.metadata import version
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.holdout.public import checked_labels
 from holdfast.holdout.submissions import Ids
 from holdfast.holdout.universe import Cells, read_cells
-from holdfast.planning.joint import joint_from
-from holdfast.planning.plan import Plan
 from holdfast.protocols.answers import ROWS
 from holdfast.protocols.base import VERBS, Protocol, Question, Verb
 from holdfast.protocols.plans import Part, SetPlan, plan_from_dict
@@ -31,6 +29,9 @@ from holdfast.protocols.registry import PROTOCOLS, protocols_for
 from holdfast.protocols.split import split_plan
 from holdfast.randomness import Entropy, SeededEntropy, system_entropy
 from holdfast.store.blocks import Manifest
+
+if TYPE_CHECKING:  # the planner is not needed to ask
+    from holdfast.planning.plan import Plan
 
 __all__ = [
     "FORMAT",
@@ -45,7 +46,7 @@ __all__ = [
 ]
 
 FORMAT = 3
-AnyPlan = Plan | SetPlan
+AnyPlan: TypeAlias = "Plan | SetPlan"
 
 
 @dataclass(frozen=True)
@@ -118,11 +119,14 @@ def sets_for(plans: AnyPlan | Iterable[AnyPlan]) -> tuple[BlockSet, ...]:
 
 
 def _checked(plan: object) -> SetPlan:
-    if isinstance(plan, Plan):
-        if plan.method != "split":
-            return joint_from(plan)
-        return split_plan(plan.queries, plan.tail_low, plan.tail_high, plan.confidence)
     if not isinstance(plan, SetPlan):
+        from holdfast.planning.joint import joint_from
+        from holdfast.planning.plan import Plan
+
+        if isinstance(plan, Plan):
+            if plan.method != "split":
+                return joint_from(plan)
+            return split_plan(plan.queries, plan.tail_low, plan.tail_high, plan.confidence)
         hint = "Make one with holdfast.plan, holdfast.joint_plan or holdfast.planning."
         raise InvalidInput("plan", type(plan).__name__, "a plan", hint)
     if not plan.verify():
@@ -237,7 +241,8 @@ class HoldoutSpec:
             return able[0]
         planned = ", ".join(part.name for _, part in self.parts)
         hint = f"This holdout was planned for {planned}. A plan is made before the data are sealed."
-        first = next(kind.of[0] for kind in PROTOCOLS if kind.verb == verb)
+        kinds = [kind for kind in PROTOCOLS if kind.verb == verb]
+        first = min(kinds, key=lambda kind: kind.told).of[0]  # by looks, where there is one
         raise InvalidInput("question", verb, f"one that the plan covers ({first})", hint)
 
     def protocol_of(self, set_name: str, question: Question) -> Protocol[Any]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import Damaged, InvalidInput, whole_number
-from holdfast.store.table import BLOCK, ROW, UNIT, Schema
+from holdfast.store.table import BLOCK, ROW, UNIT, Schema, plain_array
 
 __all__ = [
     "BLOCKS_FILE",
@@ -312,7 +312,7 @@ class BlockStore:
     def _offsets(self, shard: Shard) -> NDArray[np.int64]:
         """The first row of every block of a shard, and the number of its rows."""
         if shard not in self._known_offsets:
-            numbers = _read(self.place(shard), None, [BLOCK]).column(0).to_numpy()
+            numbers = plain_array(_read(self.place(shard), None, [BLOCK]).column(0))
             every = np.arange(shard.first, shard.stop + 1)
             self._known_offsets[shard] = np.searchsorted(numbers, every).astype(np.int64)
         return self._known_offsets[shard]
@@ -447,21 +447,12 @@ def _typed_by_itself(table: Any, numbers: Collection[str]) -> Any:
     missing.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     for place, column in enumerate(table.schema):
         if column.name in numbers:
             doubles = table.column(place).cast(pa.float64(), safe=False)
-            whole = (
-                doubles.null_count == 0
-                and pc.all(
-                    pc.and_(
-                        pc.equal(pc.round(doubles), doubles),
-                        pc.less_equal(pc.abs(doubles), 2.0**53),
-                    ),
-                    min_count=0,
-                ).as_py()
-            )
+            array = plain_array(doubles)
+            whole = bool(np.all((np.rint(array) == array) & (np.abs(array) <= 2.0**53)))
             typed = doubles.cast(pa.int64()) if whole else doubles
             table = table.set_column(place, column.name, typed)
     return table

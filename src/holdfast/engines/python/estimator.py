@@ -27,6 +27,7 @@ from holdfast.engines.python.identity import identify, version
 from holdfast.errors import InvalidInput
 from holdfast.grids import floats_up
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds, unit_terms
+from holdfast.store.table import plain_array
 
 __all__ = ["LocalEstimator", "local_estimator"]
 
@@ -429,7 +430,7 @@ def column_array(column: Any) -> NDArray[Any]:
         column = column.cast(pa.float64())
     elif pa.types.is_dictionary(kind):
         column = column.cast(pa.string())
-    array = np.asarray(column.to_numpy())
+    array = plain_array(column)
     wanted = array.dtype if array.dtype.kind in "fM" else np.dtype(object)
     result = np.empty(len(array), np.float64 if wanted.kind == "f" else wanted)
     result[:] = array

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -1136,7 +1137,7 @@ def checked_predictions(values: object) -> NDArray[Any]:
     """One prediction for every row, as an array."""
     allowed = "a fitted model with predict, or one prediction for every row of the data"
     hint = "Give one column: labels, numbers, or the probability of the second class."
-    if np.ma.is_masked(values):
+    if "numpy.ma" in sys.modules and np.ma.is_masked(values):
         raise InvalidInput("model", "masked values", allowed, "A masked prediction is none.")
     try:
         array = np.asarray(values)
