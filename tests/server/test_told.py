@@ -210,6 +210,8 @@ def test_status_and_counts_say_what_was_told(
     assert only.told is not None
     assert (only.currency, only.budget, only.told.answers) == ("nats", None, 1)
     assert only.told.nats == only.spent == told["told_so_far"]
+    left = client.get(f"{WHERE}/left", headers=viewer, params={"queries": 10**6}).json()
+    assert (left["parts"], left["fits"]) == ([], True)  # nothing is used up
     counted = client.get("/metrics", headers=viewer).text
     labels = '{holdout="play",set="told"}'
     assert f"holdfast_told_nats{labels} {only.told.nats}" in counted

@@ -371,7 +371,8 @@ def questions_left(
 ) -> dict[str, Any]:
     """How many more questions there are for each part, and on grids of other sizes.
 
-    `fits` says whether so many more questions, on such a grid, can be paid for.
+    `fits` says whether so many more questions, on such a grid, can be paid for. Where it is what is
+    told that counts there is no such part, and any number fits.
     """
     names = [part.name for _, part in spec.parts]
     if by is not None and by not in names:
@@ -386,16 +387,14 @@ def questions_left(
             strict=True,
         ):
             parts.append({**asdict(status), "grids": _on_grids(account, part, sizes)})
-    if not parts:  # what is told never runs out
-        asked_for = {"part": names[0], "queries": queries, "grid": grid}
-        return {"parts": [], "asked_for": asked_for, "fits": None if queries is None else True}
-    wanted = next((part for part in parts if by in (None, part["name"])), parts[0])
-    left = int(wanted["questions_left"])
-    if grid is not None and wanted["grids"] is not None:
+    wanted = next((part for part in parts if by in (None, part["name"])), None)
+    left = math.inf if wanted is None else wanted["questions_left"]
+    if wanted is not None and grid is not None and wanted["grids"] is not None:
         left = next(int(e["questions_left"]) for e in wanted["grids"] if e["grid"] == grid)
+    name = by if wanted is None else wanted["name"]
     return {
         "parts": parts,
-        "asked_for": {"part": wanted["name"], "queries": queries, "grid": grid},
+        "asked_for": {"part": name, "queries": queries, "grid": grid},
         "fits": None if queries is None else queries <= left,
     }
 
