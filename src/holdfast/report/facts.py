@@ -177,7 +177,7 @@ def read_story(holdout: str, rows: Sequence[Row]) -> Story:
     spending = {name: Spending() for name in plans}
     asked: list[Asked] = []
     lost: list[Lost] = []
-    settled = {n for row in rows if row.kind == "recorded" for n in row.body["reserves"]}
+    settled = {n for row in rows if row.kind == "recorded" for n in row.body.get("reserves", ())}
 
     def status() -> Status:
         return status_of(spec, Path(), state, head)
