@@ -357,48 +357,6 @@ def _lab(context: typer.Context) -> None:
         raise typer.Exit(2)
 
 
-@lab_app.command("attack")
-def attack_command(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the picture; made if missing.")
-    ] = Path("attack"),
-    runs: Annotated[int, whole_option("How often to attack.")] = 100,
-    seed: Annotated[
-        int | None,
-        whole_option("Repeatable, but without a certificate."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Plan, then attack a naive median and the planned looks with 10,000 adaptive questions.
-
-    Prints three lines and draws one picture: the naive answer leaves the promised interval, the
-    planned one does not.
-    """
-    from rich.console import Console
-    from rich.progress import Progress
-
-    from holdfast_lab.attacks.medians import run_demo
-
-    runs = whole_number("runs", runs, 1, 100_000)
-    seed = None if seed is None else whole_number("seed", seed, 0, 2**64 - 1)
-    if output.exists() and not output.is_dir():
-        raise InvalidInput("output", str(output), "a folder")
-    output.mkdir(parents=True, exist_ok=True)
-    with Progress(console=Console(stderr=True, quiet=as_json), transient=True) as progress:
-        task = progress.add_task("attacking", total=runs)
-        lines: list[str] = []
-        run_demo(
-            output,
-            seed,
-            runs,
-            as_json,
-            echo=lines.append,
-            progress=lambda done, total: progress.update(task, completed=done, total=total),
-        )
-    for line in lines:
-        typer.echo(line)
-
-
 # How a run of experiments shows in a terminal: one bar, on standard error.
 
 

@@ -161,12 +161,15 @@ class Test:
 
         return pd.DataFrame({"id": self.table, "prediction": late[self.table].astype(np.int64)})
 
-    def patches(self, model: Model, count: int) -> list[Bits]:
-        """Flights of one airline, hour and month of which the model is not sure, the most first."""
+    def patches(self, model: Model, rows: Rows, count: int) -> list[Bits]:
+        """Flights of one airline, hour and month of which the model is not sure.
+
+        Those come first that are the most of the given rows, whose schedule is known to all.
+        """
         known = dict(zip(SCHEDULE, self.flights.schedule.astype(np.int64), strict=True))
         cell = (known["carrier"] * 32 + known["hour"]) * 16 + known["month"]
         unsure = np.abs(model.odds) < _UNSURE
-        cells, counts = np.unique(cell[self.table][unsure[self.table]], return_counts=True)
+        cells, counts = np.unique(cell[rows][unsure[rows]], return_counts=True)
         most = cells[np.argsort(-counts, kind="stable")[:count]]
         return [(cell == each) & unsure for each in most]
 
@@ -191,7 +194,7 @@ def work_naively(
     work.tuned = int(np.argmax([each.value for each in work.path]))
     model, best = made[work.tuned], work.models
     late = model.late
-    for patch in test.patches(model, patches):
+    for patch in test.patches(model, sealed, patches):
         if score(late ^ patch) > best.value:
             late, best, work.kept = late ^ patch, work.path[-1], work.kept + 1
         work.path[-1] = _as_of(best, len(work.path))
@@ -202,6 +205,7 @@ def work_on_holdout(
     test: Test,
     workshop: Workshop,
     holdout: Holdout,
+    sealed: Rows,
     result: DemoResult,
     models: int,
     patches: int,
@@ -221,7 +225,7 @@ def work_on_holdout(
     work.tuned = int(np.argmax([each.value for each in work.path]))
     model, best = made[work.tuned], work.models
     late = model.late
-    for patch in test.patches(model, patches):
+    for patch in test.patches(model, sealed, patches):
         pair = test.predictions(late ^ patch), test.predictions(late)
         answer = holdout.compare(*pair, margin=0, names=("patched", "as it is"))
         verdict = str(answer.verdict)
@@ -274,7 +278,7 @@ def run_demo(
             result.naive = work_naively(test, workshop, sealed, models, patches, chosen)
         with screen.bar("thirty models, and patches: the holdout") as report:
             late, first = work_on_holdout(
-                test, workshop, holdout, result, models, patches, chosen, report
+                test, workshop, holdout, sealed, result, models, patches, chosen, report
             )
         _ask_more(test, holdout, result, late, first)
         result.report = _report(holdout, output)
@@ -413,7 +417,7 @@ def _introduce(screen: Screen, result: DemoResult, test: Test, seed: int | None)
     screen.say(
         "Flights",
         f"{result.population:,} left New York in 2013. Late is 15 minutes or more after schedule, "
-        f"or never: {100 * late:.1f} %. Models predict which, from the schedule",
+        f"or never: {100 * late:.1f}\u00a0%. Models predict which, from the schedule",
     )
     screen.say(
         "Test set",
@@ -465,8 +469,8 @@ def _show(screen: Screen, result: DemoResult, models: int) -> None:
     )
     screen.say(
         "Told",
-        f"{result.answers} answers gave away {result.told:.1f} nats in all: bars that hold for all "
-        "of them at once have widened that little",
+        f"{result.answers} answers gave away {result.told:.1f} nats in all: what was expected "
+        "costs next to nothing. All bars hold at once, whatever made people ask the next question",
     )
 
 

@@ -129,7 +129,10 @@ def flights_of(table: Any) -> Flights:
         code, unique = pd.factorize(each.astype(object), sort=True)
         codes[column], values[column] = code.astype(np.int64), [str(each) for each in unique]
     late = np.isnan(delay) | (np.nan_to_num(delay) >= MINUTES)
-    known = {**{name: table[name] for name in ("hour", "month", "day")}, "weekday": days.dt.weekday}
+    known = {
+        **{name: table[name] for name in ("hour", "month", "day")},
+        "weekday": days.dt.day_of_week,
+    }
     known |= {
         name: pd.factorize(table[name], sort=True)[0] for name in ("carrier", "dest", "origin")
     }

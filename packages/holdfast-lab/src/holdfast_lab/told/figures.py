@@ -255,7 +255,9 @@ def page(found: Sequence[Figure], command: str) -> str:
     return f"""\
 # How wide the bars are
 
-Made by the command below on {today} ({made}); the code is `holdfast_lab.told.figures`.
+Made by the command below on {today} ({made}).
+The code is `holdfast_lab.told.figures`. Which rows are sealed is the operating system's chance: in
+another run natural runs differ, within their errors.
 
 ```{{.console .skip}}
 $ {command}

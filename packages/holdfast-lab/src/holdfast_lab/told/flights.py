@@ -130,7 +130,7 @@ def _disjoint(one: Bar, other: Bar) -> bool:
 def by_told(folder: Path, split: Split, models: int, seed: int) -> tuple[Found, Rows]:
     """On a holdout without a plan; and which rows it sealed."""
     words: dict[str, Any] = {"ids": "flight", "target": "late", "labels": [0, 1]}
-    words |= {"open_fraction": 0.5, "reading": "rule"}
+    words |= {"open_fraction": 0.5, "reading": "rule", "seed": seed}
     table = split.frame(split.table)
     with closing(Holdout.create(folder / "told.holdfast", table, **words)) as holdout:
         opened = holdout.open_table(["number"])["number"].to_numpy()
@@ -163,8 +163,8 @@ def by_told(folder: Path, split: Split, models: int, seed: int) -> tuple[Found, 
 def by_looks(folder: Path, split: Split, sealed: Rows, models: int, seed: int) -> Found:
     """On the same rows under a plan for as many scores by looks."""
     plan, table = score_plan(models, sealed.size), split.frame(sealed)
-    path = folder / "looks.holdfast"
-    with closing(Holdout.create(path, table, plan, ids="flight", target="late")) as holdout:
+    words: dict[str, Any] = {"ids": "flight", "target": "late", "seed": seed}
+    with closing(Holdout.create(folder / "looks.holdfast", table, plan, **words)) as holdout:
 
         def score(model: Model) -> Scored:
             answer = holdout.score(split.predictions(model, sealed))
@@ -233,7 +233,8 @@ def page(rows: Sequence[tuple[str, ...]], summary: str, models: int, command: st
 # Thirty models on real flights
 
 Made by the command below on {today} ({made}).
-The code is `holdfast_lab.told.flights`, the models are those of `holdfast_lab.models`.
+The code is `holdfast_lab.told.flights`, the models are those of `holdfast_lab.models`. The same
+seeds give the same numbers.
 
 ```{{.console .skip}}
 $ {command}
