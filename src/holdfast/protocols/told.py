@@ -789,17 +789,22 @@ def mean_rule(
             windows = Windows.precise(rows, guess, width)
             code = Around(windows.width / rows / error)
             return CountWindows(at, windows, code, fixed, scale, None)
-        half = predicted_half_width(sd, max(1, round(n)), at + _NOISE)
-        points = max(1, math.ceil(2 * half / width))
-        return Lattice(
-            at, Ends(Around(width / error), points), guess - points * width / 2, width, scale
-        )
+        below, above = _reaches(guess, sd, n, at + _NOISE)
+        points = max(1, math.ceil((below + above) / width))
+        return Lattice(at, Ends(Around(width / error), points), guess - below, width, scale)
     epsilon = past.history.confirmations.epsilon if epsilon is None else epsilon
     if counts:
         windows = Windows.confirming(rows, guess, tau, CONFIRM_CELL * cell)
         return CountWindows(at, windows, Outward(epsilon), fixed, scale, scale.value(guess))
-    half = predicted_half_width(sd, max(1, round(n)), add_nats(at, cost(1 - epsilon)))
+    half = max(_reaches(guess, sd, n, add_nats(at, cost(1 - epsilon))))
     return Intervals(at, Shifts(epsilon), guess, tau + half, CONFIRM_CELL * cell, scale)
+
+
+def _reaches(guess: float, sd: float, rows: float, nats: float) -> tuple[float, float]:
+    """About how far the lower and the upper end will be from the mean."""
+    n = max(1, round(rows))
+    low, high = (predicted_half_width(sd, n, nats, mean=each) for each in (guess, 1 - guess))
+    return low, high
 
 
 def _unguessed(
