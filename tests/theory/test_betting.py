@@ -260,6 +260,19 @@ def test_widths_follow_the_variance() -> None:
     assert predicted_half_width(0.0995, n, nats, 0.0099 * 0.98) == pytest.approx(below, rel=0.03)
 
 
+@pytest.mark.parametrize("mean", [0.02, 0.5, 0.9])
+def test_widths_of_terms_that_hardly_vary_are_those_of_the_largest_stake(mean: float) -> None:
+    """sd·√(2L/n) would say much less of one of them: no factor is below 1 − s."""
+    n, nats, gap = 3_000, 8.0, 0.005
+    terms = Terms.tally(np.repeat([round(1e4 * (mean + k)) for k in (-gap, gap)], n // 2), 10_000)
+    for end, m in ((mean_low, mean), (mean_high, 1 - mean)):
+        found = end(terms, nats, Bets.spread(n, predicted_stake(m, gap, n, nats)))
+        half = predicted_half_width(gap, n, nats, mean=m)
+        assert abs(found - mean) == pytest.approx(half, rel=0.1)
+    widest = predicted_half_width(gap, n, nats, mean=max(mean, 1 - mean))
+    assert widest > 3 * gap * math.sqrt(2 * nats / n)
+
+
 @pytest.mark.parametrize(
     "refused",
     [

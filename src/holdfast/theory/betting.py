@@ -136,12 +136,15 @@ class Bets:
         return cls(np.append(stakes, stake), logs)
 
 
-def predicted_half_width(sd: float, rows: int, nats: float, third: float = 0.0) -> float:
-    """About how far an end will be from the mean: L/(n·λ) + λ·sd²/2 + 2·third·L/(3·sd²·n).
+def predicted_half_width(
+    sd: float, rows: int, nats: float, third: float = 0.0, mean: float = 0.5
+) -> float:
+    """About how far a lower end will be from the mean: L/(n·λ) + λ·sd²/2 + 2·third·L/(3·sd²·n).
 
-    λ = √(2L/n)/sd, and 1 at most: nobody can stake more. Below, the first two are sd·√(2L/n). L has
-    ln 1/.8 more, for the weight of the stake; `third` is the third central moment of the terms,
-    counted towards this end. No claim depends on it: it sets what is announced.
+    λ = √(2L/n)/sd, so that the first two are sd·√(2L/n); at most .95/mean, where the stake is the
+    largest there is. L has ln 1/.8 more, for the weight of the stake; `third` is the third central
+    moment of the terms, counted towards this end. For an upper end take 1 − mean. No claim depends
+    on it: it sets what is announced.
 
     >>> round(predicted_half_width(0.2236, 10_000, 4.5), 4)
     0.0069
@@ -149,8 +152,9 @@ def predicted_half_width(sd: float, rows: int, nats: float, third: float = 0.0) 
     n = whole_number("rows", rows, 1, _ROWS_MAX)
     paid = real_number("nats", nats, 0, _NATS_MAX) - math.log(_ON_PREDICTED)
     sd = max(1e-9, real_number("sd", sd, 0))
-    stake = min(1.0, math.sqrt(2 * paid / n) / sd)
-    reach = paid / (n * stake) + stake * sd * sd / 2 if stake else 0.0
+    most = _LARGEST / max(1e-9, real_number("mean", mean, 0, 1))
+    bet = min(most, math.sqrt(2 * paid / n) / sd)
+    reach = paid / (n * bet) + bet * sd * sd / 2
     return max(0.0, reach + 2 * third * paid / (3 * sd * sd * n))
 
 
@@ -164,7 +168,7 @@ def predicted_stake(mean: float, sd: float, rows: int, nats: float, third: float
     0.144
     """
     mean, sd = real_number("mean", mean, 0, 1), max(1e-9, real_number("sd", sd, 0, 0.5))
-    reach = predicted_half_width(sd, rows, nats, third)
+    reach = predicted_half_width(sd, rows, nats, third, mean)
     square, cube = sd * sd + reach * reach, third - 3 * reach * sd * sd
     root = math.sqrt(max(0.0, square * square + 4 * reach * cube))
     return min(_LARGEST, max(1e-9, max(0.0, mean - reach) * 2 * reach / (square + root)))
