@@ -239,12 +239,12 @@ def _fill(holdout: hf.Holdout, made: Made, length: int) -> float:
     terms: NDArray[np.int64] = opened._found(next(_steps(asked)), asked, None)  # type: ignore[assignment]
     numbers, place = itertools.count(holdout.status().answers), asked.part.set.name
     left = length - holdout.status().answers
-    total = seconds_of(
-        lambda: [
+
+    def write() -> None:
+        for done in range(0, left, PIECE):
             _write(journal, asked, terms, numbers, place, min(PIECE, left - done))
-            for done in range(0, left, PIECE)
-        ]
-    )
+
+    total = seconds_of(write)
     return total / max(1, left)
 
 
@@ -258,7 +258,7 @@ def _pattern(holdout: hf.Holdout, made: Made) -> Asked:
         holdout.scorers.find("accuracy"),
         target=None,
     )
-    words = {"metric": "accuracy", "share": True, "guess": 0.9, "guess_se": None}
+    words: dict[str, Any] = {"metric": "accuracy", "share": True, "guess": 0.9}
     return holdout._open.asked("score", score.term(), **words)
 
 

@@ -65,7 +65,7 @@ def history(holdout: hf.Holdout, language: str) -> list[dict[str, Any]]:
     near = frame[["id"]].assign(prediction=(frame.late + rng.normal(0, 3, ROWS)).round(1))
     own = hf.row_metric(cost, range=(0, 5), greater_is_better=False)
     sql = language == "SQL"
-    answers: list[Told] = [
+    answers: list[Any] = [
         holdout.score(one),
         holdout.score(two, guess=0.88),
         holdout.score(three, guess=0.9),  # a surprise

@@ -264,7 +264,7 @@ def test_widths_follow_the_variance() -> None:
 def test_widths_of_terms_that_hardly_vary_are_those_of_the_largest_stake(mean: float) -> None:
     """sd·√(2L/n) would say much less of one of them: no factor is below 1 − s."""
     n, nats, gap = 3_000, 8.0, 0.005
-    terms = Terms.tally(np.repeat([round(1e4 * (mean + k)) for k in (-gap, gap)], n // 2), 10_000)
+    terms = Tally.of(np.repeat([round(1e4 * (mean + k)) for k in (-gap, gap)], n // 2), 10_000)
     for end, m in ((mean_low, mean), (mean_high, 1 - mean)):
         found = end(terms, nats, Bets.spread(n, predicted_stake(m, gap, n, nats)))
         half = predicted_half_width(gap, n, nats, mean=m)
