@@ -44,7 +44,6 @@ from schemathesis.core.failures import FailureGroup
 from schemathesis.specs.openapi import checks
 
 from holdfast.client.wire import contents_of
-from holdfast.errors import Exhausted
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.tokens import hashed
@@ -52,6 +51,7 @@ from holdfast.protocols.told import told_plan
 from holdfast.server import routes
 from holdfast.server.app import create_app
 from holdfast.server.errors import STATUS
+from holdfast.server.schemas import FailureShape
 from holdfast.server.service import Rates
 from holdfast.server.settings import Settings
 from holdfast.verbs import SCORES
@@ -73,7 +73,7 @@ _CHECKS = [
 _ROWS = 400  # of the holdout whose answers are counted by what they tell
 _SCORED = ("board", "told")  # holdouts that have ids
 _QUESTIONS = ("ask", "interval", "mean", "verify", "correct", "price", "jobs")
-_KEYS = {"kind", "message", "parameter", "allowed", "hint", "request", *Exhausted.fields}
+_KEYS = {*FailureShape.model_fields, "request"}
 
 
 def _golden() -> list[str]:
@@ -172,7 +172,7 @@ def _sealed(folder: Path, name: str, number: int) -> tuple[list[str], str, list[
     kept = frame if more else frame.drop(columns="row")
     with Holdout.create(folder / name, kept, plan, **more) as holdout:
         roles = ("custodian", "analyst", "viewer")
-        tokens = [holdout.access.grant(role)[1] for role in roles]  # type: ignore[arg-type]
+        tokens = [holdout.access.grant(role, nats=1e3)[1] for role in roles]  # type: ignore[arg-type]
         tokens.append(holdout.access.grant("analyst", quota=0.01, nats=1.0)[1])
         ended, token = holdout.access.grant("custodian")
         holdout.access.revoke(ended.id)
@@ -252,7 +252,7 @@ _TURN: dict[str, list[Any]] = {
     "key": [None] * 8 + ["a", "b", "keep"],
     "body": [None] * 15 + list(range(len(BODIES))),
     "predictions": list(range(8)),
-    "guess": [None, None, 0.5, 0.9, 1.0, "nan", 7],
+    "guess": [None, 0.5, 0.5, 0.5, 0.9, "nan", 7],
     "near": [True, False],
 }
 
@@ -385,7 +385,9 @@ def _turned(place: World, case: Any, turn: dict[str, Any]) -> dict[str, str]:
     verb = case.operation.path.rpartition("/")[2]
     if turn["near"] and verb in SCORES:
         parameters["holdout"] = name = _SCORED[turn["guess"] is not None]
-        metric = {"metric": ("accuracy", "f1", "brier", "nothing")[turn["predictions"] % 4]}
+        metric = {
+            "metric": ("accuracy", "accuracy", "f1", "brier", "nothing")[turn["predictions"] % 5]
+        }
         guess = {} if turn["guess"] is None or name == "board" else {"guess": turn["guess"]}
         guess = {} if verb in ("best", "scores") else guess
         more: dict[str, dict[str, Any]] = {"gate": {"at_least": 0.5}, "enter": {"name": "n"}}
@@ -409,7 +411,7 @@ def _predictions(place: World, verb: str, turn: dict[str, Any]) -> tuple[bytes, 
     given = place.predictions[_SCORED[turn["guess"] is not None]]
     one, other = given[turn["predictions"]], given[(turn["predictions"] + 1) % len(given)]
     if verb in ("compare", "best", "scores"):
-        sent = contents_of({"a": given[0], "b": other} if turn["predictions"] % 2 else {"a": one})
+        sent = contents_of({"a": given[0], "b": given[1] if turn["predictions"] % 2 else other})
         return sent.data, sent.kind
     return one, "application/json" if one[:1] == b"{" else "text/csv"
 

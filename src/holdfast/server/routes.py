@@ -40,6 +40,7 @@ from holdfast.server.schemas import (
     JOBS,
     QUESTIONS,
     SHAPES,
+    FailureShape,
     GrantShape,
     HoldoutShape,
     JobShape,
@@ -75,14 +76,9 @@ Reply = dict[str, Any]
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-class ErrorBody(BaseModel):
+class ErrorBody(FailureShape):
     """What an error says."""
 
-    kind: str
-    message: str
-    parameter: str | None = None
-    allowed: str | None = None
-    hint: str | None = None
     request: str
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "AnswerShape",
     "AskedShape",
     "CorrectedShape",
+    "FailureShape",
     "GrantShape",
     "HoldoutShape",
     "JobShape",
@@ -325,12 +326,20 @@ class PriceShape(_Shape):
     told: _ToldPrice | None
 
 
-class _Failure(_Shape):
+class FailureShape(_Shape):
+    """What an error says, and the facts that it is made of where they are known."""
+
     kind: str
     message: str
     parameter: str | None = None
     allowed: str | None = None
     hint: str | None = None
+    what: str | None = None
+    constraint: str | None = None
+    needed: str | None = None
+    left: str | None = None
+    given: str | None = None
+    remedy: str | None = None
 
 
 class JobShape(_Shape):
@@ -341,7 +350,7 @@ class JobShape(_Shape):
     state: Literal["queued", "running", "done", "failed", "cancelled"]
     progress: Share | None
     result: AskedShape | None
-    error: _Failure | None
+    error: FailureShape | None
 
 
 class _Quota(_Shape):
