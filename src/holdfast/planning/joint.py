@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 from holdfast.errors import Infeasible, InvalidInput, real_number, whole_number
 from holdfast.planning.plan import Plan
@@ -31,7 +31,6 @@ from holdfast.protocols.plans import (
 from holdfast.protocols.registry import mix_names, wanted
 from holdfast.protocols.rounds import RoundsPlan, in_rounds
 from holdfast.protocols.searches import SearchPart
-from holdfast.protocols.told import ToldPlan
 from holdfast.theory.divergence import ORDER_MAX
 from holdfast.theory.sizing import BLOCKS_MAX, QUERIES_MAX, minimise, order_from
 
@@ -349,7 +348,8 @@ def plans_for(mix: ProtocolMix, units: int | None = None) -> list[SetPlan]:
 def _beside(made: SetPlan, plans: Sequence[SetPlan]) -> SetPlan:
     """What is told has all units if it is alone, and as many as all others beside them."""
     others = sum(int(each.blocks * each.subblocks) for each in plans if each is not made)
-    return replace(made, blocks=others) if isinstance(made, ToldPlan) and others else made
+    told = made.past() is not None
+    return cast(SetPlan, replace(cast(Any, made), blocks=others)) if told and others else made
 
 
 def _share(confidence: float, sets: int) -> float:
