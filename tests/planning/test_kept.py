@@ -62,11 +62,7 @@ def test_another_type_of_number_is_refused(kind: str) -> None:
 
 
 PROMISES = [  # what makes more of the same blocks
-    ("verdicts", ("queries",), lambda count: 100 * count),
-    ("verdicts", ("refusals",), lambda count: count + 5),
-    ("verdicts", ("blocks",), lambda blocks: blocks // 2),
-    ("verdicts", ("confidence",), lambda _: 0.999999),
-    ("verdicts", ("least",), lambda least: least - 10),
+    ("told", ("confidence",), lambda _: 0.5),
     ("split", ("queries",), lambda count: 100 * count),
     ("split", ("blocks_per_question",), lambda blocks: blocks // 2),
     ("rounds", ("sets",), lambda count: count + 1),

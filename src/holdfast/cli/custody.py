@@ -75,8 +75,8 @@ def create_command(
         str | None,
         typer.Option(
             help="A plan for other questions, each perhaps with its own number: "
-            "estimate,verify=100. Also mean, interval, correct, score, simple, amplified, rounds, "
-            "split, weights."
+            "estimate,verify=100. Also mean, interval, correct, score, gate, simple, amplified, "
+            "rounds, split, weights."
         ),
     ] = None,
     plan: Annotated[
