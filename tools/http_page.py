@@ -22,7 +22,7 @@ _SECTIONS = {
     "Questions": ("ask", "interval", "mean", "verify", "correct", "price"),
     "Jobs": ("jobs",),
     "What was, and what is left": ("status", "columns", "transcript", "left"),
-    "Scores": ("score", "scores", "best", "compare", "gate", "enter", "leaderboard"),
+    "Scores": ("score", "compare", "gate", "best", "scores", "enter", "leaderboard"),
     "For the custodian": ("tokens", "audit", "check"),
 }
 ROLES = {
@@ -31,7 +31,7 @@ ROLES = {
     **dict.fromkeys(("status", "columns", "transcript", "left", "leaderboard"), "viewer"),
     **dict.fromkeys(("ask", "interval", "mean", "verify", "correct"), "analyst"),
     **dict.fromkeys(("price", "jobs"), "analyst"),
-    **dict.fromkeys(("score", "scores", "best", "compare", "gate", "enter"), "analyst"),
+    **dict.fromkeys(("score", "compare", "gate", "best", "scores", "enter"), "analyst"),
     **dict.fromkeys(("tokens", "audit", "check"), "custodian"),
 }
 """The least role, by the first word of an address within a holdout, or its last outside of one."""
@@ -45,11 +45,16 @@ TOLD = {
     "`still_possible` (what can still be asked, in words) "
     "and `grids` (for each size `grid`, `price` and `questions_left`); `asked_for` and `fits`, "
     "whether the questions asked for are paid for",
-    "leaderboard": "`metric`, `greater_is_better`, `ties` (how many could be the best), and "
-    "`entries`, each with `rank`, `rank_low`, `rank_high`, `name`, `value`, `low`, `high`, `at`, "
-    "`receipt`, `submissions` (how many it made) and `mine`",
-    **dict.fromkeys(("score", "scores", "best", "compare", "gate"), "those of what is told"),
-    "enter": "those of the score, and `name` and `metric`",
+    "leaderboard": "`metric`, `greater_is_better`, `ties` (how many could be the best), "
+    "`certified`, `reading`, `reading_words` and `entries`, each with `rank`, `rank_low`, "
+    "`rank_high`, `name`, `value`, `low`, `high`, `at`, `receipt`, `submissions` (how many it "
+    "made) and `mine`",
+    **dict.fromkeys(
+        ("ask", "interval", "mean", "score"), "those of an answer, or of what is told (above)"
+    ),
+    "verify": "those of a verdict, or of what is told (above)",
+    **dict.fromkeys(("compare", "gate", "best", "scores"), "those of what is told (above)"),
+    "enter": "those of a score, and `name` and `metric`",
     "audit": "`rows` and `next`",
     "check": "`passed`, `receipt`, and `findings`, each with `name`, `passed` and `detail`",
 }

@@ -168,7 +168,7 @@ WORDS: Mapping[str, Word] = {
             "metric",
             "metric",
             "The name of a metric.",
-            "str | Callable[..., float]",
+            "Chosen",
             "accuracy",
         ),
         Word("at_least", "number", "The score must reach this.", "float | None"),

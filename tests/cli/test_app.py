@@ -63,6 +63,18 @@ def test_every_option_is_on_the_page() -> None:
     assert missing == []
 
 
+def test_every_option_of_the_page_is_there() -> None:
+    known = {
+        option
+        for _, command in commands(typer.main.get_command(app))
+        for parameter in command.params
+        for option in parameter.opts
+    }
+    named = {*re.findall(r"`(--[a-z-]+)", PAGE.read_text("utf-8"))}
+    assert len(named) > 40
+    assert named - known == {"--help"}
+
+
 def test_version_and_help(cli: Cli) -> None:
     assert cli("--version").out.startswith("holdfast 0.")
     assert "--tail" in cli("plan", "--help").out

@@ -84,6 +84,26 @@ def test_tokens_are_made_listed_and_revoked(study: Path, cli: Cli) -> None:
     assert "revoked" in cli("token", "list", study).out
 
 
+def test_how_much_a_token_may_be_told(told: Path, cli: Cli) -> None:
+    made = cli("token", "create", told, "--role", "analyst", "--json").json
+    assert made["nats"] == 5
+    few = cli("token", "create", told, "--role", "analyst", "--nats", 2.5, "--json").json
+    assert few["nats"] == 2.5
+    assert (
+        "told 2.5 nats at most"
+        in cli("token", "create", told, "--role", "analyst", "--nats", 2.5).err
+    )
+    words = ("token", "quota", told, made["id"])
+    assert cli(*words, "--nats", 7, "--json").json["nats"] == 7
+    changed = cli(*words, 0.5, "--nats", "inf", "--json").json
+    assert (changed["quota"], changed["nats"]) == (0.5, None)
+    assert "may be told any number of nats" in cli(*words, 0.4).out
+    listed = cli("token", "list", told, "--json").json
+    assert [each["told"] for each in listed] == [0, 0, 0]
+    for wrong in ("0", "-1", "nan", "many"):
+        cli(*words, "--nats", wrong).refuses("nats")
+
+
 def test_a_token_into_a_file_that_nobody_else_can_read(
     study: Path, tmp_path: Path, cli: Cli
 ) -> None:

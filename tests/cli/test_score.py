@@ -196,6 +196,58 @@ def test_the_other_reading_names_what_it_assumes(told: Path, cli: Cli) -> None:
     assert "this rule, on fresh rows (if it was made without these rows' features); told" in said
 
 
+# Before asking.
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        (("score", "good", "--guess", 0.9), " (expected) "),
+        (("score", "good", "--guess", 0.9, "--precise"), " to "),
+        (("compare", "better", "good", "--margin", 0), "not shown (expected) "),
+        (("gate", "good", "--at-least", 0.8), "unclear (expected) "),
+        (("best", "good", "better"), "any "),
+        (("scores", "good", "better", "--guesses", "0.9,0.95"), "1. 0."),
+        (("enter", "good", "--name", "Ann"), " to "),
+        (("mean", "x < 0.5", "--guess", 0.5), " (expected) "),
+        (("ask", "avg(x)", "--grid", "0:1:0.1"), " to "),
+        (("verify", "avg(x)", "--guess", 0.5), "compatible (expected) "),
+    ],
+)
+def test_a_price_tells_nothing(
+    ask: Cli, told: Path, cli: Cli, words: tuple[Any, ...], first: str
+) -> None:
+    said = ask(*words, "--price")
+    head, line, *_, last = said.out.splitlines()
+    assert (said.status, head.split("  ")[0]) == (0, "if the answer is")
+    assert first in line
+    assert line.split()[-1].startswith("±0.")
+    assert last.startswith("told so far 0 nats; now an expected share near 0.9 is within ±0.")
+    offers = ask(*words, "--price", "--json").json["told"]["answers"]
+    assert offers
+    assert sum(np.exp(-each["nats"]) for each in offers if not each.get("candidate")) <= 1
+    assert nats(told, cli) == 0
+    found = ask(*words, "--json")
+    paid = found.json["told"]  # what was shown is what is paid, whichever answer came
+    shown = {each["nats"] for each in offers}
+    assert found.json["letter"] == [] or paid in shown or paid > min(shown)
+    assert ask(*words, "--price").out.startswith("asked before, free")
+
+
+def test_the_status_says_what_was_told(ask: Cli, told: Path) -> None:
+    assert ask("score", "good", "--guess", 0.9).status == 0
+    assert ask("score", "poor", "--guess", 0.9).status == 0
+    text = ask("status").out
+    assert "2 answers on 600 sealed units, 1 surprise among them: told " in text
+    assert "questions more   no surprise    1 surprise   3 surprises" in text
+    assert "blocks" not in text.partition("receipt")[0]
+    (only,) = ask("status", "--json").json["sets"]
+    assert (only["budget"], only["parts"], only["currency"]) == (None, [], "nats")
+    known = {name: only["told"][name] for name in ("rows", "answers", "surprises")}
+    assert known == {"rows": 600, "answers": 2, "surprises": 1}
+    assert only["told"]["nats"] == only["spent"] > 5
+
+
 # Exit statuses.
 
 

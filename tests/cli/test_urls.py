@@ -8,15 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from holdfast.client.client import Client
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.records import SLOTS
-from tests.cli.conftest import Cli
+from tests.cli.conftest import RIGHT, ROWS, Cli
 from tests.client.conftest import Served
 from tests.holdout import plans
-from tests.holdout.tables import sealed, sources
+from tests.holdout.tables import sealed, sources, table
 
 GRID = ("--grid", "0:0.875:0.125")
 URL = "http://127.0.0.1:8000/holdouts/a"
@@ -103,3 +104,61 @@ def test_a_token_by_option_and_by_variable(
     refused = cli("ask", URL, "avg(x)", *GRID, "--json")
     refused.refuses("analyst", 1)
     assert token not in refused.err
+
+
+# Models.
+
+
+@pytest.fixture
+def served(told: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path]]:
+    """A holdout without a plan, at a URL, and the same in a folder."""
+    monkeypatch.delenv("HOLDFAST_TOKEN", raising=False)
+    copy = told.parent / "copy.holdfast"
+    rows = table(ROWS).assign(row=np.arange(ROWS), y=np.arange(ROWS) % 2, x=np.arange(ROWS) / ROWS)
+    Holdout.create(copy, rows, ids="row", target="y", open_fraction=0, labels=[0, 1]).close()
+    transport = Served(told)
+    monkeypatch.setattr("holdfast.client.client.Client", partial(Client, transport=transport))
+    yield "http://127.0.0.1:8000/holdouts/told", copy
+    transport.end()
+
+
+MODELS: list[tuple[object, ...]] = [
+    ("score", "good", "--guess", 0.9),
+    ("score", "poor", "--precise"),
+    ("compare", "better", "good", "--guess", 0.05),
+    ("compare", "better", "good", "--margin", 0),
+    ("gate", "good", "--at-least", 0.8),
+    ("gate", "poor", "--at-least", 0.8),
+    ("gate", "good", "--better-than", "better"),
+    ("best", "good", "better", "poor", "--precise"),
+    ("scores", "good", "better", "--guesses", "0.9,"),
+    ("enter", "good", "--name", "Ann"),
+    ("leaderboard",),
+    ("mean", "x < 0.5", "--guess", 0.5),
+    ("score", "none", "--price"),
+    ("score", "good", "--guess", "nan"),
+    ("best", "good", "good"),
+]
+
+
+def test_models_are_asked_about_as_in_a_folder(served: tuple[str, Path], cli: Cli) -> None:
+    for verb, *words in MODELS:
+        known = [served[1].parent / f"{word}.csv" if word in RIGHT else word for word in words]
+        there, here = (cli(verb, place, *known) for place in served)
+        assert there == here, (verb, *words)
+    there, here = (cli("status", place, "--json").json["sets"] for place in served)
+    assert there == here
+
+
+def test_a_quota_that_is_used_up_is_status_3(
+    served: tuple[str, Path], told: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Holdout.open(told) as holdout:
+        _, token = holdout.access.grant("analyst", nats=0.1)
+    monkeypatch.setenv("HOLDFAST_TOKEN", token)
+    files = [told.parent / f"{name}.csv" for name in RIGHT]
+    assert cli("score", served[0], files[0], "--guess", 0.9).status == 0
+    cli("score", served[0], files[1], "--json").refuses("Your quota", 3, "exhausted")
+    assert cli("score", served[0], files[0], "--guess", 0.9).status == 0  # asked before
+    metrics = ("--metrics", told.parent / "mine.py")
+    cli("score", served[0], files[0], *metrics).refuses("holdfast serve --metrics")

@@ -345,6 +345,12 @@ GOOD, FAIR, POOR = (PREDICTED[share] for share in (0.95, 0.9, 0.7))
 BY_ID = dict(zip(FAIR.row.tolist(), FAIR.prediction.tolist(), strict=True))
 CENTS = hf.grid(0, 1, step=0.01)
 TELLING: dict[str, Asking] = {
+    "mean": lambda h: h.mean("x > 0.3", guess=0.7, guess_se=0.05),
+    "precise mean": lambda h: h.mean("x", range=(0, 2), precise=True),
+    "some rows": lambda h: h.mean("y = 1", where="\"group\" = 'a'"),
+    "median": lambda h: h.ask("avg(x)", grid=CENTS, guess=0.5, by="told"),
+    "interval": lambda h: h.interval("max(x)", grid=CENTS, by="told"),
+    "verify": lambda h: h.verify("avg(x)", 0.5, tolerance=0.1, by="told"),
     "score": lambda h: h.score(FAIR),
     "score again": lambda h: h.score(BY_ID),
     "a guess": lambda h: h.score(GOOD, guess=0.95, guess_se=0.01),
@@ -365,12 +371,6 @@ TELLING: dict[str, Asking] = {
     "scores": lambda h: h.scores([POOR, GOOD], guesses=[0.7, None], metric="brier"),
     "enter": lambda h: h.enter(FAIR, "ann"),
     "enter by name": lambda h: h.enter(GOOD, name="bob", guess=0.9, metric="accuracy"),
-    "mean": lambda h: h.mean("x > 0.3", guess=0.7, guess_se=0.05),
-    "precise mean": lambda h: h.mean("x", range=(0, 2), precise=True),
-    "some rows": lambda h: h.mean("y = 1", where="\"group\" = 'a'"),
-    "median": lambda h: h.ask("avg(x)", grid=CENTS, guess=0.5, by="told"),
-    "interval": lambda h: h.interval("max(x)", grid=CENTS, by="told"),
-    "verify": lambda h: h.verify("avg(x)", 0.5, tolerance=0.1, by="told"),
     "price": lambda h: h.price("score", PREDICTED[0.8], guess=0.7),
     "price of an old one": lambda h: h.price("score", FAIR),
     "price of a gate": lambda h: h.price("gate", FAIR, at_least=0.6),

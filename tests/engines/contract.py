@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from holdfast.engines.python.estimator import local_estimator
-from holdfast.engines.source import Engines, EngineSource, Limits
+from holdfast.engines.source import Engines, Limits
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE
 from tests.engines.contract_stores import BAD, BLOCKS, EMPTY, LAYOUTS, Stored, stored
@@ -152,20 +152,10 @@ class EngineContract(ABC):
             terms = asked.engines.terms(function, where, start, stop)
             assert terms.reshape(stop - start, -1).sum(axis=1).tolist() == part.tolist()
 
-    def test_parts_of_a_source(self, asked: Asked) -> None:
-        source = EngineSource(asked.engines, 2, 9).part(1, 5)
-        assert (source.blocks, source.units) == (4, asked.given.store.units)
-        values = source.values(asked.estimator(MEAN))
-        assert values.tobytes() == asked.values(MEAN, 3, 7).tobytes()
-        function, where = asked.language.term("number of some rows", asked.given.store)
-        terms = source.terms(function, where)
-        assert terms.tolist() == asked.engines.terms(function, where, 3, 7).tolist()
-
     def test_blocks_that_are_not_there_are_refused(self, asked: Asked) -> None:
-        source = EngineSource(asked.engines, 0, BLOCKS)
         for start, stop in [(-1, 5), (5, 5), (0, BLOCKS + 1)]:
             with pytest.raises(InvalidInput):
-                source.part(start, stop)
+                asked.values(MEAN, start, stop)
 
     def test_a_block_without_values_is_a_failure_alone(self, asked: Asked) -> None:
         missing = np.isnan(asked.values(MEAN))

@@ -26,7 +26,6 @@ from holdfast.cli.app import run
 from holdfast.errors import HoldfastError
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.protocols.told import told_plan
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings
 from tests.holdout import plans
@@ -70,7 +69,7 @@ PLANS: dict[str, Callable[[], Any]] = {
     "leaderboard": plans.board,
     "score": plans.scores,
     "weights": plans.weights,
-    "told": lambda: told_plan(600),
+    "told": plans.told,
 }
 
 

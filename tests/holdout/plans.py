@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from holdfast.protocols.exact import ExactVerdicts, exact_verdicts
 from holdfast.protocols.guesses import VerdictPart
 from holdfast.protocols.means import DirectPart
 from holdfast.protocols.plans import JointPlan, LookPart
 from holdfast.protocols.rounds import RoundsPlan
 from holdfast.protocols.searches import SearchPart
 from holdfast.protocols.split import SplitPlan, split_plan
+from holdfast.protocols.told import ToldPlan, told_plan
 from holdfast.protocols.weights import WeightsPart
 
 BLOCKS = 400
@@ -196,10 +196,9 @@ def medians() -> JointPlan:
     return joint(part, blocks=31, order=4.553509661059582, confidence=0.8)
 
 
-@cache
-def verdicts() -> ExactVerdicts:
-    """Twenty guesses, three refusals, exactly."""
-    return exact_verdicts(20, 3)
+def told() -> ToldPlan:
+    """No plan: what is told over 600 units."""
+    return told_plan(600)
 
 
 @cache

@@ -302,7 +302,7 @@ def test_a_forged_chain_is_found_by_what_it_says(folder: Path, forgotten: None, 
 
 def weaker(entries: list[Entry]) -> None:
     """Half of the blocks: more questions than they can bear."""
-    entries[0].body["sets"][1]["plan"]["queries"] *= 2
+    entries[0].body["sets"][-1]["plan"]["queries"] *= 2
 
 
 def surer(entries: list[Entry]) -> None:
@@ -436,8 +436,8 @@ def test_a_receipt_of_another_holdout_is_refused(folder: Path, tmp_path: Path) -
 def test_bytes_changed_in_the_ledger_are_found(folder: Path) -> None:
     file = folder / LEDGER
     data = file.read_bytes()
-    at = data.index(b'"refused":true')
-    file.write_bytes(data[:at] + b'"refused":TRUE' + data[at + 14 :])
+    at = data.index(b'"drawn":')
+    file.write_bytes(data[:at] + b'"DRAWN":' + data[at + 8 :])
     assert set(failed(check_holdout(folder))) == {"chain"}
 
 

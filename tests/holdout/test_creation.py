@@ -148,7 +148,7 @@ def test_the_same_data_need_a_reason(tmp_path: Path) -> None:
 def test_leftover_units_are_reported(tmp_path: Path) -> None:
     blocks = plans.split().blocks
     data = table(3 * blocks + 7 + 20)
-    share = 20 / len(data)
+    share = 20.5 / len(data)
     with Holdout.create(tmp_path / "a", data, plans.split(), open_fraction=share) as holdout:
         status = holdout.status()
         assert (status.blocks, status.block_units) == (blocks, 3)

@@ -70,7 +70,6 @@ KINDS: dict[str, tuple[Made, Ask]] = {
     "simple": (blocks_of(plans.simple), lambda h: h.ask("avg(x)", grid=POINTS)),
     "amplified": (blocks_of(plans.amplified), lambda h: h.ask("avg(x)", grid=POINTS)),
     "weights": (weighing, lambda h: h.ask("avg(y)", grid=POINTS)),
-    "exact-verify": (blocks_of(plans.verdicts), lambda h: h.verify("avg(x)", 0.5)),
     "rounds": (blocks_of(plans.rounds), lambda h: h.ask("avg(x)", shape=SHAPE)),
     "split": (blocks_of(plans.split), lambda h: h.ask("avg(x)")),
 }

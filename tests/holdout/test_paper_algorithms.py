@@ -1,4 +1,4 @@
-"""Every algorithm of the paper on a sealed holdout: asked by command and over HTTP, proved by `check`.
+"""Every algorithm of the paper on a sealed holdout: by command, over HTTP, proved by `check`.
 
 What there is, and what it is called, is the second table of docs/explanation/paper-map.md.
 """

@@ -20,7 +20,7 @@ from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.protocols.shapes import KnownSd
 from tests.holdout import plans
-from tests.holdout.tables import Still, broken, sealed, sources
+from tests.holdout.tables import Still, blocks_from, broken, sealed, sources
 from tests.mechanisms import laws
 
 POINTS = hf.grid(0, 1, points=8)
@@ -405,18 +405,15 @@ def test_a_yes_gives_its_refusal_back(tmp_path: Path, still: None) -> None:
         assert main.spent == pytest.approx(10 * prices.yes, rel=1e-9)
 
 
-def test_rounds_throw_a_set_away_when_it_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rounds_throw_a_set_away_when_it_is_refused(tmp_path: Path) -> None:
     verification, last = plans.rounds().verification.blocks, plans.rounds().blocks
 
-    def lies(_: object, start: int, stop: int, __: object) -> Still:
+    def lies(start: int, stop: int) -> Still:
         # The first estimation sets say something else than the verification set.
         offset = 0.0 if start < verification or stop == last else 9.0
         return Still(stop - start, lambda blocks: np.full(blocks, offset))
 
-    monkeypatch.setattr("holdfast.holdout.answering.OpenHoldout._source", lies)
-    with sealed(tmp_path / "a", plans.rounds()) as holdout:
+    with blocks_from(lies), sealed(tmp_path / "a", plans.rounds()) as holdout:
         answer = holdout.ask("avg(x)")
         assert (answer.value, answer.price) == (0.0, 1.0)  # by the second set
         assert holdout.ask("avg(c)").price == 0

@@ -393,17 +393,22 @@ def test_quotas_and_limits_are_functions_of_what_was_told(
     assert not score(holdout, right(frame, 0.82), max_level=level + 1).cached
 
 
-def test_a_bar_that_would_be_everything_is_refused_before_anything_is_read(
+def test_what_could_say_nothing_is_refused_before_anything_is_read(
     tmp_path: Path,
 ) -> None:
     small, chance = rows(2, 40), np.random.default_rng(3)
     with made(tmp_path / "h", small, open_fraction=0) as holdout:
-        for _ in range(40):
+        for _ in range(120):
             two = chance.integers(0, 2, (2, len(small)))
             holdout.best([small[["row"]].assign(prediction=each) for each in two])
         before = holdout.receipt
-        with pytest.raises(Exhausted, match="everything"):
-            score(holdout, right(small, 0.5), guess=0.5)
+        for ask in (
+            lambda given: score(holdout, given, guess=0.5),
+            lambda given: holdout.gate(given, at_least=0.5),
+            lambda given: holdout.compare(given, right(small, 0.2), margin=0),
+        ):
+            with pytest.raises(Exhausted, match="none at this level"):
+                ask(right(small, 0.5))
         assert holdout.receipt == before
         assert check_holdout(holdout.path).passed
 
@@ -453,3 +458,13 @@ def test_models_that_fail_count_as_wrong_and_say_so(tmp_path: Path, frame: pd.Da
             score(holdout, Model(2.0), features=["x"])
         assert holdout.receipt == before
         assert check_holdout(holdout.path).passed
+
+
+def test_terms_that_hardly_vary_are_no_surprise(tmp_path: Path, frame: pd.DataFrame) -> None:
+    with made(tmp_path / "h", frame) as holdout:
+        sure = pd.DataFrame({"row": frame.row, "prediction": np.where(frame.y == 1, 0.9, 0.1)})
+        told = score(holdout, sure, metric="brier")
+        assert told.expected is True
+        assert told.low is not None
+        assert told.high is not None
+        assert told.low < 0.01 < told.high < 0.02

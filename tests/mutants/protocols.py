@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from holdfast.errors import Exhausted
 from holdfast.mechanisms.looks import look
 from holdfast.protocols import plans
+from holdfast.protocols.answers import Answer
 from holdfast.protocols.base import (
     Drawn,
     Paid,
@@ -25,7 +26,6 @@ from holdfast.protocols.base import (
     block_floats,
 )
 from holdfast.protocols.budget import Account, Charge
-from holdfast.protocols.exact import ExactVerify
 from holdfast.protocols.guesses import Correct, VerdictPart, Verify, claim_counts
 from holdfast.protocols.means import DirectMean, MedianMean
 from holdfast.protocols.plans import JointPlan
@@ -316,13 +316,13 @@ class CorrectionKept(Correct):
 class PlannedLooks(Estimate):
     """A larger grid costs what the planned one does."""
 
-    def _looks(self, question: Question) -> int:
-        return min(question.points.looks, self.part.looks_per_query)
+    def worst(self, question: Question) -> tuple[Charge, ...]:
+        return (self.part.on_grid(self.plan.order, min(question.points.size, self.part.grid)),)
 
 
 class LooksAsPlannedAlways(Estimate):
-    def _looks(self, _question: Question) -> int:
-        return self.part.looks_per_query
+    def worst(self, _question: Question) -> tuple[Charge, ...]:
+        return (self.part.on_grid(self.plan.order, self.part.grid),)
 
 
 class SearchedFirst(Estimate):
@@ -364,8 +364,9 @@ class MirroredInCounts(Interval):
 class PaidOnce(Interval):
     """Two searches for the price of one."""
 
-    def _looks(self, question: Question) -> int:
-        return question.points.looks
+    def worst(self, question: Question) -> tuple[Charge, ...]:
+        looks = question.points.looks
+        return (Charge(self.part.name, looks * self.no, looks),)
 
 
 # What each says and charges, by the oracle:
@@ -374,15 +375,15 @@ class PaidOnce(Interval):
 class OneLook(Near):
     """A guess and its tolerance for one look."""
 
-    def _looks(self, _question: Question) -> int:
-        return 1
+    def worst(self, _question: Question) -> tuple[Charge, ...]:
+        return (Charge(self.part.name, self.no, 1),)
 
 
 class BlocksTail(Amplified):
     """What is promised of a block is said of a sub-block."""
 
-    def _tails(self) -> tuple[float, float]:
-        return self.part.tail_low, self.part.tail_high
+    def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Answer:
+        return Estimate.answer(self, question, drawn, paid)
 
 
 class NextCell(DirectMean):
@@ -399,11 +400,6 @@ class BarUnderAFilter(MedianMean):
     def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Any:
         about = {name: text for name, text in question.about.items() if name != "where"}
         return super().answer(replace(question, about=about), drawn, paid)
-
-
-class YesIsARefusal(ExactVerify):
-    def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
-        return self.worst(question)
 
 
 class UpdatesForNothing(Weights):
@@ -465,13 +461,13 @@ class WithoutLooks(Account):
     """The looks of a part are not counted."""
 
     def hold(self, worst: Charge) -> None:
-        self.uses[worst.part].looks = 0
+        self.uses[worst.part] = replace(self.uses[worst.part], looks=0)
         super().hold(worst)
 
 
 class WithoutRefusals(Account):
     def hold(self, worst: Charge) -> None:
-        self.uses[worst.part].refusals = 0
+        self.uses[worst.part] = replace(self.uses[worst.part], refusals=0)
         super().hold(worst)
 
 
@@ -496,7 +492,8 @@ class ChargedWhenRefused(Account):
         try:
             super().hold(worst)
         except Exhausted:
-            self.uses[worst.part].looks += worst.looks
+            use = self.uses[worst.part]
+            self.uses[worst.part] = replace(use, looks=use.looks + worst.looks)
             raise
 
 
@@ -626,7 +623,6 @@ _BROKEN: dict[Callable[..., bool], dict[str, object]] = {
         "a sub-block has the tails of a block": BlocksTail,
         "a mean has the bar of another cell": NextCell,
         "a mean under a filter has a bar": BarUnderAFilter,
-        "an exact Yes costs a refusal": YesIsARefusal,
         "updates of weights cost a Yes": UpdatesForNothing,
         "a round costs twice its guess": DearRound,
         "a fresh answer says twice its tail": OtherTail,

@@ -16,7 +16,7 @@ KINDS: dict[str, Callable[[], SetPlan]] = {
     "mixed": plans.mixed,
     "amplified": plans.amplified,
     "direct": plans.direct,
-    "verdicts": plans.verdicts,
+    "told": plans.told,
     "weights": plans.weights,
     "rounds": plans.rounds,
     "split": plans.split,

@@ -11,14 +11,12 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
 from holdfast.holdout.spec import joint_confidence, sets_for
-from holdfast.planning.joint import _share, joint_plan, plans_for, read_mix
-from holdfast.protocols.exact import ExactVerdicts
-from holdfast.protocols.guesses import Guesses
-from holdfast.protocols.means import DirectMeans, DirectPart
+from holdfast.planning.joint import _share, plans_for, read_mix
 from holdfast.protocols.plans import JointPlan, ProtocolMix
-from holdfast.protocols.registry import mix_names, protocols_for
+from holdfast.protocols.registry import mix_names
 from holdfast.protocols.rounds import RoundsPlan
 from holdfast.protocols.split import SplitPlan
+from holdfast.protocols.told import ToldPlan
 from holdfast.protocols.weights import WeightsPart
 
 
@@ -63,13 +61,13 @@ def test_numbers_that_make_no_sense() -> None:
 def test_each_protocol_has_its_plan() -> None:
     order = read_mix("gate=5,rounds=5,split=2", None, refusals=2, rounds=2, confidence=0.94)
     made = plans_for(order)
-    assert [type(each) for each in made] == [ExactVerdicts, RoundsPlan, SplitPlan]
+    assert [type(each) for each in made] == [ToldPlan, RoundsPlan, SplitPlan]
     assert all(each.verify() for each in made)
     assert {each.confidence for each in made} == {0.98}
     assert joint_confidence(sets_for(made)) == 0.94
     gates, rounds, split = made
-    assert isinstance(gates, ExactVerdicts)
-    assert (gates.queries, gates.refusals) == (5, 2)
+    assert isinstance(gates, ToldPlan)
+    assert (gates.queries, gates.blocks) == (5, rounds.blocks + split.blocks)
     assert isinstance(rounds, RoundsPlan)
     assert (rounds.queries, rounds.sets) == (5, 2)
     assert isinstance(split, SplitPlan)
@@ -110,42 +108,21 @@ def test_estimates_alone_make_the_best_of_the_units() -> None:
     assert made.part("estimate").queries == 2
 
 
-def test_gates_are_guesses_on_one_side_with_few_blocks() -> None:
-    (made,) = plans_for(read_mix("gate=20", None, refusals=3))
-    assert isinstance(made, ExactVerdicts)
-    assert (made.sides, made.queries, made.refusals) == (1, 20, 3)
-    assert (made.tail_low, made.tail_high) == (1e-6, 1 - 1e-6)
-    assert made.verify()
-    by_looks = joint_plan(Guesses(20, 3, 1e-6, 1 - 1e-6, sides=1))
-    assert made.blocks < by_looks.blocks < 20
+def test_scores_and_gates_are_told() -> None:
+    for name in ("score", "gate"):
+        (made,) = plans_for(read_mix(f"{name}=20", None), 2_000)
+        assert isinstance(made, ToldPlan)
+        assert (made.queries, made.blocks, made.confidence) == (20, 100, 0.95)
+    with pytest.raises(InvalidInput, match="given once for each kind"):
+        sets_for(plans_for(read_mix("score=20,gate=5", None), 2_000))
 
 
-def test_gates_have_a_set_of_their_own_beside_guesses() -> None:
-    made = sets_for(plans_for(read_mix("gate=20,verify=5", None, refusals=3)))
-    assert [each.name for each in made] == ["main", "gate"]
-    parts = [(each.plan, part) for each in made for part in each.plan.parts]
-    who = [(kind.__name__, part.name) for kind, (_, part) in protocols_for("verify", parts)]
-    assert who == [("Verify", "verify"), ("ExactVerify", "gate")]
+def test_the_menu_is_what_the_help_says() -> None:
+    from holdfast.cli.custody import create_command
 
-
-def test_scores_make_the_best_of_the_rows() -> None:
-    (made,) = plans_for(read_mix("score=20", None), 2_000)
-    assert isinstance(made, JointPlan)
-    part = made.part("mean")
-    assert isinstance(part, DirectPart)
-    assert made.blocks == 2_000
-    assert made.verify()
-    fewest = joint_plan(DirectMeans(20, part.half_width)).blocks
-    assert 0.99 * 2_000 <= fewest <= 1.01 * 2_000
-
-
-@pytest.mark.parametrize(
-    ("text", "units"),
-    [("score=20,verify=5", 2_000), ("score=20,gate=5", 2_000), ("score=20", None)],
-)
-def test_scores_want_all_rows_for_themselves(text: str, units: int | None) -> None:
-    with pytest.raises(InvalidInput, match="score by itself"):
-        plans_for(read_mix(text, None), units)
+    text = str(create_command.__annotations__["protocols"])
+    for name in [*mix_names(), "correct"]:
+        assert name in text
 
 
 @given(st.floats(0.01, 0.999), st.integers(1, 7))
@@ -155,11 +132,3 @@ def test_shares_add_up_to_what_was_asked_for(confidence: float, sets: int) -> No
     assert sets * (1 - Fraction(repr(share))) >= (1 - Fraction(repr(confidence))) * Fraction(
         999999, 1000000
     )
-
-
-def test_the_menu_is_what_the_help_says() -> None:
-    from holdfast.cli.custody import create_command
-
-    text = str(create_command.__annotations__["protocols"])
-    for name in [*mix_names(), "correct"]:
-        assert name in text

@@ -23,7 +23,6 @@ from holdfast.theory.means import direct_bars, search_profile
 Charge = tuple[str, Fraction, int, int]  # part, price, looks, noes
 Clause = tuple[float, str, float]  # a share of fresh blocks, a comparison, a value
 OWN = {
-    "exact verdicts": "exact-verify",
     "rounds": "rounds",
     "split": "split",
 }

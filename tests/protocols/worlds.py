@@ -175,7 +175,6 @@ CASES: dict[str, Case] = {
     "verify": Case(mixed_plan, "verify", GUESS),
     "gate": Case(plans.gates, "verify", {**GUESS, "claim": "at least"}),
     "correct": Case(mixed_plan, "correct", {**GUESS, **EIGHT}),
-    "exact verify": Case(plans.verdicts, "verify", GUESS),
     "weights": Case(weights_plan, "ask", {"grid": grid(0, 4, step=1)}, None, columns, FIVE),
     "rounds": Case(plans.rounds, "ask"),
     "split": Case(plans.split, "ask"),

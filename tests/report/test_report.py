@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import html
 import itertools
 import math
 import os
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import holdfast as hf
@@ -30,7 +32,6 @@ from holdfast.planning.joint import joint_plan, rounds_plan
 from holdfast.planning.solve import plan
 from holdfast.protocols.answers import Answer, Verdict
 from holdfast.protocols.base import Question
-from holdfast.protocols.exact import exact_verdicts
 from holdfast.protocols.guesses import VerdictPart
 from holdfast.protocols.means import DirectMeans, MedianMeans
 from holdfast.protocols.searches import AmplifiedEstimates, Intervals, SearchPart, SimpleEstimates
@@ -283,13 +284,6 @@ def test_what_is_special_is_said(
     assert [each for each in not_said if each in words] == []
 
 
-def test_a_gate_passes_or_fails(several: Writer) -> None:
-    several.verify(0.9, refused=False, claim="at least", gate=True)
-    assert "pass" in page(several).cells
-    several.verify(0.95, refused=True, claim="at least", gate=True)
-    assert "fail" in page(several).cells
-
-
 def test_a_changed_row_is_refused(several: Writer) -> None:
     rows = list(several.rows)
     rows[2] = replace(rows[2], body={**rows[2].body, "drawn": {"index": 9}})
@@ -303,7 +297,6 @@ PLANS: dict[str, tuple[Callable[[], AnyPlan], str]] = {
     "interval": (lambda: joint_plan(Intervals(5, grid=16)), "encloses the estimator's median"),
     "simple": (lambda: joint_plan(SimpleEstimates(5, grid=16)), "on a fresh block"),
     "amplified": (lambda: joint_plan(AmplifiedEstimates(5, grid=16)), "on one sub-block of"),
-    "gate": (lambda: exact_verdicts(20, 2, sides=1), "20 guesses, at most 2 refused; exact"),
     "weights": (lambda: joint_plan(WeightedEstimates(50, universe=21)), "surprises"),
     "rounds": (lambda: rounds_plan(20, 2), "20 questions in 2 rounds; exact"),
     "split": (lambda: split_plan(3), "3 questions, fresh blocks for each; exact"),
@@ -504,3 +497,23 @@ def test_an_older_copy_is_refused(folder: Path, tmp_path: Path) -> None:
         holdout.ask("min(x)", grid=hf.grid(0, 1, points=8))
     with pytest.raises(Damaged):
         report_html(copied)
+
+
+def test_what_is_told_is_shown_with_its_nats(tmp_path: Path) -> None:
+    count = 1_000
+    rows = pd.DataFrame({"row": range(count), "y": [k % 2 for k in range(count)]})
+    given = rows.assign(prediction=lambda f: (f.row % 10 > 0) * f.y)[["row", "prediction"]]
+    with Holdout.create(tmp_path / "h", rows, ids="row", target="y") as holdout:
+        for ask in (holdout.score, lambda p: holdout.gate(p, at_least=0.8)):
+            ask(given)
+        holdout.best([given, given.assign(prediction=0)], names=["<one>", "other"])
+        told = holdout.status().sets[0].told
+        page = html.unescape(report_html(holdout))
+        raw = report_html(holdout)
+    assert told is not None
+    assert told.answers == 3
+    assert "nats told so far" in page
+    assert page.count("With 95 % confidence") == 2
+    assert "<one> has the best accuracy" in page
+    assert "<one>" not in raw
+    assert "of the budget spent" not in page

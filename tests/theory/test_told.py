@@ -184,6 +184,10 @@ def test_accounts_share_the_failure_and_count_what_read_their_rows() -> None:
     assert h.told == pytest.approx((3.5, 0.5))
     assert level(h, 2) == pytest.approx(math.log(2 / 0.005) + 0.5)
     assert level(History(0.05, extends=False)) == pytest.approx(math.log(20))
+    mixed = History(0.05, mixes=True).extend()
+    readings = [Fraction(mixed.share(e, j)) for e in (1, 2) for j in range(1, 400)]
+    assert Fraction(0.05) * Fraction(94, 100) < sum(readings) < Fraction(0.05)
+    assert level(mixed, reading=3) == pytest.approx(math.log(120 / (0.05 * 0.9)))
     for harmless in (0.0, 0.3, 0.999):
         truth = mp.log(mpf(0.05)) + mp.log(1 - mpf(harmless))
         assert truth - 1e-9 < allowance(cost(0.05), harmless) <= truth
@@ -198,6 +202,7 @@ def test_accounts_share_the_failure_and_count_what_read_their_rows() -> None:
         lambda: History(0.05).tell(-1.0),
         lambda: History(0.05).tell(1.0, newest=2),
         lambda: level(History(0.05), 2),
+        lambda: level(History(0.05), reading=2),
         lambda: Outward(1.5),
         lambda: Verdict(0.1, 3),
         lambda: Windows(10, 5, 4, 1),
@@ -1000,7 +1005,7 @@ def difference_width(n: int, d: float, h: History) -> float:
     half = betting.predicted_half_width(math.sqrt(d), n, paid)
     span = math.ceil(2 * half / pitch)
     code, low = Ends(Around(told.PRECISE_CELL / math.sqrt(2)), span), -span * pitch / 2
-    terms = betting.Terms.paired(n, round(d * n / 2), round(d * n / 2))
+    terms = betting.Tally.paired(n, round(d * n / 2), round(d * n / 2))
     bets = betting.Bets.spread(n, betting.predicted_stake(0.5, math.sqrt(d) / 2, n, paid))
     _, excess = code.choose(
         lambda a: betting.log_mean_above(terms, (1 + low + a * pitch) / 2, bets),

@@ -7,6 +7,7 @@ import json
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from copy import copy
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Annotated
 
@@ -101,7 +102,7 @@ def _run(arguments: Sequence[str]) -> int:
     _print_anywhere()
     as_json = "--json" in arguments
     try:
-        status = app(args=list(arguments), standalone_mode=False)
+        status = _app_for(arguments)(args=list(arguments), standalone_mode=False)
         return status if isinstance(status, int) else 0
     except typer.Abort:
         typer.echo("Stopped.", err=True)
@@ -125,6 +126,16 @@ def _run(arguments: Sequence[str]) -> int:
     except OSError as wrong:
         _report(f"{wrong.strerror or wrong}: {wrong.filename or ''}", "system", as_json)
         return 1
+
+
+def _app_for(arguments: Sequence[str]) -> typer.Typer:
+    """All commands, or the one that is named alone: to build the others takes as long as it."""
+    named = [each for each in app.registered_commands if each.name in arguments[:1]]
+    if not named:
+        return app
+    one = copy(app)
+    one.registered_commands, one.registered_groups = named, []
+    return one
 
 
 def _print_anywhere() -> None:

@@ -81,7 +81,9 @@ def verb_command(verb: VerbSchema) -> Callable[..., None]:
         subject = words.pop(verb.subject)
         with asking(place, token, engine, as_json, metrics) as (holdout, progress):
             if price:
-                show_price(holdout.price(verb.name, subject, **words), as_json)
+                words.pop("name", None)  # an entry is a score
+                asked = "score" if verb.name == "enter" else verb.name
+                show_price(holdout.price(asked, subject, **words), as_json)
                 return
             more = {"request": request, **progress}
             result: Any = getattr(holdout, verb.name)(subject, **words, **more)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -101,28 +102,31 @@ def asking(
     metrics: Path | None = None,
 ) -> Iterator[tuple[Any, dict[str, Any]]]:
     """The holdout, and a bar for evaluations that take long, where they take place here."""
-    from rich.console import Console
-    from rich.progress import Progress
-
     if metrics is not None and is_url(place):
         hint = "On a server they are its custodian's: holdfast serve --metrics FILE.py."
         raise InvalidInput("--metrics", str(metrics), "left out for a server", hint)
-    console = Console(stderr=True)
-    silent = as_json or not console.is_terminal  # else it leaves an empty line in a log
-    with (
-        opened(place, token, engine) as holdout,
-        Progress(console=console, transient=True, disable=silent) as progress,
-    ):
-        task = progress.add_task("evaluating", total=None, visible=False)
-
-        def report(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total, visible=True)
-
+    silent = as_json or not sys.stderr.isatty()  # else it leaves an empty line in a log
+    with opened(place, token, engine) as holdout, nullcontext() if silent else _bar() as report:
         if metrics is not None:
             from holdfast.holdout.scoring import read_scorers
 
             holdout.scorers = read_scorers(metrics)  # type: ignore[union-attr]  # no URL
         yield holdout, {} if is_url(place) else {"progress": report}
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int], None]]:
+    """What shows on a terminal how far an evaluation is; loaded where there is one."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("evaluating", total=None, visible=False)
+
+        def report(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total, visible=True)
+
+        yield report
 
 
 # Values as people type them.

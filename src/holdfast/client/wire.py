@@ -85,7 +85,7 @@ def contents_of(given: Mapping[str, object], form: str | None = None) -> Content
         lines += [f'Content-Disposition: form-data; name="{shown}"'.encode()]
         lines += [f"Content-Type: {content.kind}".encode(), b"", content.data]
     data = b"\r\n".join([*lines, f"--{boundary}--".encode(), b""])
-    return Content(data, f"multipart/form-data; boundary={boundary}")
+    return Content(data, f"multipart/mixed; boundary={boundary}")
 
 
 def content_of(given: object, form: str | None = None) -> Content:

@@ -1,4 +1,4 @@
-"""One store and its engines as a source of values for protocols."""
+"""One store and its engines: values and sums of its blocks."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.engines.sql.engine import SqlEngine
+from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm
 from holdfast.errors import InvalidInput, real_number, whole_number
 from holdfast.protocols.source import UNIT, Bounds
 from holdfast.store.blocks import OPEN_FILE, BlockStore, Contents, Manifest, Shard, read_contents
+from holdfast.store.user_state import verify_once
 
 if TYPE_CHECKING:
     from holdfast.engines.python.engine import LocalEngine
     from holdfast.engines.python.estimator import LocalEstimator
     from holdfast.engines.python.metrics import PredictionEngine
-    from holdfast.engines.sql.engine import SqlEngine
 
 __all__ = [
-    "EngineSource",
     "Engines",
     "Limits",
     "OpenBlocks",
@@ -61,23 +62,27 @@ class Limits:
         self.memory = whole_number("memory", memory, 2**28, 2**50)
         self.workers = workers
         self.open_seconds = open_seconds
-
-    def told(self) -> dict[str, float] | None:
-        """What decides whether a block fails, where it is not the usual: another question then."""
-        if (self.block_seconds, self.memory) == (_BLOCK_SECONDS, _MEMORY):
-            return None
-        return {"block_seconds": self.block_seconds, "memory": self.memory}
+        # What decides whether a block fails, where it is not the usual: another question then.
+        self.told: dict[str, float] | None = None
+        if (self.block_seconds, self.memory) != (_BLOCK_SECONDS, _MEMORY):
+            self.told = {"block_seconds": self.block_seconds, "memory": self.memory}
 
 
 class Engines:
-    """The engines of one store, on this machine, each started when it is first needed.
+    """The engines of one store, on this machine; their processes start when they are needed.
 
     Blocks are asked shard by shard, as a cluster asks them: only one need be here at a time.
     """
 
     def __init__(self, store: BlockStore, limits: Limits | None = None) -> None:
         self.store, self.limits = store, limits or Limits()
-        self._sql: SqlEngine | None = None
+        self.sql = SqlEngine(
+            store,
+            memory_limit=self.limits.memory,
+            threads=self.limits.workers,
+            time_limit=self.limits.seconds,
+            block_time_limit=self.limits.block_seconds,
+        )
         self._local: LocalEngine | None = None
         self._own: PredictionEngine | None = None
         self._lock = threading.Lock()
@@ -86,7 +91,7 @@ class Engines:
         self, estimator: Any, start: int, stop: int, progress: Progress | None = None
     ) -> NDArray[np.float64]:
         """The estimator's value on the blocks start, …, stop − 1; NaN is a failure."""
-        if self._is_sql(estimator):
+        if isinstance(estimator, SqlEstimator):
             return self.sql.values(estimator, start, stop, progress=progress)
         engine = self._engine(estimator)
         found = []
@@ -108,7 +113,7 @@ class Engines:
 
         `where` is a condition of what is summed. Terms are scaled from `bounds` to [0, 1].
         """
-        if self._is_sql(function, where):
+        if isinstance(function, SqlTerm) or isinstance(where, SqlTerm):
             return self.sql.sums(function, where, start, stop, bounds=bounds, progress=progress)
         engine = self._engine(function, where)
         found = []
@@ -130,7 +135,7 @@ class Engines:
 
         The units of a block are in the order of their numbers, whatever is asked.
         """
-        if self._is_sql(function, where):
+        if isinstance(function, SqlTerm) or isinstance(where, SqlTerm):
             return self.sql.terms(function, where, start, stop, bounds=bounds, progress=progress)
         engine = self._engine(function, where)
         found = []
@@ -158,14 +163,7 @@ class Engines:
 
     def verify(self, holdout: str) -> None:
         """Raise `Damaged` unless the files are as they were written."""
-        from holdfast.store.user_state import verify_once
-
         verify_once(self.store.folder, self.store.kept_files, holdout)
-
-    def _is_sql(self, function: Any, where: Any = None) -> bool:
-        from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm
-
-        return isinstance(function, SqlEstimator | SqlTerm) or isinstance(where, SqlTerm)
 
     def _engine(self, function: Any, where: Any = None) -> LocalEngine | PredictionEngine:
         if where is not None or not getattr(function, "own", False):
@@ -187,23 +185,6 @@ class Engines:
 
             with self.store.held(shard):
                 yield (first, last), None if progress is None else tell
-
-    @property
-    def sql(self) -> SqlEngine:
-        """The engine for SQL."""
-        from holdfast.engines.sql.engine import SqlEngine
-
-        with self._lock:
-            if self._sql is None:
-                limits = self.limits
-                self._sql = SqlEngine(
-                    self.store,
-                    memory_limit=limits.memory,
-                    threads=limits.workers,
-                    time_limit=limits.seconds,
-                    block_time_limit=limits.block_seconds,
-                )
-            return self._sql
 
     @property
     def local(self) -> LocalEngine:
@@ -233,48 +214,11 @@ class Engines:
 
     def close(self) -> None:
         """End the workers. They start again by themselves if they are needed again."""
+        self.sql.close()
         with self._lock:
-            for engine in (self._sql, self._local):
-                if engine is not None:
-                    engine.close()
-            self._sql = self._local = self._own = None
-
-
-class EngineSource:
-    """The blocks start, …, stop − 1 of a store, as protocols ask them."""
-
-    def __init__(
-        self, engines: Engines, start: int, stop: int, progress: Progress | None = None
-    ) -> None:
-        self._engines, self._start, self._stop = engines, start, stop
-        self._progress = progress
-
-    @property
-    def blocks(self) -> int:
-        return self._stop - self._start
-
-    @property
-    def units(self) -> int:
-        return self._engines.store.units
-
-    def values(self, estimator: Any, /) -> NDArray[np.float64]:
-        return self._engines.values(estimator, self._start, self._stop, self._progress)
-
-    def sums(self, function: Any, /, where: Any = None, bounds: Bounds = UNIT) -> NDArray[np.int64]:
-        engines, progress = self._engines, self._progress
-        return engines.sums(function, where, self._start, self._stop, bounds, progress)
-
-    def terms(
-        self, function: Any, /, where: Any = None, bounds: Bounds = UNIT
-    ) -> NDArray[np.int64]:
-        engines, progress = self._engines, self._progress
-        return engines.terms(function, where, self._start, self._stop, bounds, progress)
-
-    def part(self, start: int, stop: int, /) -> EngineSource:
-        stop = whole_number("stop", stop, 1, self.blocks)
-        start = whole_number("start", start, 0, stop - 1)
-        first = self._start
-        return EngineSource(self._engines, first + start, first + stop, self._progress)
+            if self._local is not None:
+                self._local.close()
+            self._local = self._own = None
 
 
 _CLUSTERS = ("dask://", "dask+tls://")
@@ -318,10 +262,10 @@ class OpenBlocks(BlockStore):
     Anybody may see it. An estimator's values on it show where its answers may lie, at no price.
     """
 
-    @property
-    def shards(self) -> tuple[Shard, ...]:
-        rest = self.manifest.leftover_units > 0  # a last block that is not whole
-        return (Shard(OPEN_FILE, 0, self.blocks + rest, self.manifest.block_rows),)
+    def __init__(self, folder: Path, manifest: Contents) -> None:
+        super().__init__(folder, manifest)
+        rest = manifest.leftover_units > 0  # a last block that is not whole
+        self.shards = (Shard(OPEN_FILE, 0, self.blocks + rest, manifest.block_rows),)
 
 
 def open_blocks(store: BlockStore) -> OpenBlocks | None:

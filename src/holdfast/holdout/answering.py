@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from holdfast.engines.python.estimator import ASSUMPTION_PREDICTIONS
 from holdfast.engines.python.metrics import Labels
 from holdfast.engines.source import (
-    EngineSource,
     Limits,
     Progress,
     check_engine,
@@ -99,7 +98,16 @@ from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 from holdfast.protocols.told import Expects, Past, forecast
 from holdfast.store.user_state import recognise, state_folder
 
-__all__ = ["HERE", "Backends", "OpenHoldout", "Pace", "Price", "ToldPrice", "price_of"]
+__all__ = [
+    "HERE",
+    "Backends",
+    "OpenHoldout",
+    "Pace",
+    "Price",
+    "ToldPrice",
+    "price_of",
+    "refuse_told",
+]
 
 
 class Pace(Protocol):
@@ -136,6 +144,14 @@ class Backends:
 
 
 HERE = Backends()
+
+
+def refuse_told(words: Mapping[str, Any]) -> None:
+    """Refuse what only questions have that are answered by what is told."""
+    for name, value in words.items():
+        if value is not None and value is not False and name not in ("metric", "share"):
+            hint = "Create the holdout without a plan, or with --protocols score."
+            raise InvalidInput(name, value, "left out where answers are by looks", hint)
 
 
 class OpenHoldout:
@@ -212,7 +228,7 @@ class OpenHoldout:
                 every = (estimator, *others)
                 estimands = [self._rows_estimand(each, where, columns, range) for each in every]
             return self._told(part, verb, estimands, names, words)
-        _refuse_told(told if verb in ("verify", "correct") else {**told, "guess": guess})
+        refuse_told(told if verb in ("verify", "correct") else {"guess": guess, **told})
         if verb == "mean":
             estimand = self._rows_estimand(estimator, where, columns, range)
         else:
@@ -235,7 +251,7 @@ class OpenHoldout:
             grid=self._grid(part, estimand, grid),
             shape=shape,
             range=estimand.range if estimand.cut else None,
-            limits=self._engines.limits.told(),
+            limits=self._engines.limits.told,
             **words,
         )
         protocol = self.spec.protocol(part)
@@ -291,7 +307,7 @@ class OpenHoldout:
             part.name,
             about,
             range=first.range if first.cut else None,
-            limits=self._engines.limits.told(),
+            limits=self._engines.limits.told,
             share=True if share else None,
             candidates=len(estimands) if others else None,
             **words,
@@ -366,7 +382,8 @@ class OpenHoldout:
         if known is not None:
             return known
         found = estimand_of_block(estimator, self.spec.manifest, self.spec.ranges, where, options)
-        found = self._admit(found, rows=False)
+        if not isinstance(estimator, str):
+            found = self._admit(found, rows=False)
         if short:
             if len(self._remembered) >= _REMEMBERED:
                 self._remembered.clear()
@@ -609,7 +626,7 @@ class OpenHoldout:
 
     def _draw(self, asked: Asked, pending: _Pending, progress: Progress | None) -> Drawn | None:
         """Drive the protocol: reserve what it needs, and find what it asks for."""
-        self.verify_blocks()
+        self._engines.verify(self.spec.identity)
         seed, place = self.spec.seed, (asked.part.set.name, asked.part.name)
         number = 0 if seed is None else self.journal.ledger.head().number
         lessons: Sequence[Drawn] = ()
@@ -644,21 +661,18 @@ class OpenHoldout:
         if isinstance(step, Values):
             if step.last is not None:
                 start, stop = start + step.first, start + step.last
-            return self._source(start, stop, progress).values(estimand.estimator)
+            return self._engines.values(estimand.estimator, start, stop, progress)
         if isinstance(step, Sums):
-            term = None if step.count else estimand.estimator
-            return self._source(start, stop, progress).sums(term, estimand.where, step.bounds)
+            term, where = None if step.count else estimand.estimator, estimand.where
+            return self._engines.sums(term, where, start, stop, step.bounds, progress)
         if isinstance(step, Terms):
             given = asked.estimands[step.of]
             term = None if step.count else given.estimator
-            return self._source(start, stop, progress).terms(term, given.where, step.bounds)
+            return self._engines.terms(term, given.where, start, stop, step.bounds, progress)
         assert isinstance(step, Places)
         assert self._world is not None  # without one no such plan is sealed
         indices = step.grid.ceiling(self._world.values(estimand.estimator))
         return indices, self._world.places(start, stop)
-
-    def _source(self, start: int, stop: int, progress: Progress | None) -> EngineSource:
-        return EngineSource(self._engines, start, stop, progress)
 
     def _empty(self, asked: Asked) -> tuple[int, int] | None:
         """How many open blocks a filter leaves empty, and how many there are."""
@@ -704,8 +718,9 @@ class _Pending:
             found = state.sets[self._asked.part.set.name]
             found.require_quota(self._asker, worst)
             found.reserve(state.number + 1, worst, asker)  # raises before anything is written
+            account = found.account.copy()
             number = state.number = self._append(transaction, "reserved", body).number
-            return number, found.account.copy()
+            return number, account
 
         number, self._account = self._journal.write(work)
         self.reserves.append((number, worst))
@@ -807,14 +822,6 @@ def _as_of_now(result: Result, part: AnswerablePart, state: HoldoutState) -> Res
         return replace(step, budget_left=now.left, **more)
 
     return result.each(renewed)
-
-
-def _refuse_told(words: Mapping[str, Any]) -> None:
-    """Refuse what only answers about single rows have, where answers are by looks."""
-    for name, value in words.items():
-        if value not in (None, False) and name not in ("metric", "share"):
-            hint = "Create the holdout without a plan, or with --protocols score."
-            raise InvalidInput(name, value, "left out where answers are by looks", hint)
 
 
 def _empty(part: AnswerablePart) -> InvalidInput:

@@ -83,7 +83,7 @@ _WORDS = {
     "ask": ("grid", "shape", "guess"),
     "interval": ("grid", "guess"),
     "mean": ("grid", *_TOLD),
-    "verify": ("guess", "tolerance", "claim", "gate"),
+    "verify": ("guess", "tolerance", "claim"),
     "correct": ("guess", "grid", "shape"),
     "score": _SCORE,
     "compare": (*_SCORE, "margin", "candidates", "classes"),
@@ -104,8 +104,6 @@ def _is_asked(question: Question) -> bool:
         and all(type(each) in (float, NoneType) for each in (guess, near, *(ends or ())))
         and (near is None or near >= 0)
         and (ends is None or checked_bounds(ends) == ends)
-        and question.gate in (None, True)
-        and type(question.gate) in (bool, NoneType)
         and (question.limits is None or {*question.limits} == {"block_seconds", "memory"})
     )
 

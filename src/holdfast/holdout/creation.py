@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdfast.engines.source import check_engine
 from holdfast.errors import InvalidInput, real_number, whole_number
@@ -312,7 +312,7 @@ SPLITS = ("simple", "stratified")
 _READINGS = {"rows": ROWS, "rule": RULE}
 
 Progress = Callable[[str, float], None]
-PlanMaker = Callable[[int], AnyPlan | Iterable[AnyPlan]]
+PlanMaker: TypeAlias = "Callable[[int], AnyPlan | Iterable[AnyPlan]]"
 
 
 def create_holdout(

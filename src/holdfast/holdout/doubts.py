@@ -76,7 +76,9 @@ def refuse(doubts: Sequence[Doubt]) -> None:
 
 def doubts_of(spec: HoldoutSpec, open_part: OpenPart, asked: Asked) -> tuple[Doubt, ...]:
     """Everything that speaks against a question."""
-    found = [*_comparisons(spec, open_part, asked.question), *_beyond(asked)]
+    found = (*_comparisons(spec, open_part, asked.question), *_beyond(asked))
+    if not open_part.blocks:
+        return found
     said = {each.parameter for each in found}  # once is enough: of the same, this is the effect
     seen = [*_on_open_blocks(open_part, asked), *_cut(spec, open_part, asked)]
     return (*found, *(each for each in seen if each.parameter not in said))

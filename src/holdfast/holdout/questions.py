@@ -116,13 +116,16 @@ def estimand_of_block(
     estimator: object, manifest: Manifest, ranges: Ranges, where: str | None, options: Any
 ) -> Estimand:
     """An estimator of one block."""
+    if options and isinstance(estimator, str | LocalEstimator):
+        name, value = next(iter(options.items()))
+        hint = "It says how to call a Python function."
+        raise InvalidInput(name, value, "left out here", hint)
     if isinstance(estimator, str):
-        _refuse_options(options)
-        sql = sql_estimator(estimator, manifest.schema, where)
-        return _sql_estimand(sql, manifest, ranges)
-    _refuse_where(where)
+        return _sql_estimand(sql_estimator(estimator, manifest.schema, where), manifest, ranges)
+    if where is not None:
+        hint = "Filter inside the function: it sees the whole block."
+        raise InvalidInput("where", where, "left out for a callable", hint)
     if isinstance(estimator, LocalEstimator):
-        _refuse_options(options)
         return _local_estimand(estimator, manifest)
     if not callable(estimator):
         hint = "Write SQL such as 'avg(x)', or a function of one block."
@@ -214,21 +217,17 @@ def _sql_estimand(sql: SqlEstimator, manifest: Manifest, ranges: Ranges) -> Esti
     about = {"engine": "sql", "text": sql.text}
     if sql.where is not None:
         about["where"] = sql.where
-    known = sql.known_value(manifest.block_units, manifest.one_row_units)
+    units, single = manifest.block_units, manifest.unit_column is None
+    known = sql.known_value(units, single)
     if known is not None:
-        rows = f"a block has {manifest.block_units:,} rows"
+        rows = f"a block has {units:,} rows"
         hint = f"It is {known:.12g} on every block, whatever the data: {rows}. Nothing was charged."
         raise InvalidInput("question", sql.text, "one whose answer is not known already", hint)
-    if manifest.one_row_units and not sql.columns:
+    if single and not sql.columns:
         _refuse_constant(sql.text)
-    mean = sql.bounded_mean(manifest.one_row_units)
-    return Estimand(
-        sql,
-        f"sql {about}",
-        about,
-        sql.range(ranges, manifest.block_units, manifest.one_row_units),
-        None if mean is None else BoundedMean(*mean),
-    )
+    mean = sql.bounded_mean(single)
+    shape = None if mean is None else BoundedMean(*mean)
+    return Estimand(sql, f"sql {about}", about, sql.range(ranges, units, single), shape)
 
 
 def _refuse_constant(text: str | None) -> None:
@@ -258,15 +257,3 @@ def _local_about(made: LocalEstimator) -> dict[str, Any]:
     codes = {"failure": made.failing, "reading": made.reading}
     about = {"engine": "local", "text": made.describe()}
     return about | {name: code for name, code in codes.items() if code is not None}
-
-
-def _refuse_options(options: Mapping[str, object]) -> None:
-    for name, value in options.items():
-        hint = "It says how to call a Python function."
-        raise InvalidInput(name, value, "left out here", hint)
-
-
-def _refuse_where(where: object) -> None:
-    if where is not None:
-        hint = "Filter inside the function: it sees the whole block."
-        raise InvalidInput("where", where, "left out for a callable", hint)

@@ -41,7 +41,7 @@ from holdfast.engines.python.metrics import (
 from holdfast.engines.source import Progress
 from holdfast.errors import InvalidInput, real_number
 from holdfast.grids import Grid, parse_grid
-from holdfast.holdout.answering import OpenHoldout
+from holdfast.holdout.answering import OpenHoldout, refuse_told
 from holdfast.holdout.leaderboard import Board, Standings
 from holdfast.holdout.public import grid_between
 from holdfast.holdout.spec import AnswerablePart, HoldoutSpec
@@ -64,6 +64,7 @@ from holdfast.protocols.answers import (
 from holdfast.protocols.base import Verb
 from holdfast.protocols.shapes import BoundedMean
 from holdfast.protocols.source import UNIT, Bounds
+from holdfast.store.table import ROW, plain_array
 
 __all__ = [
     "Boards",
@@ -538,7 +539,7 @@ class Boards:
         with self._lock:
             if self._sealed is None:
                 seen = np.ones(rows, np.bool_)
-                seen[store.open_table([], hidden=True).column("__row").to_numpy()] = False
+                seen[plain_array(store.open_table([], hidden=True).column(ROW))] = False
                 self._sealed = np.flatnonzero(seen)
             return self._sealed
 
@@ -591,18 +592,12 @@ class Scoring(Closing):
         scorer = self.scorers.find(metric)
         given: dict[str, Any] = {"target": target, "features": features, "form": form}
         score = self._judged(model_or_predictions, scorer, **given)
+        words = {"guess": guess, "guess_se": guess_se, "precise": precise, "max_level": max_level}
         if self._is_told(score, by):
-            words = {
-                "guess": guess,
-                "guess_se": guess_se,
-                "precise": precise,
-                "max_level": max_level,
-            }
             return self._told("score", [score], (), words, request, progress)
+        refuse_told(words)
         if asked.get("grid") is None:
             asked["grid"] = public_grid(self._open, score, by)
-        if guess is not None:
-            asked["guess"] = guess
         return self._scored(score, by, request, progress, asked)
 
     def compare(
@@ -753,11 +748,11 @@ class Scoring(Closing):
             raise InvalidInput("predictions", type(predictions).__name__, "predictions by row id")
         self._boards.board.check_room(title, scorer.name, self._asked_by)
         answer: Answer | Told
+        words = {"guess": guess, "guess_se": guess_se, "precise": precise, "max_level": max_level}
         if self._is_told(score, by):
-            words = {"guess": guess, "guess_se": guess_se, "precise": precise}
-            words["max_level"] = max_level
             answer = self._told("score", [score], (), words, request, progress)
         else:
+            refuse_told(words)
             points = public_grid(self._open, score, by)  # not the submitter's: it decides the score
             if points is None and needs_grid(self._open, score, by):
                 raise no_public_grid(score)

@@ -25,7 +25,7 @@ from holdfast.holdout.tokens import Asker, Tokens
 from holdfast.ledger.ledger import Receipt, Row
 from holdfast.notebook import html_bar, html_table
 from holdfast.protocols.answers import ASSUMPTIONS, confidence_text
-from holdfast.protocols.base import VERBS, Question
+from holdfast.protocols.base import Question
 from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.plans import Part, SetPlan
 from holdfast.protocols.told import bars_table, forecast
@@ -97,7 +97,7 @@ class SetState:
             return
         if self.told_to(asker.id) >= asker.nats:
             remedy = "Ask the custodian for a larger quota. Questions asked before are free."
-            raise Exhausted("Your quota", "any nats", f"none of {asker.nats:g} left", remedy)
+            raise Exhausted("Your quota", "more nats", f"none of {asker.nats:g}", remedy)
 
     def told_to(self, asker: str) -> float:
         """The nats that an asker was told."""
@@ -119,7 +119,7 @@ class HoldoutState:
 
     def __init__(self, sets: Iterable[BlockSet]) -> None:
         self.sets = {each.name: SetState(each.plan) for each in sets}
-        self.number = 0  # the last row that was read
+        self.number = 1  # the last row that was read: the first one has told of the sets
         self.answers = 0
         self.tokens = Tokens()
         # What was drawn of parts that learn, by set and part.
@@ -342,7 +342,7 @@ def set_status(
 
 def can_be_asked(spec: HoldoutSpec) -> dict[str, Any]:
     """The columns and their kinds, and for every verb the parts of the plan that answer it."""
-    verbs = {verb: spec.parts_for(verb) for verb in VERBS}
+    verbs = dict(spec.answerable)
     # Whether anything comes of asking: gates are for scores, and may say nothing of a guess.
     verbs["verify"] = [each for each in verbs["verify"] if each.part.tells]
     return {
@@ -371,7 +371,8 @@ def questions_left(
 ) -> dict[str, Any]:
     """How many more questions there are for each part, and on grids of other sizes.
 
-    `fits` says whether so many more questions, on such a grid, can be paid for.
+    `fits` says whether so many more questions, on such a grid, can be paid for. Where it is what is
+    told that counts there is no such part, and any number fits.
     """
     names = [part.name for _, part in spec.parts]
     if by is not None and by not in names:
@@ -386,13 +387,14 @@ def questions_left(
             strict=True,
         ):
             parts.append({**asdict(status), "grids": _on_grids(account, part, sizes)})
-    wanted = next(part for part in parts if by in (None, part["name"]))
-    left = int(wanted["questions_left"])
-    if grid is not None and wanted["grids"] is not None:
+    wanted = next((part for part in parts if by in (None, part["name"])), None)
+    left = math.inf if wanted is None else wanted["questions_left"]
+    if wanted is not None and grid is not None and wanted["grids"] is not None:
         left = next(int(e["questions_left"]) for e in wanted["grids"] if e["grid"] == grid)
+    name = by if wanted is None else wanted["name"]
     return {
         "parts": parts,
-        "asked_for": {"part": wanted["name"], "queries": queries, "grid": grid},
+        "asked_for": {"part": name, "queries": queries, "grid": grid},
         "fits": None if queries is None else queries <= left,
     }
 

@@ -36,7 +36,7 @@ from holdfast.engines.python.metrics import (
 )
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.store.duckdb import Limits, Session
-from holdfast.store.table import Field, quoted
+from holdfast.store.table import Field, plain_array, quoted
 
 __all__ = [
     "FORMS",
@@ -474,8 +474,8 @@ def wanted_values(pairs: Pairs, wanted: Wanted) -> NDArray[Any]:
 
     values = pairs.values
     if wanted.label and not wanted.text and _is_whole(values, wanted.binary):
-        return np.array(values, np.int64)
-    bad = np.asarray(values.is_null())
+        return np.array(plain_array(values), np.int64)
+    bad = plain_array(values.is_null())
     is_text = pa.types.is_string(values.type)
     if wanted.text:
         if not is_text:
@@ -483,8 +483,7 @@ def wanted_values(pairs: Pairs, wanted: Wanted) -> NDArray[Any]:
         return _texts(pairs, bad)
     if is_text:
         values, bad = _numbers(values)
-    array = np.asarray(values.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False))
-    array = array + 0.0  # one zero
+    array = plain_array(values.cast(pa.float64())) + 0.0  # one zero
     bad = bad | ~np.isfinite(array)
     if wanted.binary:
         bad |= ~np.isin(array, _ZERO_ONE)
@@ -509,7 +508,7 @@ def _is_whole(values: Any, binary: bool) -> bool:
 def _texts(pairs: Pairs, bad: NDArray[np.bool_]) -> NDArray[Any]:
     import pyarrow.compute as pc
 
-    lengths = pc.utf8_length(pairs.values).fill_null(0).to_numpy(zero_copy_only=False)
+    lengths = plain_array(pc.utf8_length(pairs.values))  # NaN where there is none
     _refuse(pairs, bad | (lengths > _VALUES_LONGEST), Wanted(text=True))
     found = np.empty(len(pairs), object)
     found[:] = pairs.values.to_pylist()
@@ -521,12 +520,14 @@ def _numbers(text: Any) -> tuple[Any, NDArray[np.bool_]]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    lower = pc.utf8_lower(pc.utf8_trim_whitespace(text))
-    text = pc.if_else(pc.equal(lower, "true"), "1", pc.if_else(pc.equal(lower, "false"), "0", text))
-    good = pc.match_substring_regex(text, _NUMBER).fill_null(False)
-    plain = pc.if_else(good, pc.replace_substring_regex(text, r"^\s*\+?", ""), "nan")
-    numbers = pc.cast(pc.utf8_trim_whitespace(plain), pa.float64())
-    return numbers, ~np.asarray(good.to_numpy(zero_copy_only=False), np.bool_)
+    text = pc.utf8_lower(pc.utf8_trim_whitespace(text))
+    for word, number in (("^true$", "1"), ("^false$", "0")):
+        text = pc.replace_substring_regex(text, word, number)
+    good = plain_array(pc.match_substring_regex(text, _NUMBER)) == True  # noqa: E712 – None is none
+    text = pc.replace_substring_regex(text, r"^\+", "")
+    if not good.all():
+        text = pc.if_else(good, text, "nan")
+    return pc.cast(text, pa.float64()), ~good
 
 
 def _refuse(pairs: Pairs, bad: NDArray[np.bool_], wanted: Wanted) -> None:
@@ -601,18 +602,18 @@ class RowIds:
 
         if self._by_number is not None and not keys.null_count:
             low, table = self._by_number
-            places = np.asarray(keys) - low
+            places = plain_array(keys) - low
             if len(places) and places.min() >= 0 and places.max() < len(table):
                 return np.asarray(table[places])
-        found = pc.index_in(keys, value_set=self.values).fill_null(-1)
-        return np.asarray(found.to_numpy(), np.int64)
+        found = pc.index_in(keys, value_set=self.values)
+        return np.array(plain_array(found.fill_null(-1) if found.null_count else found), np.int64)
 
     @cached_property
     def _by_number(self) -> tuple[int, NDArray[np.int64]] | None:
         """Where whole numbers lie near each other: the least, and the row of each from it on."""
         if self.about.kind != "integer":
             return None
-        numbers = np.asarray(self.values)
+        numbers = plain_array(self.values)
         low, high = int(numbers.min()), int(numbers.max())
         if high - low > _NEAR * len(numbers):
             return None
@@ -710,7 +711,8 @@ def read_ids(folder: Path, about: Ids, sealed: NDArray[np.int64] | None = None) 
     import pyarrow.parquet as pq
 
     check_ids(folder, about)
-    column = pq.read_table(folder / IDS_FILE).column(_ID)
+    with pq.ParquetFile(folder / IDS_FILE) as file:
+        column = file.read().column(_ID)
     values = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     return RowIds(about, values, sealed)
 
@@ -774,8 +776,8 @@ def _keys(given: Any, integer: bool, allowed: str) -> Any:
         return given if is_text else given.cast(pa.string())
     if not is_text:
         return given
-    good = pc.match_substring_regex(given, _INTEGER)
-    wrong = np.flatnonzero(~np.asarray(good.fill_null(False).to_numpy(zero_copy_only=False)))
+    good = plain_array(pc.match_substring_regex(given, _INTEGER))
+    wrong = np.flatnonzero(good != True)  # noqa: E712 – None is none
     if len(wrong):
         named = some([given[int(place)].as_py() for place in wrong[:4]])
         raise refused(f"{len(wrong):,} ids that are no integers ({named})", allowed)

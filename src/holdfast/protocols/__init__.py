@@ -13,10 +13,6 @@ if TYPE_CHECKING:
     from holdfast.protocols.answers import Answer, Corrected, Verdict
     from holdfast.protocols.base import Protocol, Question
     from holdfast.protocols.budget import Account, Charge
-    from holdfast.protocols.exact import (
-        ExactVerdicts,
-        exact_verdicts,
-    )
     from holdfast.protocols.guesses import Guesses
     from holdfast.protocols.means import DirectMeans, MedianMeans
     from holdfast.protocols.memory import MemoryHoldout
@@ -43,7 +39,6 @@ __all__ = [
     "Corrected",
     "DirectMeans",
     "Estimates",
-    "ExactVerdicts",
     "Guesses",
     "Intervals",
     "JointPlan",
@@ -58,7 +53,6 @@ __all__ = [
     "SplitPlan",
     "Verdict",
     "WeightedEstimates",
-    "exact_verdicts",
     "split_plan",
 ]
 
@@ -67,10 +61,6 @@ _LATER = {
     "answers": ("Answer", "Corrected", "Verdict"),
     "base": ("Protocol", "Question"),
     "budget": ("Account", "Charge"),
-    "exact": (
-        "ExactVerdicts",
-        "exact_verdicts",
-    ),
     "guesses": ("Guesses",),
     "means": ("DirectMeans", "MedianMeans"),
     "memory": ("MemoryHoldout",),

@@ -19,6 +19,7 @@ from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 __all__ = [
     "ASSUMPTIONS",
     "AT_SHARES",
+    "FAILURES",
     "LEAST_SHARE",
     "NOTHING",
     "READINGS",
@@ -39,7 +40,6 @@ __all__ = [
     "bare",
     "confidence_text",
     "direct_promise",
-    "failure_words",
     "fewer_than",
     "in_full",
     "interval_promise",
@@ -118,28 +118,13 @@ _LOWEST = " (a block without a value counts as lowest)"
 _EMPTY = "; so small a share says nothing by itself"
 _DENOMINATORS = (100, 1_000, 10_000)
 _DIGITS = 12  # as values are shown
-_COUNTED = {  # what a failure counts as, by the code that the ledger keeps of an estimator
+FAILURES = {  # what a failure counts as, by the code that the ledger keeps of an estimator
     "wrong": "a row on which it fails, or without a target, counts as wrong",
     "one": "a row on which it fails, or whose target is not 0 or 1 or probability not between "
     "them, counts as 1, the worst",
     "worst": "a row on which it fails, or without such a target, counts as the worst",
     "highest": "a block on which it fails counts as the highest value",
 }
-
-
-def failure_words(verb: str, estimator: Mapping[str, Any]) -> str:
-    """What a failure counts as, for an estimator as the ledger describes it; empty: as lowest.
-
-    It stands in every such answer, whether or not anything has failed.
-
-    >>> failure_words("mean", {"engine": "sql"}), failure_words("ask", {"engine": "sql"})
-    ('', '')
-    """
-    if "failure" in estimator:
-        return _COUNTED[estimator["failure"]]
-    if verb == "mean" or estimator["engine"] != "local":
-        return ""
-    return "a block on which it fails counts as the lowest value"
 
 
 def with_failures(promise: str, failures: str) -> str:
@@ -336,7 +321,9 @@ def fewer_than(share: float) -> str:
 
 
 def _whole(share: Fraction, *, up: bool) -> str:
-    whole = next((n for n in _DENOMINATORS if (share * n).denominator == 1), _DENOMINATORS[-1])
+    for whole in _DENOMINATORS:  # the first that says it exactly, or else the last
+        if (share * whole).denominator == 1:
+            break
     count = -(-share * whole // 1) if up else share * whole // 1
     return f"{int(count):,} in {whole:,}"
 
@@ -368,11 +355,11 @@ def _rounded(value: float, digits: int, direction: str) -> str:
 
 
 def _down(value: float) -> str:
-    return rounded_down(value, _DIGITS)
+    return _rounded(value, _DIGITS, ROUND_FLOOR)
 
 
 def _up(value: float) -> str:
-    return rounded_up(value, _DIGITS)
+    return _rounded(value, _DIGITS, ROUND_CEILING)
 
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -23,6 +23,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 
@@ -31,7 +32,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, floats_up
-from holdfast.protocols.answers import Answer, Result, failure_words, search_promise
+from holdfast.protocols.answers import FAILURES, Answer, Result, search_promise
 from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.plans import Part, SetPlan, Wanted
 from holdfast.protocols.shapes import BoundedMean, KnownDeviation, KnownSd, Shape, shape_from_dict
@@ -80,13 +81,12 @@ class Question:
     verb: Verb
     part: str
     about: Mapping[str, Any]
-    """The estimator, for people: its engine and text, its filter, codes of what it does."""
+    """The estimator, for people: its engine and text, its filter (`where`), codes of what it does
+    (`failure`) and of what a score is about (`reading`)."""
     grid: Grid | None = None
     guess: float | None = None
     tolerance: float | None = None
     claim: str | None = None
-    gate: bool | None = None
-    """True: the verdict is on a score, pass or fail."""
     shape: Shape | None = None
     range: tuple[float, float] | None = None
     """Of a mean's term, which is cut to it; None: nothing can leave [0, 1]."""
@@ -118,7 +118,6 @@ class Question:
             "guess": self.guess,
             "tolerance": self.tolerance,
             "claim": self.claim,
-            "gate": self.gate,
             "shape": None if self.shape is None else self.shape.to_dict(),
             "range": None if self.range is None else list(self.range),
             "limits": self.limits,
@@ -167,19 +166,23 @@ class Question:
         return "where" in self.about
 
     @property
-    def paired(self) -> bool:
-        """Whether it is about the difference of two rules."""
-        return self.verb in ("compare", "gate") and self.candidates == 2
-
-    @property
     def reading(self) -> str | None:
         """What a score is about, as a code; None for all other questions."""
         return self.about.get("reading")
 
     @property
+    def paired(self) -> bool:
+        """Whether it is about the difference of two rules."""
+        return self.verb in ("compare", "gate") and self.candidates == 2
+
+    @property
     def failures(self) -> str:
-        """What a failure counts as, in words."""
-        return failure_words(self.verb, self.about)
+        """What a failure counts as, in words, whether or not anything has failed; empty: lowest."""
+        if "failure" in self.about:
+            return FAILURES[self.about["failure"]]
+        if self.verb == "mean" or self.about["engine"] != "local":
+            return ""
+        return "a block on which it fails counts as the lowest value"
 
 
 @dataclass(frozen=True)
@@ -246,7 +249,11 @@ class Paid:
 
     def price(self, part: str | None = None) -> float:
         """What was charged, to one part or in all."""
-        return float(sum(each.price for each in self.charges if part in (None, each.part)))
+        price = Fraction(0)
+        for each in self.charges:
+            if part in (None, each.part):
+                price += each.price
+        return float(price)
 
 
 def paid(account: Account, part: Part, charges: Sequence[Charge]) -> Paid:
@@ -358,7 +365,7 @@ class Protocol(ABC, Generic[P]):
             certified=self.certified,
             block_units=self.units,
             method=self.method,
-            reading=question.reading,
+            reading=question.about.get("reading"),
         )
 
     def _on_grid(
@@ -373,15 +380,13 @@ class Protocol(ABC, Generic[P]):
         assert drawn is not None
         grid = question.points
         index = index_in(grid, drawn["index"])
-        cell = grid.cell(index)
+        cell, value = grid.cell(index), grid.point(index)
         ends: tuple[float | None, float | None] = (None, None)
         if shape is not None:
             ends = shape.bar(cell, self.units, *tails)
         promise = search_promise(*tails, self.units, cell, has_bar=ends != (None, None))
         at_end = index in (0, grid.size - 1)
-        return self._answer(
-            question, grid.point(index), ends, tails, promise, paid, at_grid_end=at_end
-        )
+        return self._answer(question, value, ends, tails, promise, paid, at_grid_end=at_end)
 
 
 def index_in(grid: Grid, index: object) -> int:

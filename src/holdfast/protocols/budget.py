@@ -12,7 +12,7 @@ and the same charges give the same account.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -66,7 +66,7 @@ class Charge:
     def from_dict(cls, data: Mapping[str, object]) -> Charge:
         """The charge that `to_dict` wrote."""
         price, counts = data["price"], (data["looks"], data["noes"])
-        if not isinstance(price, str) or any(type(count) is not int for count in counts):
+        if not isinstance(price, str) or set(map(type, counts)) != {int}:
             raise InvalidInput("charge", dict(data), "a charge as it was written")
         return cls(str(data["part"]), _fraction(price), *counts)  # type: ignore[arg-type]
 
@@ -82,7 +82,7 @@ def exactly(price: float) -> Fraction:
     return Fraction(price)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Use:
     """What one part has used of its own allowance."""
 
@@ -103,7 +103,7 @@ class Account:
         """An account with the same charges, which goes its own way."""
         other = Account.__new__(Account)  # its limit is known: a question copies it every time
         other.plan, other.limit, other.charged = self.plan, self.limit, self.charged
-        other.uses = {name: replace(use) for name, use in self.uses.items()}
+        other.uses = dict(self.uses)
         return other
 
     @property
@@ -133,7 +133,7 @@ class Account:
     def hold(self, worst: Charge) -> None:
         """Charge the worst case of a question, or raise `Exhausted` and change nothing."""
         part = self.plan.part(worst.part)
-        lacking = part.lacking(self.uses[part.name], worst)
+        lacking: tuple[str, str] | None = part.lacking(self.uses[part.name], worst)
         if lacking is None and self.charged + worst.price > self.limit:
             lacking = f"a price of {float(worst.price):.4g}", f"{self.left:.4g}"
         if lacking is not None:
@@ -142,18 +142,17 @@ class Account:
             raise Exhausted(f"The budget for {part.name}", *lacking, remedy)
         self.add(worst)
 
-    def add(self, charge: Charge) -> None:
-        """Charge what another account, of which this one is a part, has found to fit."""
-        self._add(charge, 1)
-
     def settle(self, worst: Charge, actual: Charge) -> None:
         """Replace what was held by what the draw did cost."""
         if actual == worst:  # as it is for most questions
             return
         if not actual.within(worst):
             raise InvalidInput("settlement", float(actual.price), "within what was reserved")
-        self._add(worst, -1)
-        self._add(actual, 1)
+        use = self.uses[worst.part]
+        self.charged += actual.price - worst.price
+        self.uses[worst.part] = Use(
+            use.looks + actual.looks - worst.looks, use.refusals + actual.noes - worst.noes
+        )
 
     def left_of(self, part: Part) -> Left:
         """What the rest of the budget would still buy, spent on this part alone."""
@@ -168,8 +167,8 @@ class Account:
         by_looks = (part.looks - self.uses[part.name].looks) // looks
         return max(0, min(by_looks, (self.limit - self.charged) // price))
 
-    def _add(self, charge: Charge, times: int) -> None:
+    def add(self, charge: Charge) -> None:
+        """Charge what was found to fit, here or of another account of which this is a part."""
         use = self.uses[charge.part]
-        self.charged += charge.price if times == 1 else times * charge.price
-        use.looks += times * charge.looks
-        use.refusals += times * charge.noes
+        self.charged += charge.price
+        self.uses[charge.part] = Use(use.looks + charge.looks, use.refusals + charge.noes)

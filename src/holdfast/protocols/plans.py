@@ -91,6 +91,8 @@ class Part(ABC):
     looks: int
     subblocks: int = 1
     """Sub-blocks whose exact median is one block's value; 1 where a block is not divided."""
+    most_refusals: Any = None
+    """How many looks may say No; None if that does not matter."""
 
     @property
     def points(self) -> int:
@@ -106,11 +108,6 @@ class Part(ABC):
     def one_sided(self) -> bool:
         """Whether guesses are about one side, and no equality."""
         return getattr(self, "sides", 2) == 1
-
-    @property
-    def most_refusals(self) -> int | None:
-        """How many looks may say No; None if that does not matter."""
-        return None
 
     @property
     def tells(self) -> bool:
@@ -294,10 +291,9 @@ class SetPlan(ABC):
         """The numbers of different blocks that hypotheses were planned for."""
         return tuple(part.elements for part in self.parts if part.elements is not None)
 
-    def part(self, name: str) -> Part:
+    def part(self, name: str) -> Any:
         """The part of this name."""
-        parts: tuple[Part, ...] = self.parts
-        for part in parts:
+        for part in self.parts:
             if part.name == name:
                 return part
         hint = "Make a plan that covers it."
@@ -433,9 +429,6 @@ class JointPlan(SetPlan):
     @property
     def limit(self) -> Fraction:
         return Fraction(self.budget)
-
-    def part(self, name: str) -> LookPart:
-        return cast(LookPart, super().part(name))
 
     def use(self, account: Account) -> tuple[float, float, str]:
         return account.spent, self.budget, "stability"

@@ -1,13 +1,13 @@
 """Procedures: what the rows say about one number M, valid at every level in finite samples.
 
-    Share    a share of rows, by Clopper & Pearson
-    Mean     a mean of terms in [0, 1], by bets
-    Pair     a difference of two means on the same rows, by bets, or by exact McNemar
-    Median   the median of an estimator over fresh blocks, by signs
-    Nothing  no row at all
+    Share        a share of rows, by Clopper & Pearson
+    Mean         a mean of terms in [0, 1], by bets
+    Pair         a difference of two means on the same rows, by bets, or by exact McNemar
+    BlockMedian  the median of an estimator over fresh blocks, by signs
+    Nothing      no row at all
 
 A procedure gives logarithms of p-values, rounded up, and intervals, rounded outwards. M and its
-thresholds are in [0, 1], but for `Median`. Proofs: docs/explanation/theory/told.md.
+thresholds are in [0, 1], but for `BlockMedian`. Proofs: docs/explanation/theory/told.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from holdfast.theory import betting, told
 from holdfast.theory.betting import Bets
 from holdfast.theory.numerics import log_binomial_tail
 
-__all__ = ["HALF_PART", "Mean", "Median", "Nothing", "Pair", "Procedure", "Share"]
+__all__ = ["HALF_PART", "BlockMedian", "Mean", "Nothing", "Pair", "Procedure", "Share"]
 
 HALF_PART = 0.5 / WEIGHT_SCALE + 2.0**-50
 """By how much of its range a term is off that is counted in whole parts (`unit_terms`)."""
@@ -81,7 +81,7 @@ class Mean(Procedure):
     mean is as far from M at most, and so are all ends.
     """
 
-    terms: betting.Terms
+    terms: betting.Tally
     bets: tuple[Bets, Bets]
     """For lower ends, and for upper ones."""
     slack: float = HALF_PART
@@ -148,13 +148,13 @@ class Nothing(Procedure):
         return 0.0, 1.0
 
 
-class Median(Procedure):
+class BlockMedian(Procedure):
     """The median M of what an estimator gives on fresh blocks, by signs; not scaled.
 
     M = inf{c : P[value ≤ c] ≥ ½}. If M < c then P[value ≥ c] ≤ ½, and if M > c then P[value ≤ c] <
     ½; if M ≤ c then P[value > c] ≤ ½, and if M ≥ c then P[value < c] ≤ ½.
 
-    >>> signs = Median(np.arange(100.0))
+    >>> signs = BlockMedian(np.arange(100.0))
     >>> signs.log_above(30.0) < -9 < signs.log_above(45.0), signs.log_below(49.0)
     (True, -0.61...)
     """

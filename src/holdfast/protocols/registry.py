@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from holdfast.protocols.base import Protocol, Verb
-from holdfast.protocols.exact import ExactVerify
 from holdfast.protocols.guesses import Correct, Verify
 from holdfast.protocols.means import DirectMean, MedianMean
 from holdfast.protocols.plans import Part, SetPlan, Wanted
@@ -53,7 +52,6 @@ PROTOCOLS: list[type[Protocol[Any]]] = [
     DirectMean,
     MedianMean,
     Verify,
-    ExactVerify,
     Near,
     Correct,
 ]

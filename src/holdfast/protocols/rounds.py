@@ -158,7 +158,7 @@ class EffectiveRounds(ValueProtocol[RoundsPlan]):
     >>> holdout = MemoryHoldout(plan, BlockArray(rows, plan.blocks))
     >>> answer = holdout.ask(np.mean)
     >>> round(answer.value, 3), answer.budget_left
-    (0.401, 2.0)
+    (0.395, 2.0)
     """
 
     of = ("rounds",)

@@ -5,7 +5,7 @@ it says which letter the rows tell (`letter`), given what a procedure says of th
 condition (★) of theory/told.py, by the section of docs/explanation/theory/told.md that is named:
 
     CountWindows   windows of whole counts, ends by the tail rule ("Codes of one letter")
-    Intervals      an announced interval, shifted or widened, by the letter rule
+    Shifted        an announced interval, shifted or widened, by the letter rule
     Lattice        both ends on a lattice, by the code's marginals ("Two ends on a lattice")
     GridEnds       the same on a question's grid
     ThreeWay       a verdict of three, by the letter rule
@@ -31,11 +31,11 @@ __all__ = [
     "Claimed",
     "CountWindows",
     "GridEnds",
-    "Intervals",
     "Lattice",
     "Letter",
     "Rule",
-    "Scale",
+    "Shifted",
+    "TermRange",
     "ThreeWay",
     "Winner",
 ]
@@ -47,7 +47,7 @@ Claimed = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
-class Scale:
+class TermRange:
     """The range of a term, and [0, 1], where procedures speak of it."""
 
     low: float = 0.0
@@ -175,7 +175,7 @@ class CountWindows(Rule):
 
 
 @dataclass(frozen=True)
-class Intervals(Rule):
+class Shifted(Rule):
     """The announced interval, shifted or widened until it holds the rows' own: any bounded mean.
 
     The rows' own interval is taken at the letter's level rounded up to half nats: a wider one, so
@@ -187,7 +187,7 @@ class Intervals(Rule):
     guess: float
     half_width: float
     cell: float
-    scale: Scale
+    scale: TermRange
 
     def letter(self, rows: Procedure) -> Letter:
         known: dict[int, tuple[float, float]] = {}
@@ -276,7 +276,7 @@ class Lattice(_TwoEnds):
     first: float
     """Where the lower end is predicted: its lattice point 0."""
     cell: float
-    scale: Scale
+    scale: TermRange
 
     @property
     def reach(self) -> tuple[int, int]:

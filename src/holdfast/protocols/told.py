@@ -43,15 +43,23 @@ from holdfast.protocols.base import (
 )
 from holdfast.protocols.budget import Account, Charge, Use
 from holdfast.protocols.plans import Left, OwnPlan, Wanted
-from holdfast.protocols.procedures import HALF_PART, Mean, Median, Nothing, Pair, Procedure, Share
+from holdfast.protocols.procedures import (
+    HALF_PART,
+    BlockMedian,
+    Mean,
+    Nothing,
+    Pair,
+    Procedure,
+    Share,
+)
 from holdfast.protocols.rules import (
     CountWindows,
     GridEnds,
-    Intervals,
     Lattice,
     Letter,
     Rule,
-    Scale,
+    Shifted,
+    TermRange,
     ThreeWay,
     Winner,
 )
@@ -108,7 +116,8 @@ _NOISE = 0.6  # nats that an end on a lattice pays for its code, about: it sets 
 _EVERYTHING = 0.95  # of the range: a bar that is as wide says nothing
 _LEAN = 3  # surprises on one side that are worth a word
 _VERDICTS = ("gate", "verify")
-_UNSCALED = Scale()
+_OF_BLOCKS = ("ask", "interval", "verify")
+_UNSCALED = TermRange()
 
 
 def told_blocks(units: int) -> int:
@@ -328,7 +337,7 @@ def mean_rule(
     whole: bool = True,
     fixed: bool = False,
     precise: bool = False,
-    scale: Scale = _UNSCALED,
+    scale: TermRange = _UNSCALED,
     queries: int = 0,
 ) -> Rule:
     """The rule for a mean: confirmed where there is a guess, precise else or where it is wanted.
@@ -365,8 +374,10 @@ def mean_rule(
     if counts:
         windows = Windows.confirming(rows, guess, tau, CONFIRM_CELL * cell)
         return CountWindows(at, windows, Outward(epsilon), fixed, guess)
-    half = tau + predicted_half_width(sd, few, add_nats(at, cost(1 - epsilon)))
-    return Intervals(at, Shifts(epsilon), guess, half, CONFIRM_CELL * cell, scale)
+    paid = add_nats(at, cost(1 - epsilon))
+    # No stake is all: terms that hardly vary still have an interval of about L/n.
+    half = tau + max(predicted_half_width(sd, few, paid), 1.15 * (paid + 1) / few)
+    return Shifted(at, Shifts(epsilon), guess, half, CONFIRM_CELL * cell, scale)
 
 
 def three_way(
@@ -376,7 +387,7 @@ def three_way(
     verb: str,
     claims: tuple[float, float],
     sd: float,
-    scale: Scale,
+    scale: TermRange,
     *,
     at: float | None = None,
     top_first: bool = True,
@@ -498,10 +509,10 @@ class _Told(Protocol[ToldPlan]):
         """Whether the answer is a share of rows."""
         return bool(question.share) and not question.paired and question.bounds == UNIT
 
-    def scale(self, question: Question) -> Scale:
+    def scale(self, question: Question) -> TermRange:
         """The range that answers lie in."""
         low, high = question.bounds
-        return Scale(low - high, high - low) if question.paired else Scale(low, high)
+        return TermRange(low - high, high - low) if question.paired else TermRange(low, high)
 
     def sd(self, question: Question, expects: Expects) -> float:
         """The standard deviation of the terms, in the answer's units, as far as it is public."""
@@ -589,9 +600,9 @@ class _Told(Protocol[ToldPlan]):
             )
             bets = self._bets(question, expects, at)
             if not question.share:
-                terms = betting.Terms.tally(first - second + WEIGHT_SCALE, 2 * WEIGHT_SCALE)
+                terms = betting.Tally.of(first - second + WEIGHT_SCALE, 2 * WEIGHT_SCALE)
                 return Pair(terms, bets, HALF_PART, wins, losses)
-            terms = betting.Terms.paired(first.size, wins, losses)
+            terms = betting.Tally.paired(first.size, wins, losses)
             exact = not fixed or (question.reading == ROWS and question.classes == 2)
             return Pair(terms, bets, 0.0, wins, losses, fixed, exact)
         (terms,) = found
@@ -599,7 +610,7 @@ class _Told(Protocol[ToldPlan]):
             return Nothing()
         if self.share(question):
             return Share(terms.size, int(np.count_nonzero(terms)), fixed)
-        return Mean(betting.Terms.tally(terms, WEIGHT_SCALE), self._bets(question, expects, at))
+        return Mean(betting.Tally.of(terms, WEIGHT_SCALE), self._bets(question, expects, at))
 
     def _bets(self, question: Question, expects: Expects, at: float) -> tuple[Bets, Bets]:
         """Stakes that are fixed before the rows are read."""
@@ -699,17 +710,34 @@ class _Told(Protocol[ToldPlan]):
                 yield each | {"low": low, "high": high}
 
     def refuse_everything(self, question: Question, expects: Any, past: Past) -> None:
-        """Raise `Exhausted`, before anything is read, if no likely answer would say anything."""
+        """Raise `Exhausted`, before anything is read, if the answer could not say anything.
+
+        A value whose bar, as expected, is nearly all of its range; a verdict that no rows decide.
+        """
+        first = next(self._offers(question, expects, past), None)
+        low, high = (None, None) if first is None else (first["low"], first["high"])
         scale = self.scale(question)
-        for each in self._offers(question, expects, past):
-            low, high = each["low"], each["high"]
-            if (low is None) != (high is None):
-                return
-            if low is not None and high - low < _EVERYTHING * (scale.high - scale.low):
-                return
-        remedy = "Seal more rows, or add fresh ones. Nothing was told."
-        needed = "a bar that is narrower than everything"
-        raise Exhausted("This question", needed, "none at this level", remedy)
+        if question.threshold is not None or question.margin is not None:
+            says = self._decides(question, self.expected(question, expects, past), past)
+        elif low is None or high is None:
+            says = first is None or question.verb in _OF_BLOCKS or low is not high
+        else:
+            says = high - low < _EVERYTHING * (scale.high - scale.low)
+        if not says:
+            remedy = "Seal more rows, or add fresh ones. Nothing was told."
+            needed = "an answer that says something"
+            raise Exhausted("This question", needed, "none at this level", remedy)
+
+    def _decides(self, question: Question, expects: Expects, past: Past) -> bool:
+        """Whether rows that are all right, or all wrong, would get a verdict."""
+        rule = self.rule(question, expects, past)
+        right = np.full(self.rows, WEIGHT_SCALE)
+        for best, worst in ((right, 0 * right), (0 * right, right)):
+            found = [best, worst] if question.paired else [best]
+            rows = self.procedure(question, expects, found, rule.level)
+            if rule.letter(rows) != (1,):
+                return True
+        return False
 
 
 def _letter(drawn: Drawn) -> Letter:
@@ -740,9 +768,10 @@ class ToldScore(_Told):
     """A score: the mean over rows of a metric's term."""
 
     verb: ClassVar[Verb] = "score"
-    mixes: ClassVar = {
-        "score": Wanted(lambda _, k, sure, units: told_plan(units or BLOCKS, sure, queries=k)),
-    }
+    mixes: ClassVar = dict.fromkeys(
+        ("score", "gate"),
+        Wanted(lambda _, k, sure, units: told_plan(units or BLOCKS, sure, queries=k)),
+    )
 
 
 class ToldMean(_Told):
@@ -904,15 +933,15 @@ class _Blocks(_Told):
 
     def procedure(self, question: Question, expects: Expects, found: Any, at: float) -> Procedure:
         del question, expects, at
-        return Median(found)
+        return BlockMedian(found)
 
     def expected(self, question: Question, expects: Expects, past: Past) -> Expects:
         del past
         return replace(expects, guess=question.guess) if question.guess is not None else expects
 
-    def scale(self, question: Question) -> Scale:
+    def scale(self, question: Question) -> TermRange:
         del question
-        return Scale(-math.inf, math.inf)
+        return TermRange(-math.inf, math.inf)
 
 
 class ToldAsk(_Blocks):

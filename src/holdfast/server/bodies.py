@@ -1,7 +1,8 @@
-"""Bodies of several parts: multipart/form-data, as RFC 7578 has it, split and nothing else.
+"""Bodies of several parts: multipart/mixed, with the names of RFC 7578, split and nothing else.
 
 Every part has a name, in which %22 is a quotation mark, and content. What the content is, is for
-whoever reads it.
+whoever reads it. It is not multipart/form-data, which any page that a browser shows may send here
+without being asked first.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ _MOST_PARTS = 1_000
 _LONGEST_HEAD = 2**12  # bytes of the headers of a part
 _BOUNDARY = re.compile(r';\s*boundary=("?)([0-9A-Za-z\'()+_,./:=?-]{1,70})\1\s*(;|$)', re.I)
 _NAME = re.compile(r';\s*name="([^"\r\n]{1,600})"')
-_ALLOWED = "multipart/form-data whose parts have different names"
+_ALLOWED = "multipart/mixed whose parts have different names"
 
 
 def read_parts(body: bytes, kind: str) -> list[tuple[str, bytes]]:
     r"""The parts of a body by their names, in order; `kind` is its Content-Type.
 
     >>> sent = b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1,2\r\n--x--\r\n'
-    >>> read_parts(sent, "multipart/form-data; boundary=x")
+    >>> read_parts(sent, "multipart/mixed; boundary=x")
     [('a', b'1,2')]
     """
     found = _BOUNDARY.search(kind)

@@ -380,7 +380,7 @@ _FORMS = {
     "application/json": "json",
     "application/vnd.apache.parquet": "parquet",
 }
-_SEVERAL = "multipart/form-data"
+_SEVERAL = "multipart/mixed"
 _SCORING = _errors("conflict", "exhausted", "unsupported")
 _ONE = (
     "Predictions for every row: a table with the ids' own column and `prediction`, or in JSON "

@@ -183,7 +183,7 @@ class CorrectedShape(_Shape):
     correction: _Answer | None
 
 
-class _Told(_Shape):
+class _ToldAnswer(_Shape):
     verb: Verb
     about: str
     value: float | None
@@ -206,13 +206,13 @@ class _Told(_Shape):
     winner: int | None
     names: list[str]
     promise: str
-    batch: list[_Told]
+    batch: list[_ToldAnswer]
     assumes: list[str]
     cached: bool
     receipt: str
 
 
-class ToldShape(_Told):
+class ToldShape(_ToldAnswer):
     """What was told: a bar, a verdict or a winner, and in `batch` those of several."""
 
     type: Literal["told"]

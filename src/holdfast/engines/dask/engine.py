@@ -680,7 +680,7 @@ class DaskEngines(Engines):
     def _try_here(self, function: LocalEstimator, *, sums: bool, bounds: Bounds) -> ExpectedOutcome:
         blocks = public_blocks(self.local, function, sums=sums)
         found = try_out(self.local, function, blocks, sums=sums, bounds=bounds)
-        about = pack((self._packed, self.limits.told(), sums, bounds, function.payload))
+        about = pack((self._packed, self.limits.told, sums, bounds, function.payload))
         made = ExpectedOutcome.make(blocks, found, about)
         self._expected[_known_by(function), sums, bounds] = made
         return made

@@ -27,6 +27,7 @@ from holdfast.engines.python.identity import identify, version
 from holdfast.errors import InvalidInput
 from holdfast.grids import floats_up
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds, unit_terms
+from holdfast.store.table import plain_array
 
 __all__ = ["LocalEstimator", "local_estimator"]
 
@@ -418,6 +419,22 @@ def failed_share(function: Any) -> float:
 def failed_sum(function: Any, units: int) -> int:
     """What the sum of so many units is if a function fails on their block: each is its failure."""
     return int(failed_share(function) * WEIGHT_SCALE) * units
+
+
+def column_array(column: Any) -> NDArray[Any]:
+    """One Arrow column as an array of its own: float64, datetime64 or text and None."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        column = column.cast(pa.float64())
+    elif pa.types.is_dictionary(kind):
+        column = column.cast(pa.string())
+    array = plain_array(column)
+    wanted = array.dtype if array.dtype.kind in "fM" else np.dtype(object)
+    result = np.empty(len(array), np.float64 if wanted.kind == "f" else wanted)
+    result[:] = array
+    return result
 
 
 def _several(result: object) -> object:

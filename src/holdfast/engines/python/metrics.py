@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from holdfast.engines.python.estimator import (
     block_value,
     block_values,
     checked_columns,
+    column_array,
     failed_sum,
     make_estimator,
     refuse_hidden,
@@ -33,7 +35,7 @@ from holdfast.engines.python.estimator import (
     unit_parts,
 )
 from holdfast.engines.python.identity import version
-from holdfast.engines.python.worker import column_array, too_large, unreadable
+from holdfast.engines.python.worker import too_large, unreadable
 from holdfast.errors import InvalidInput, real_number
 from holdfast.grids import floats_up
 from holdfast.protocols.answers import RULE
@@ -1135,7 +1137,7 @@ def checked_predictions(values: object) -> NDArray[Any]:
     """One prediction for every row, as an array."""
     allowed = "a fitted model with predict, or one prediction for every row of the data"
     hint = "Give one column: labels, numbers, or the probability of the second class."
-    if np.ma.is_masked(values):
+    if "numpy.ma" in sys.modules and np.ma.is_masked(values):
         raise InvalidInput("model", "masked values", allowed, "A masked prediction is none.")
     try:
         array = np.asarray(values)

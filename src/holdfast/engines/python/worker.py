@@ -46,6 +46,7 @@ from holdfast.engines.python.estimator import (
     FunctionJob,
     block_value,
     block_values,
+    column_array,
     farthest_outside,
     row_numbers,
     unit_parts,
@@ -311,22 +312,6 @@ def make_chunk(table: Any, kind: str, rows: NDArray[np.int64], units: int) -> Ch
     nullable = {pa.bool_(): pd.BooleanDtype()}
     frame = table.to_pandas(use_threads=False, date_as_object=False, types_mapper=nullable.get)
     return Chunk(kind, frame, rows - rows[0], int(frame.memory_usage(index=False).sum()))
-
-
-def column_array(column: Any) -> NDArray[Any]:
-    """One Arrow column as an array of its own: float64, datetime64 or text and None."""
-    import pyarrow as pa
-
-    kind = column.type
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
-        column = column.cast(pa.float64())
-    elif pa.types.is_dictionary(kind):
-        column = column.cast(pa.string())
-    array = np.asarray(column.to_numpy())
-    wanted = array.dtype if array.dtype.kind in "fM" else np.dtype(object)
-    result = np.empty(len(array), np.float64 if wanted.kind == "f" else wanted)
-    result[:] = array
-    return result
 
 
 @dataclass

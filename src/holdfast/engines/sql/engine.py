@@ -174,34 +174,35 @@ class SqlEngine:
     ) -> NDArray[np.generic]:
         """The number of each block. A query is about blocks of one file, wherever that is asked."""
         first, last = self._range(start, stop)
-        parts = []
-        for shard in self._store.overlapping(first, last):
-            path, end = self._paths[shard], min(last, shard.stop)
+        parts: list[NDArray[np.generic]] = []
+        for shard in self._store.shards:
+            path, begin, end = self._paths[shard], max(first, shard.first), min(last, shard.stop)
+            if begin >= end:
+                continue
             with self._store.held(shard):
                 if not self._setup.in_memory:  # there the process has read it, or cannot start
                     self._store.check_there(shard)  # without it every value would be a failure
-                for low in range(max(first, shard.first), end, batch):
+                for low in range(begin, end, batch):
                     high = min(low + batch, end)
                     whole = (low, high) == (shard.first, shard.stop)
                     tick = (
                         None if progress is None else partial(progress, low - first, last - first)
                     )
-                    parts.append(self._together(Query(number, path, low, high, whole), tick))
+                    query = Query(number, path, low, high, whole)
+                    found = self._do(query, self._seconds, tick)
+                    if isinstance(found, _Failed):
+                        with self._counting:
+                            self.fallbacks += 1
+                        parts += self._one_by_one(query, tick)
+                    else:
+                        parts.append(found)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _range(self, start: int, stop: int | None) -> tuple[int, int]:
-        blocks = self._store.blocks
-        last = whole_number("stop", blocks if stop is None else stop, 1, blocks)
-        return whole_number("start", start, 0, last - 1), last
-
-    def _together(self, query: Query, tick: Tick | None) -> NDArray[np.generic]:
-        """All blocks of a query at once, or else each by itself."""
-        found = self._do(query, self._seconds, tick)
-        if not isinstance(found, _Failed):
-            return found
-        with self._counting:
-            self.fallbacks += 1
-        return np.concatenate(list(self._one_by_one(query, tick)))
+        last = self._store.blocks if stop is None else stop
+        if not 0 <= start < last <= self._store.blocks:
+            raise InvalidInput("blocks", (start, last), f"between 0 and {self._store.blocks:,}")
+        return start, last
 
     def _one_by_one(self, query: Query, tick: Tick | None) -> Iterator[NDArray[np.generic]]:
         missing, units = 0 if query.number.integer else np.nan, query.number.units or 1

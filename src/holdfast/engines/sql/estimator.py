@@ -205,11 +205,9 @@ class _Bounds:
         if isinstance(node, Reference):
             if node.kind == "boolean":
                 return Interval(0.0, 1.0, nan=False)
-            name = node.name.casefold()
-            found = (ends for each, ends in self.declared.items() if each.casefold() == name)
-            low, high = next(found, (-math.inf, math.inf))
-            return Interval(low, high, nan=False)  # a store has NULL for NaN
-        arguments = [self.of(each) for each in node.arguments]
+            ends = self.declared.get(node.name, (-math.inf, math.inf))
+            return Interval(*ends, nan=False)  # a store has NULL for NaN
+        arguments = list(map(self.of, node.arguments))
         if isinstance(node, Call):
             ratio = self._ratio(node) if node.function.name == "/" else None
             return ratio or node.function.bound(arguments)
