@@ -699,8 +699,8 @@ There are {analyst.rows:,} sealed rows, and analysts who know the protocol, its 
 the law of the rows, but not the labels. Labels are fair draws (or, for the last analyst, draws
 whose chances are known), so that the true accuracy of every table of predictions is known exactly,
 whatever made the analyst submit it. A run has failed if any claim made in it is false. P is
-P[Bin(runs, β) ≥ failures]: above 0.001, failures are no more than β allows. All of β is for these
-rows, none is kept for later ones.
+P[Bin(runs, β) ≥ failures]: above 0.001, failures are no more than β allows. None of β is kept for
+rows that arrive later, and a twentieth for claims of another reading, as in any holdout.
 
 {_told_table(found)}
 
