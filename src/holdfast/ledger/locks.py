@@ -3,6 +3,8 @@
 Each acquisition opens its file anew: a lock of this sort belongs to the open file, so it also
 works between the threads of one process. A fork would share the open file with the child, and the
 lock would live as long as the longer-lived of the two; the child therefore closes its copies.
+
+And turns: what the threads of one process use one after another, and no fork may copy in use.
 """
 
 from __future__ import annotations
