@@ -1,4 +1,4 @@
-"""Metrics of one's own over rows: told like any other, in another process, and never past its range."""
+"""Metrics of one's own over rows: told like any other, elsewhere, and never past their range."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ try:
     main()
 except SystemExit as ended:
     print(ended.code)
-print(sorted({"duckdb", "holdfast.planning", "matplotlib", "pandas", "rich", "scipy", "sqlglot"} & set(sys.modules)))
+heavy = {"duckdb", "holdfast.planning", "matplotlib", "pandas", "rich", "scipy", "sqlglot"}
+print(sorted(heavy & set(sys.modules)))
 """
 
 
