@@ -234,7 +234,7 @@ _WORDS: dict[str, list[Any]] = {
     "guess": [0, 5, -1e308, 1e308, 0.1, 10**400],
     "claim": ["equals", "at least", "most"],
     "tolerance": [0, 0.5, -1],
-    "by": ["estimate", "verify", "mean", "nobody"],
+    "protocol": ["estimate", "verify", "mean", "nobody"],
 }
 _GOOD: dict[str, list[Any]] = {
     "estimator": ESTIMATORS,

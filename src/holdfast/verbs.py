@@ -149,7 +149,9 @@ WORDS: Mapping[str, Word] = {
         ),
         Word("tolerance", "distance", "How near is near.", "float | None"),
         Word("claim", "claim", "equals, 'at least' or 'at most'.", "Claim", "equals"),
-        Word("by", "part", "The part of the plan to ask, where it has several.", "str | None"),
+        Word(
+            "protocol", "part", "Which protocol of the plan answers, if several can.", "str | None"
+        ),
         Word(
             "anyway",
             "flag",
@@ -277,9 +279,9 @@ _APART: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("gate", "margin"): {"annotation": "float", "default": 0.0},
     ("gate", "tolerance"): {"annotation": "float", "default": 0.0},
     ("compare", "names"): {"annotation": "Sequence[str]", "default": ("B", "A")},
-    ("enter", "by"): {"kind": "here", "help": "A server chooses the part that answers."},
+    ("enter", "protocol"): {"kind": "here", "help": "A server chooses the part that answers."},
 }
-_LAST = ("by", "anyway", "request", "progress")
+_LAST = ("protocol", "anyway", "request", "progress")
 _HOW = ("target", "features", "form", "max_level")
 
 VERBS: Mapping[str, VerbSchema] = {
@@ -346,7 +348,7 @@ SCORES: Mapping[str, VerbSchema] = {
             "The score of predictions, with its bar.",
             "Answer | Told",
             ("model_or_predictions",),
-            ("metric", "guess", "guess_se", "precise", *_HOW, "by", "request", "progress"),
+            ("metric", "guess", "guess_se", "precise", *_HOW, "protocol", "request", "progress"),
             "asked",
         ),
         VerbSchema(
@@ -389,7 +391,7 @@ SCORES: Mapping[str, VerbSchema] = {
             "Submission",
             ("predictions", "name"),
             (
-                *("metric", "guess", "guess_se", "precise", "form", "max_level", "by"),
+                *("metric", "guess", "guess_se", "precise", "form", "max_level", "protocol"),
                 *("request", "progress"),
             ),
         ),

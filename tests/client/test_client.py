@@ -92,22 +92,26 @@ def test_without_httpx_the_error_says_what_to_install(
 
 Asking = Callable[[Any], Any]
 QUESTIONS: dict[str, Asking] = {
-    "ask": lambda h: h.ask("avg(x)", grid=EIGHT, by="estimate"),
-    "ask again": lambda h: h.ask("avg(x)", grid=EIGHT, by="estimate"),
-    "where": lambda h: h.ask("avg(x)", grid=hf.grid([0, 0.5, 1]), where="g = 'a'", by="estimate"),
-    "whole numbers": lambda h: h.ask("sum(y)", grid=hf.grid(0, 7, scale="integer"), by="amplified"),
-    "ratios": lambda h: h.ask("avg(x)", grid=LOG, by="amplified"),
-    "key": lambda h: h.ask("max(x)", grid=EIGHT, by="amplified", request="mine"),
-    "mean": lambda h: h.mean("y = 1", by="estimate", grid=EIGHT),
+    "ask": lambda h: h.ask("avg(x)", grid=EIGHT, protocol="estimate"),
+    "ask again": lambda h: h.ask("avg(x)", grid=EIGHT, protocol="estimate"),
+    "where": lambda h: h.ask(
+        "avg(x)", grid=hf.grid([0, 0.5, 1]), where="g = 'a'", protocol="estimate"
+    ),
+    "whole numbers": lambda h: h.ask(
+        "sum(y)", grid=hf.grid(0, 7, scale="integer"), protocol="amplified"
+    ),
+    "ratios": lambda h: h.ask("avg(x)", grid=LOG, protocol="amplified"),
+    "key": lambda h: h.ask("max(x)", grid=EIGHT, protocol="amplified", request="mine"),
+    "mean": lambda h: h.mean("y = 1", protocol="estimate", grid=EIGHT),
     "interval": lambda h: h.interval("avg(x)", grid=EIGHT),
-    "yes": lambda h: h.verify("avg(x)", 0.5, by="verify"),
-    "no": lambda h: h.verify("avg(x)", 7, by="verify"),
-    "at least": lambda h: h.verify("avg(x)", -1, claim="at least", by="verify"),
-    "near": lambda h: h.verify("avg(x)", 0.5, tolerance=0.25, by="estimate"),
-    "right": lambda h: h.correct("avg(x)", 0.5, grid=EIGHT, by="verify"),
-    "wrong": lambda h: h.correct("avg(x)", 9.0, grid=EIGHT, by="verify"),
-    "price": lambda h: h.price("ask", "min(x)", grid=EIGHT, by="estimate"),
-    "price of a guess": lambda h: h.price("verify", "min(x)", guess=3, by="verify"),
+    "yes": lambda h: h.verify("avg(x)", 0.5, protocol="verify"),
+    "no": lambda h: h.verify("avg(x)", 7, protocol="verify"),
+    "at least": lambda h: h.verify("avg(x)", -1, claim="at least", protocol="verify"),
+    "near": lambda h: h.verify("avg(x)", 0.5, tolerance=0.25, protocol="estimate"),
+    "right": lambda h: h.correct("avg(x)", 0.5, grid=EIGHT, protocol="verify"),
+    "wrong": lambda h: h.correct("avg(x)", 9.0, grid=EIGHT, protocol="verify"),
+    "price": lambda h: h.price("ask", "min(x)", grid=EIGHT, protocol="estimate"),
+    "price of a guess": lambda h: h.price("verify", "min(x)", guess=3, protocol="verify"),
 }
 
 
@@ -149,18 +153,20 @@ def test_every_question_has_the_answer_of_the_holdout(made: Make, serve: Serve) 
 
 TWO = ("min(x)", "max(x)")
 BAD: dict[str, Asking] = {
-    "column": lambda h: h.ask("avg(nobody)", grid=EIGHT, by="estimate"),
-    "syntax": lambda h: h.ask("avg(", grid=EIGHT, by="estimate"),
-    "condition": lambda h: h.ask("avg(x)", where="g = 3", grid=EIGHT, by="estimate"),
-    "part": lambda h: h.ask("avg(x)", grid=EIGHT, by="nobody"),
-    "no grid": lambda h: h.ask("avg(x)", by="estimate"),
-    "guess": lambda h: h.verify("avg(x)", math.nan, by="verify"),
-    "guess in words": lambda h: h.verify("avg(x)", "much", by="verify"),
-    "tolerance": lambda h: h.verify("avg(x)", 1, tolerance=1.5, by="verify"),
-    "tolerance below 0": lambda h: h.verify("avg(x)", 1, tolerance=-1, by="estimate"),
-    "claim": lambda h: h.verify("avg(x)", 1, claim="at most", by="estimate"),
-    "term": lambda h: h.mean("x", by="estimate", where="nobody"),
-    "used key": lambda h: [h.ask(text, by="estimate", grid=EIGHT, request="k") for text in TWO],
+    "column": lambda h: h.ask("avg(nobody)", grid=EIGHT, protocol="estimate"),
+    "syntax": lambda h: h.ask("avg(", grid=EIGHT, protocol="estimate"),
+    "condition": lambda h: h.ask("avg(x)", where="g = 3", grid=EIGHT, protocol="estimate"),
+    "part": lambda h: h.ask("avg(x)", grid=EIGHT, protocol="nobody"),
+    "no grid": lambda h: h.ask("avg(x)", protocol="estimate"),
+    "guess": lambda h: h.verify("avg(x)", math.nan, protocol="verify"),
+    "guess in words": lambda h: h.verify("avg(x)", "much", protocol="verify"),
+    "tolerance": lambda h: h.verify("avg(x)", 1, tolerance=1.5, protocol="verify"),
+    "tolerance below 0": lambda h: h.verify("avg(x)", 1, tolerance=-1, protocol="estimate"),
+    "claim": lambda h: h.verify("avg(x)", 1, claim="at most", protocol="estimate"),
+    "term": lambda h: h.mean("x", protocol="estimate", where="nobody"),
+    "used key": lambda h: [
+        h.ask(text, protocol="estimate", grid=EIGHT, request="k") for text in TWO
+    ],
 }
 
 
@@ -189,7 +195,7 @@ def test_exhausted_like_the_holdout(made: Make, serve: Serve) -> None:
     def all_of_it(place: Any) -> tuple[int, str, dict[str, Any]]:
         for number in range(100):
             try:
-                place.ask(f"avg(x) + {number}", grid=EIGHT, by="estimate")
+                place.ask(f"avg(x) + {number}", grid=EIGHT, protocol="estimate")
             except Exhausted as wrong:
                 return number, str(wrong), facts(wrong)
         raise AssertionError("it lasts for ever")
@@ -199,10 +205,10 @@ def test_exhausted_like_the_holdout(made: Make, serve: Serve) -> None:
         Holdout.open(made("b")) as holdout,
     ):
         for place in (client, holdout):
-            refused = [place.verify("avg(x)", 9.0 + n, by="verify").verdict for n in range(4)]
+            refused = [place.verify("avg(x)", 9.0 + n, protocol="verify").verdict for n in range(4)]
             assert refused == ["not compatible"] * 3 + ["exhausted"]
         assert all_of_it(client) == all_of_it(holdout)
-        price = client.price("ask", "min(x)", grid=EIGHT, by="estimate")
+        price = client.price("ask", "min(x)", grid=EIGHT, protocol="estimate")
         assert not price.affordable
         assert price.reason
 
@@ -226,7 +232,7 @@ def test_a_reply_that_is_lost_comes_again_and_is_paid_once(made: Make, serve: Se
     path = made("a")
     flaky = Flaky(serve(path), losses=2)
     with Client(f"{URL}#a", transport=flaky) as client:
-        answer = client.ask("avg(x)", grid=EIGHT, by="estimate")
+        answer = client.ask("avg(x)", grid=EIGHT, protocol="estimate")
         status = client.status()
     assert answer.cached
     assert len(set(flaky.keys[:3])) == 1
@@ -243,8 +249,8 @@ def test_given_up_and_asked_again_later(made: Make, serve: Serve) -> None:
     flaky = Flaky(serve(made("a")), losses=1)
     with Client(f"{URL}#a", transport=flaky, retries=0) as client:
         with pytest.raises(Unreachable) as wrong:
-            client.ask("avg(x)", grid=EIGHT, by="estimate")
-        again = client.ask("avg(x)", grid=EIGHT, by="estimate", request=wrong.value.request)
+            client.ask("avg(x)", grid=EIGHT, protocol="estimate")
+        again = client.ask("avg(x)", grid=EIGHT, protocol="estimate", request=wrong.value.request)
         assert again.cached
         assert client.status().answers == 1
 
@@ -266,10 +272,10 @@ def test_which_holdout_and_whose_token(made: Make, serve: Serve) -> None:
     with Client(URL, viewer, transport=transport) as client:
         assert client.status().answers == 0
         with pytest.raises(NotAllowed, match="This needs the role analyst") as denied:
-            client.ask("avg(x)", grid=EIGHT, by="estimate")
+            client.ask("avg(x)", grid=EIGHT, protocol="estimate")
         assert viewer not in str(denied.value)
     with Client(URL, analyst, transport=transport) as client:
-        client.ask("avg(x)", grid=EIGHT, by="estimate")
+        client.ask("avg(x)", grid=EIGHT, protocol="estimate")
         assert [row["mine"] for row in client.transcript()] == [True]
 
 
@@ -292,7 +298,7 @@ def test_the_transcript_is_read_page_by_page(
     with Client(URL, transport=serve(made("a"))) as client:
         assert client.transcript() == []
         for number in range(5):
-            client.ask(f"avg(x) + {number}", grid=hf.grid(0, 1, points=2), by="estimate")
+            client.ask(f"avg(x) + {number}", grid=hf.grid(0, 1, points=2), protocol="estimate")
         rows = client.transcript()
         numbers = [row["number"] for row in rows]
         assert len(set(numbers)) == 5
@@ -304,16 +310,16 @@ def test_jobs(made: Make, serve: Serve) -> None:
     transport = serve(made("a"))
     shares: list[float] = []
     with Client(URL, transport=transport) as client:
-        job = client.submit("ask", "avg(x)", grid=EIGHT, by="estimate")
+        job = client.submit("ask", "avg(x)", grid=EIGHT, protocol="estimate")
         answer = job.wait(progress=shares.append)
         assert isinstance(answer, Answer)
         assert job.status().state == "done"
         assert job.status().result == answer
-        assert client.ask("avg(x)", grid=EIGHT, by="estimate", request=job.request).cached
+        assert client.ask("avg(x)", grid=EIGHT, protocol="estimate", request=job.request).cached
         assert job.cancel().state == "done"  # too late
         assert client.status().answers == 1
         with pytest.raises(InvalidInput, match="nobody"):
-            client.submit("ask", "avg(nobody)", grid=EIGHT, by="estimate")
+            client.submit("ask", "avg(nobody)", grid=EIGHT, protocol="estimate")
         with pytest.raises(InvalidInput, match="verb must be one of ask"):
             client.submit("guess", "avg(x)")
     assert shares == sorted(shares)
@@ -325,11 +331,11 @@ def test_jobs_awaited(made: Make, serve: Serve) -> None:
 
     async def work() -> None:
         async with AsyncClient(URL, transport=transport) as client:
-            job = await client.submit("verify", "avg(x)", 0.5, by="verify")
+            job = await client.submit("verify", "avg(x)", 0.5, protocol="verify")
             verdict = await job.wait()
             assert (verdict.verdict, (await job.status()).state) == ("compatible", "done")
             assert (await job.cancel()).state == "done"
-            both = client.ask("avg(x)", grid=EIGHT, by="estimate"), client.status()
+            both = client.ask("avg(x)", grid=EIGHT, protocol="estimate"), client.status()
             await asyncio.gather(*both)
             assert repr(client) == "AsyncClient('http://127.0.0.1/holdouts/a')"
 
@@ -348,9 +354,9 @@ TELLING: dict[str, Asking] = {
     "mean": lambda h: h.mean("x > 0.3", guess=0.7, guess_se=0.05),
     "precise mean": lambda h: h.mean("x", range=(0, 2), precise=True),
     "some rows": lambda h: h.mean("y = 1", where="\"group\" = 'a'"),
-    "median": lambda h: h.ask("avg(x)", grid=CENTS, guess=0.5, by="told"),
-    "interval": lambda h: h.interval("max(x)", grid=CENTS, by="told"),
-    "verify": lambda h: h.verify("avg(x)", 0.5, tolerance=0.1, by="told"),
+    "median": lambda h: h.ask("avg(x)", grid=CENTS, guess=0.5, protocol="told"),
+    "interval": lambda h: h.interval("max(x)", grid=CENTS, protocol="told"),
+    "verify": lambda h: h.verify("avg(x)", 0.5, tolerance=0.1, protocol="told"),
     "score": lambda h: h.score(FAIR),
     "score again": lambda h: h.score(BY_ID),
     "a guess": lambda h: h.score(GOOD, guess=0.95, guess_se=0.01),
@@ -358,7 +364,7 @@ TELLING: dict[str, Asking] = {
     "precise": lambda h: h.score(PREDICTED[0.8], precise=True),
     "another metric": lambda h: h.score(POOR, metric="brier"),
     "the other way": lambda h: h.score(GOOD, metric="error_rate"),
-    "by looks": lambda h: h.score(FAIR, metric="f1", by="estimate"),
+    "by looks": lambda h: h.score(FAIR, metric="f1", protocol="estimate"),
     "compare": lambda h: h.compare(GOOD, POOR),
     "a margin": lambda h: h.compare(GOOD, POOR, margin=0, names=["new ü", 'a%22"b']),
     "a precise difference": lambda h: h.compare(FAIR, POOR, precise=True, guess=0.2),
@@ -449,8 +455,8 @@ WRONG: dict[str, Asking] = {
     "no metric": lambda h: h.score(FAIR, metric="nothing"),
     "no name": lambda h: h.enter(FAIR, " "),
     "others have asked": lambda h: h.score(PREDICTED[0.8], max_level=0.5),
-    "told words by looks": lambda h: h.mean("x > 0.5", guess=0.5, by="estimate"),
-    "a guess by looks": lambda h: h.ask("avg(x)", grid=EIGHT, guess=0.5, by="estimate"),
+    "told words by looks": lambda h: h.mean("x > 0.5", guess=0.5, protocol="estimate"),
+    "a guess by looks": lambda h: h.ask("avg(x)", grid=EIGHT, guess=0.5, protocol="estimate"),
 }
 
 

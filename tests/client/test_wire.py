@@ -266,7 +266,7 @@ IDS = "predictions by row id"
         ("best", ({"a": BY_ID, "b": BY_ID},), {}, "candidates", "a list of two or more"),
         ("scores", ([BY_ID, FRAME],), {"guesses": [0.5, "x"]}, "guess", "a finite number"),
         ("scores", ([BY_ID, FRAME],), {"names": ["a"]}, "names", "one for each candidate"),
-        ("enter", (BY_ID, "a"), {"by": "estimate"}, "by", "A server chooses the part"),
+        ("enter", (BY_ID, "a"), {"protocol": "estimate"}, "protocol", "A server chooses the part"),
         ("enter", (BY_ID, 7), {}, "name", "text"),
     ],
 )
@@ -280,8 +280,10 @@ def test_what_does_not_travel(
 
 
 def test_what_travels() -> None:
-    asked = wire.question("verify", "avg(x)", np.float64(7), tolerance=1, where="y > 0", by="a")
-    common = {"where": "y > 0", "by": "a"}
+    asked = wire.question(
+        "verify", "avg(x)", np.float64(7), tolerance=1, where="y > 0", protocol="a"
+    )
+    common = {"where": "y > 0", "protocol": "a"}
     assert asked.body == {"estimator": "avg(x)", "guess": 7.0, "tolerance": 1.0, **common}
     assert wire.question("verify", "avg(x)", 1, claim="at least").body["claim"] == "at least"
     points = hf.grid(0, 1, step=0.25)

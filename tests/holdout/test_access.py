@@ -148,10 +148,10 @@ def test_what_is_left_pays_for_what_it_says(tmp_path: Path) -> None:
         left = next(each["questions_left"] for each in estimate["grids"] if each["grid"] == 8)
         assert not holdout.questions_left("estimate", left + 1, 8)["fits"]
         for i in range(left):
-            holdout.ask(f"avg(x + {i})", grid=GRID, by="estimate")
+            holdout.ask(f"avg(x + {i})", grid=GRID, protocol="estimate")
         with pytest.raises(Exhausted):
-            holdout.ask("avg(x - 1)", grid=GRID, by="estimate")
-        with pytest.raises(InvalidInput, match="by"):
+            holdout.ask("avg(x - 1)", grid=GRID, protocol="estimate")
+        with pytest.raises(InvalidInput, match="protocol"):
             holdout.questions_left("nobody", None, None)
         verbs = can_be_asked(holdout.spec)["verbs"]
         assert set(verbs) == {"ask", "correct", "interval", "mean", "verify"}

@@ -37,14 +37,14 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
             holdout.ask("min(x)", grid=POINTS)
         with sources():
             for number in range(2):
-                holdout.ask(f"avg(x) + {number}", grid=POINTS, by="estimate")
-                holdout.ask(f"avg(x) + {number}", grid=POINTS, by="amplified")
-                holdout.ask(f"avg(x) + {number}", by="rounds")
-                holdout.ask(f"avg(x) + {number}", by="split")
+                holdout.ask(f"avg(x) + {number}", grid=POINTS, protocol="estimate")
+                holdout.ask(f"avg(x) + {number}", grid=POINTS, protocol="amplified")
+                holdout.ask(f"avg(x) + {number}", protocol="rounds")
+                holdout.ask(f"avg(x) + {number}", protocol="split")
                 for guess in (0.5, 9):
-                    holdout.verify(f"avg(x) + {number}", guess, by="verify")
-            holdout.correct("avg(c)", 0.5, grid=POINTS, by="verify")
-            holdout.correct("avg(c)", 9, grid=POINTS, by="verify")
+                    holdout.verify(f"avg(x) + {number}", guess, protocol="verify")
+            holdout.correct("avg(c)", 0.5, grid=POINTS, protocol="verify")
+            holdout.correct("avg(c)", 9, grid=POINTS, protocol="verify")
             holdout.interval("avg(x)", grid=hf.grid(0, 1, points=4))
     return path
 

@@ -279,21 +279,21 @@ def test_a_filter_is_told_in_every_answer(tmp_path: Path) -> None:
     with made(tmp_path / "a", open_part=False, plan=every) as holdout:
         words: dict[str, Any] = {"where": "age > 0"}
         ages: dict[str, Any] = {**words, "grid": AGES}
-        for by in ("estimate", "amplified"):
-            assert f"{lowest}, 18" in promise(holdout.ask("avg(age)", by=by, **ages))
+        for protocol in ("estimate", "amplified"):
+            assert f"{lowest}, 18" in promise(holdout.ask("avg(age)", protocol=protocol, **ages))
         assert f"{lowest}, 18" in promise(holdout.interval("avg(age)", **ages))
         assert f"{lowest}, 0" in promise(holdout.mean("died = 1", **words))
         inside = "avg(age) FILTER (WHERE age > 0)"
         assert f"{lowest}, 18" in promise(holdout.ask(inside, grid=AGES))
-        for by in ("verify", "estimate"):
-            assert lower in promise(holdout.verify("avg(age)", 62, by=by, **words))
+        for protocol in ("verify", "estimate"):
+            assert lower in promise(holdout.verify("avg(age)", 62, protocol=protocol, **words))
         corrected = holdout.correct("avg(age)", 30, **ages)
         assert lower in promise(corrected.verdict)
         assert f"{lowest}, 18" in promise(corrected.correction)
         # Where nothing filters, and where nothing is a value too, there is nothing to tell.
         for text, where in (("avg(age)", None), ("count(*)", "age > 0"), ("count(age)", "age > 0")):
             points = grid([0, 1, 2, 3, 4, 20, 50, 80])
-            said = promise(holdout.ask(text, where=where, grid=points, by="amplified"))
+            said = promise(holdout.ask(text, where=where, grid=points, protocol="amplified"))
             assert "without such rows" not in said
     assert check_holdout(tmp_path / "a").passed
 
@@ -333,7 +333,7 @@ def test_answers_say_that_they_are_rounded_up(tmp_path: Path) -> None:
         assert "rounded up to a grid with step 12" in promise(corrected.correction)
         for other in (
             holdout.interval("avg(age)", grid=AGES),  # its ends are moved outwards
-            holdout.ask("avg(age)", by="split"),  # on no grid
+            holdout.ask("avg(age)", protocol="split"),  # on no grid
             corrected.verdict,
         ):
             assert "rounded" not in promise(other)

@@ -92,19 +92,21 @@ class Machine(RuleBasedStateMachine):
             return
         assert self.told.setdefault(key, said) == said
 
-    @rule(number=NUMBERS, grid=GRIDS, by=st.sampled_from(["estimate", "amplified"]))
-    def ask(self, number: int, grid: Grid, by: str) -> None:
-        key = ("ask", number, grid, by)
-        self.once(key, lambda h: h.ask(f"avg(x) + {number}", grid=grid, by=by))
+    @rule(number=NUMBERS, grid=GRIDS, protocol=st.sampled_from(["estimate", "amplified"]))
+    def ask(self, number: int, grid: Grid, protocol: str) -> None:
+        key = ("ask", number, grid, protocol)
+        self.once(key, lambda h: h.ask(f"avg(x) + {number}", grid=grid, protocol=protocol))
 
-    @rule(number=NUMBERS, by=st.sampled_from(["rounds", "split"]))
-    def ask_exactly(self, number: int, by: str) -> None:
-        self.once(("ask", number, by), lambda h: h.ask(f"avg(x) + {number}", by=by))
+    @rule(number=NUMBERS, protocol=st.sampled_from(["rounds", "split"]))
+    def ask_exactly(self, number: int, protocol: str) -> None:
+        self.once(
+            ("ask", number, protocol), lambda h: h.ask(f"avg(x) + {number}", protocol=protocol)
+        )
 
     @rule(number=NUMBERS, guess=GUESSES)
     def verify(self, number: int, guess: float) -> None:
         key = ("verify", number, guess)
-        self.once(key, lambda h: h.verify(f"avg(x) + {number}", guess, by="verify"))
+        self.once(key, lambda h: h.verify(f"avg(x) + {number}", guess, protocol="verify"))
 
     @rule(number=NUMBERS, guess=GUESSES)
     def correct(self, number: int, guess: float) -> None:
@@ -118,13 +120,13 @@ class Machine(RuleBasedStateMachine):
 
     @rule(
         number=st.integers(10, 12),
-        by=st.sampled_from(["estimate", "amplified", "split", "rounds", "verify"]),
+        protocol=st.sampled_from(["estimate", "amplified", "split", "rounds", "verify"]),
     )
-    def lose(self, number: int, by: str) -> None:
-        verb = self.holdout.verify if by == "verify" else self.holdout.ask
-        more: dict[str, Any] = {"guess": 0.5} if by == "verify" else {"grid": POINTS}
+    def lose(self, number: int, protocol: str) -> None:
+        verb = self.holdout.verify if protocol == "verify" else self.holdout.ask
+        more: dict[str, Any] = {"guess": 0.5} if protocol == "verify" else {"grid": POINTS}
         with sources(broken(Lost())), suppress(Lost, Exhausted):
-            verb(f"avg(x) + {number}", by=by, **more)
+            verb(f"avg(x) + {number}", protocol=protocol, **more)
 
     @rule()
     def reopen(self) -> None:

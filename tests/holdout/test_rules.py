@@ -379,26 +379,28 @@ def test_exactly_the_planned_questions(
 def test_refusals_run_out_and_exhausted_is_free(tmp_path: Path, still: None) -> None:
     with sealed(tmp_path / "a", plans.mixed()) as holdout:
         for number in range(3):
-            refused = holdout.verify(f"avg(x) + {number}", 9, by="verify")
+            refused = holdout.verify(f"avg(x) + {number}", 9, protocol="verify")
             assert (refused.verdict, refused.refusals_left) == ("not compatible", 2 - number)
         before, said = holdout.receipt, spent(holdout)
-        assert holdout.verify("avg(c)", 0.5, by="verify").verdict == "exhausted"
+        assert holdout.verify("avg(c)", 0.5, protocol="verify").verdict == "exhausted"
         assert holdout.receipt == before
         # A correction by looks finds out at its second step: what the first held is given back.
-        corrected = holdout.correct("avg(c)", 0.5, grid=POINTS, by="verify")
+        corrected = holdout.correct("avg(c)", 0.5, grid=POINTS, protocol="verify")
         assert (corrected.verdict.verdict, corrected.value) == ("exhausted", None)
         assert spent(holdout) == said
         assert holdout.status().answers == 3
         assert check_holdout(holdout.path).passed
-        assert not holdout.correct("avg(c)", 0.5, grid=POINTS, by="verify").verdict.cached
-        key = holdout.correct("avg(c)", 0.5, grid=POINTS, by="verify", request="r")
-        assert key == holdout.correct("avg(c)", 0.5, grid=POINTS, by="verify", request="r")
+        assert not holdout.correct("avg(c)", 0.5, grid=POINTS, protocol="verify").verdict.cached
+        key = holdout.correct("avg(c)", 0.5, grid=POINTS, protocol="verify", request="r")
+        assert key == holdout.correct("avg(c)", 0.5, grid=POINTS, protocol="verify", request="r")
 
 
 def test_a_yes_gives_its_refusal_back(tmp_path: Path, still: None) -> None:
     with sealed(tmp_path / "a", plans.mixed()) as holdout:
         for number in range(5):
-            assert holdout.verify(f"avg(x) + {number}", 0.5, by="verify").verdict == "compatible"
+            assert (
+                holdout.verify(f"avg(x) + {number}", 0.5, protocol="verify").verdict == "compatible"
+            )
         (main,) = holdout.status().sets
         assert {part.name: part.refusals_left for part in main.parts}["verify"] == 3
         prices = plans.mixed().part("verify").prices(plans.mixed().order)
@@ -434,7 +436,7 @@ def test_a_seed_certifies_nothing(tmp_path: Path, still: None) -> None:
         answers = [
             holdout.ask("avg(x)", grid=POINTS),
             holdout.verify("avg(x)", 0.5),
-            holdout.ask("avg(x)", by="split"),
+            holdout.ask("avg(x)", protocol="split"),
             holdout.correct("avg(x)", 9, grid=POINTS).verdict,
             holdout.correct("avg(x)", 9, grid=POINTS).correction,
         ]

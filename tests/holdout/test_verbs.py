@@ -98,7 +98,7 @@ def test_a_correction_by_looks(everything: Holdout) -> None:
 
 
 def test_a_round(everything: Holdout) -> None:
-    answer = everything.ask("avg(x)", by="rounds")
+    answer = everything.ask("avg(x)", protocol="rounds")
     plan = plans.rounds()
     first = plan.verification.blocks
     one = np.sort(values(everything, "rounds")[first : first + plan.set_blocks])
@@ -110,7 +110,7 @@ def test_a_split(everything: Holdout) -> None:
     plan = plans.split()
     each, blocks = plan.blocks_per_question, values(everything, "split")
     for number, text in enumerate(["avg(x)", "avg(x) + 0"]):
-        answer = everything.ask(text, by="split", shape=KnownSd(1.0))
+        answer = everything.ask(text, protocol="split", shape=KnownSd(1.0))
         ranked = np.sort(blocks[number * each : (number + 1) * each])[plan.rank - 1]
         assert answer.value == pytest.approx(ranked, rel=1e-12)
         assert answer.low is not None
@@ -119,12 +119,12 @@ def test_a_split(everything: Holdout) -> None:
 
 
 def test_parts_are_chosen_by_name(everything: Holdout) -> None:
-    for verb, by in [("ask", "verify"), ("interval", "estimate"), ("mean", "rounds")]:
+    for verb, protocol in [("ask", "verify"), ("interval", "estimate"), ("mean", "rounds")]:
         more = {} if verb == "mean" else {"grid": POINTS}
         with pytest.raises(InvalidInput, match=f"a part that can {verb}"):
-            getattr(everything, verb)("avg(x)", by=by, **more)
+            getattr(everything, verb)("avg(x)", protocol=protocol, **more)
     with pytest.raises(InvalidInput, match="'nobody'"):
-        everything.ask("avg(x)", by="nobody", grid=POINTS)
+        everything.ask("avg(x)", protocol="nobody", grid=POINTS)
 
 
 def test_what_the_plan_does_not_cover_is_refused(tmp_path: Path) -> None:
@@ -255,10 +255,10 @@ def test_weights_over_a_universe(tmp_path: Path) -> None:
 
 
 def test_python_estimators_agree_with_sql(everything: Holdout) -> None:
-    by_sql = everything.ask("avg(x)", by="rounds").value
-    one = everything.ask(lambda frame: frame.x.mean(), by="rounds", columns=["x"])
+    by_sql = everything.ask("avg(x)", protocol="rounds").value
+    one = everything.ask(lambda frame: frame.x.mean(), protocol="rounds", columns=["x"])
     many = everything.ask(
-        lambda arrays: arrays["x"].mean(axis=1), by="rounds", columns=["x"], vectorised=True
+        lambda arrays: arrays["x"].mean(axis=1), protocol="rounds", columns=["x"], vectorised=True
     )
     assert one.value == pytest.approx(by_sql, rel=1e-12)
     assert many.value == pytest.approx(by_sql, rel=1e-12)
@@ -376,7 +376,9 @@ def test_a_score_needs_a_target(everything: Holdout, tmp_path: Path) -> None:
 
 
 def test_grids_come_from_what_is_known(everything: Holdout, tmp_path: Path) -> None:
-    asked = everything.ask("avg(x)", by="amplified")  # x is declared to lie between −10 and 20 …
+    asked = everything.ask(
+        "avg(x)", protocol="amplified"
+    )  # x is declared to lie between −10 and 20 …
     row = everything.journal.ledger.rows()[-1]
     grid = hf.Grid.from_json(row.body["question"]["grid"])
     assert -10 < grid.low < 4  # … and lies about 5 in the open part
@@ -407,8 +409,8 @@ def test_grids_come_from_the_open_part(tmp_path: Path) -> None:
 def test_a_bounded_mean_has_its_bar_unasked(everything: Holdout) -> None:
     fine = hf.grid(0, 1, points=8)
     # The mean of a truth value over all units, none of which can be missing.
-    answer = everything.ask("avg(case when x > 5 then 1 else 0 end)", grid=fine, by="split")
-    named = everything.ask("avg(x)", grid=POINTS, by="estimate", shape=BoundedMean(-10, 20))
+    answer = everything.ask("avg(case when x > 5 then 1 else 0 end)", grid=fine, protocol="split")
+    named = everything.ask("avg(x)", grid=POINTS, protocol="estimate", shape=BoundedMean(-10, 20))
     assert answer.low is not None
     assert named.low is not None
-    assert everything.ask("max(x)", grid=POINTS, by="estimate").low is None
+    assert everything.ask("max(x)", grid=POINTS, protocol="estimate").low is None

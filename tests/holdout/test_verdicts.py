@@ -89,11 +89,11 @@ def test_a_guess_that_stands_is_inside_its_range(registry: Holdout) -> None:
 def test_a_tolerance_widens_the_range(registry: Holdout) -> None:
     means = open_means(registry)
     with constant(5.0):
-        told = registry.verify("avg(x)", 5, tolerance=0.5, by="estimate")
+        told = registry.verify("avg(x)", 5, tolerance=0.5, protocol="estimate")
         assert told.verdict == "compatible"
         assert told.range_low == pytest.approx(means[2] - 0.5)
         assert told.range_high == pytest.approx(means[-3] + 0.5)
-        refused = registry.verify("avg(x)", 6, tolerance=0.5, by="estimate")
+        refused = registry.verify("avg(x)", 6, tolerance=0.5, protocol="estimate")
         assert (refused.verdict, refused.refused) == ("cannot tell", True)
 
 

@@ -91,7 +91,7 @@ def test_other_parts_of_the_set_may_answer_meanwhile(
     with created(tmp_path / "a", 7, both) as holdout:
         places = World.places
         points = hf.grid(0, 1, points=8)
-        other = Thread(target=lambda: holdout.ask("avg(x)", grid=points, by="estimate"))
+        other = Thread(target=lambda: holdout.ask("avg(x)", grid=points, protocol="estimate"))
 
         def interrupted(world: World, start: int, stop: int) -> Any:
             other.start()
@@ -99,7 +99,7 @@ def test_other_parts_of_the_set_may_answer_meanwhile(
             return places(world, start, stop)
 
         monkeypatch.setattr(World, "places", interrupted)
-        holdout.ask("count_if(x > 0.25)", grid=GRID, by="weights")  # guessed right
+        holdout.ask("count_if(x > 0.25)", grid=GRID, protocol="weights")  # guessed right
         kinds = [
             (row.kind, row.body["question"]["part"]) for row in holdout.journal.ledger.rows()[1:]
         ]

@@ -235,9 +235,9 @@ def of_three_values() -> float:
 
 
 def by_bets() -> float:
-    """Three rows that are 0 or 1, and might have been between."""
-    p = Fraction(35, 60)
-    return ratio(World((1 - p, Fraction(0), p), (3,)), means, 1, 0.45)
+    """Four rows that are 0 or 1, and might have been between."""
+    p = Fraction(3, 5)
+    return ratio(World((1 - p, Fraction(0), p), (4,)), means, 1, 0.3)
 
 
 def of_groups() -> float:
@@ -300,7 +300,7 @@ WORLDS: dict[str, tuple[Callable[[], float], float]] = {
     "verdicts": (compared, 0.78),
     "differences": (differing, 0.01),
     "means of three values": (of_three_values, 0.16),
-    "three rows by bets": (by_bets, 0.44),
+    "four rows by bets": (by_bets, 0.43),
     "groups": (of_groups, 0.3),
     "winners": (won, 0.85),
     "batches": (batched, 0.97),

@@ -122,7 +122,7 @@ class Case:
     plan: Callable[[], SetPlan]
     verb: Verb
     words: dict[str, Any] = field(default_factory=dict)
-    by: str | None = None
+    name: str | None = None
     estimator: Callable[[Rows], object] = value
     universe: Universe | None = None
 
@@ -134,14 +134,14 @@ class Case:
         return fresh(plan, data, entropy, universe=self.universe)
 
     def ask(self, holdout: MemoryHoldout, **other: Any) -> Any:
-        words = {"estimator": self.estimator, "by": self.by, **self.words, **other}
+        words = {"estimator": self.estimator, "protocol": self.name, **self.words, **other}
         return getattr(holdout, self.verb)(words.pop("estimator"), **words)
 
     def protocol(self, *, units: int = 1) -> Protocol[Any]:
         """The one that answers."""
         plan = self.plan()
         found = protocols_for(self.verb, [(plan, part) for part in plan.parts])
-        kind, (_, part) = next(each for each in found if self.by in (None, each[1][1].name))
+        kind, (_, part) = next(each for each in found if self.name in (None, each[1][1].name))
         return kind(plan, part, units, plan.confidence, certified=True)
 
     def question(self, **other: Any) -> Question:

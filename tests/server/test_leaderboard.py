@@ -125,7 +125,7 @@ WRONG: list[tuple[str, dict[str, Any], int, str]] = [
     ("bad name", {"name": "\n"}, 400, "bad_question"),
     ("odd metric", {"metric": "__import__('os')"}, 400, "bad_question"),
     ("a word of another verb", {"margin": 0}, 400, "bad_question"),
-    ("a part of the plan", {"by": "mean"}, 400, "bad_question"),
+    ("a part of the plan", {"protocol": "mean"}, 400, "bad_question"),
     ("a guess, by looks", {"guess": 0.5}, 400, "bad_question"),
     ("type", {"kind": "text/plain"}, 415, "unsupported"),
     ("json", {"kind": "application/json", "content": "[" * 2000}, 400, "bad_question"),

@@ -36,7 +36,6 @@ __all__ = ["leaderboard_command", "verb_command"]
 
 _GATE = {"pass": 0, "fail": 4, "unclear": 5}
 _TYPES: dict[str, Any] = {"number": float, "distance": float, "flag": bool, "predictions": Path}
-_FLAGS = {"by": "--protocol"}
 _FILE = "CSV, JSON or Parquet: the ids' own column and `prediction`."
 _SUBJECTS = {
     "model_or_predictions": ("PREDICTIONS", _FILE),
@@ -124,7 +123,7 @@ def _parameter(verb: VerbSchema, word: Word) -> tuple[str, Any, Any]:
         kind = list[Path] if word.kind == "candidates" else kind
         return name, Annotated[kind, typer.Argument(metavar=metavar, help=words)], ...
     kind = kind if needed or word.default is not None else kind | None
-    option = typer.Option(_FLAGS.get(name, f"--{name.replace('_', '-')}"), help=word.help)
+    option = typer.Option(f"--{name.replace('_', '-')}", help=word.help)
     return name, Annotated[kind, option], ... if needed else word.default
 
 

@@ -66,11 +66,11 @@ __all__ = [
 def as_method(question: Callable[..., Any], method: Callable[..., Any]) -> None:
     """Give a method the question's signature: with `self`, and the answer that it returns.
 
-    >>> def ask(estimator: str, *, by: str | None = None) -> Asked[Answer]: ...
+    >>> def ask(estimator: str, *, protocol: str | None = None) -> Asked[Answer]: ...
     >>> def method(self, *words, **more): ...
     >>> as_method(ask, method)
     >>> inspect.signature(method)
-    <Signature (self, estimator: 'str', *, by: 'str | None' = None) -> 'Answer'>
+    <Signature (self, estimator: 'str', *, protocol: 'str | None' = None) -> 'Answer'>
     """
     own = inspect.signature(question)
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)

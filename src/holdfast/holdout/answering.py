@@ -125,6 +125,10 @@ class Pace(Protocol):
         """Until what follows may be seen."""
         ...
 
+    def again(self) -> None:
+        """One more slot begins here, for what takes no data but time."""
+        ...
+
 
 _SHORT = 1_000  # characters of a text that is remembered: what it becomes is larger
 _REMEMBERED = 512
@@ -198,7 +202,7 @@ class OpenHoldout:
         estimator: Any,
         *,
         where: Any = None,
-        by: str | None = None,
+        protocol: str | None = None,
         grid: Grid | None = None,
         shape: Shape | None = None,
         guess: float | None = None,
@@ -216,7 +220,7 @@ class OpenHoldout:
         `others` are further rules that it is about, `names` what all of them are called, and `told`
         what only questions about single rows have.
         """
-        part = self.spec.part_for(verb, by, one_sided=claim != "equals")
+        part = self.spec.part_for(verb, protocol, one_sided=claim != "equals")
         words: dict[str, Any] = {}
         if part.kind.told:
             words = {"guess": guess, "tolerance": tolerance, **told}
@@ -254,11 +258,11 @@ class OpenHoldout:
             limits=self._engines.limits.told,
             **words,
         )
-        protocol = self.spec.protocol(part)
-        protocol.admit(question)
+        answers = self.spec.protocol(part)
+        answers.admit(question)
         if verb == "verify" and not part.part.tells:
             raise _empty(part)
-        return Asked(part, protocol, question, estimand, assumptions)
+        return Asked(part, answers, question, estimand, assumptions)
 
     def _rows_estimand(
         self,
@@ -565,7 +569,8 @@ class OpenHoldout:
         """The recorded answer, or a new one at the level of all that was told before.
 
         The rows are read first, and nothing is seen of that. The letter is found and recorded
-        under the lock of the set: nobody else is told anything in between.
+        under the lock of the set: nobody else is told anything in between. It has a slot of its
+        own: how long it takes to find depends on the rows too.
         """
         journal, place = self.journal, asked.part.set.name
         known = _known(journal, asked, request)
@@ -589,14 +594,19 @@ class OpenHoldout:
                 known = _known(journal, asked, request)
                 if known is None:
                     past = journal.read(lambda state: self.allow(asked, asker, state.sets[place]))
+                    if pace is not None:
+                        pace.again()
                     try:
                         steps.send((past, asked.expects))
                     except StopIteration as ended:
                         drawn: Drawn = ended.value
+                        result = self._said(asked, drawn, Paid(), None)
                     except _FAULTS:  # its words would depend on the data
                         raise _fault() from None
+                    finally:
+                        if pace is not None:
+                            pace.wait()
                     pending = _Pending(journal, names, asked, request, asker, None)
-                    result = self._said(asked, drawn, Paid(), None)
                     row = pending.tell(drawn)
                     return marked(result, str(journal.witnessed(row)), cached=False)
         receipt = str(journal.witnessed(known))

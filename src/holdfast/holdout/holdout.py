@@ -186,7 +186,7 @@ class Holdout(Scoring):
         shape: Shape | None = None,
         guess: float | None = None,
         max_level: float | None = None,
-        by: str | None = None,
+        protocol: str | None = None,
         anyway: bool = False,
         request: str | None = None,
         progress: Progress | None = None,
@@ -201,7 +201,7 @@ class Holdout(Scoring):
         Where answers are by what is told, a `guess` makes an expected one cheaper; without one it
         is that of the open part. `max_level` refuses if others have asked meanwhile.
         """
-        words: dict[str, Any] = {"grid": grid, "where": where, "shape": shape, "by": by}
+        words: dict[str, Any] = {"grid": grid, "where": where, "shape": shape, "protocol": protocol}
         words |= {"options": options, "guess": guess, "max_level": max_level}
         return cast(Answer, self._answer("ask", estimator, words, request, progress, anyway))
 
@@ -214,7 +214,7 @@ class Holdout(Scoring):
         claim: Claim = "equals",
         where: str | None = None,
         max_level: float | None = None,
-        by: str | None = None,
+        protocol: str | None = None,
         anyway: bool = False,
         request: str | None = None,
         progress: Progress | None = None,
@@ -225,7 +225,7 @@ class Holdout(Scoring):
         "Compatible" is no confirmation: `range_low` and `range_high` say which other guesses are.
         """
         words: dict[str, Any] = {"guess": guess, "tolerance": tolerance, "claim": claim}
-        words |= {"where": where, "by": by, "options": options, "max_level": max_level}
+        words |= {"where": where, "protocol": protocol, "options": options, "max_level": max_level}
         return cast(Verdict, self._ranged("verify", estimator, words, request, progress, anyway))
 
     def correct(
@@ -236,7 +236,7 @@ class Holdout(Scoring):
         grid: Grid | None = None,
         where: str | None = None,
         shape: Shape | None = None,
-        by: str | None = None,
+        protocol: str | None = None,
         anyway: bool = False,
         request: str | None = None,
         progress: Progress | None = None,
@@ -244,7 +244,7 @@ class Holdout(Scoring):
     ) -> Corrected:
         """Whether a guess is compatible with fresh data; if not, an answer in its place."""
         words: dict[str, Any] = {"guess": guess, "grid": grid, "where": where, "shape": shape}
-        words |= {"by": by, "options": options}
+        words |= {"protocol": protocol, "options": options}
         found = self._ranged("correct", estimator, words, request, progress, anyway)
         return cast(Corrected, found)
 
@@ -260,7 +260,7 @@ class Holdout(Scoring):
         guess_se: float | None = None,
         precise: bool = False,
         max_level: float | None = None,
-        by: str | None = None,
+        protocol: str | None = None,
         anyway: bool = False,
         request: str | None = None,
         progress: Progress | None = None,
@@ -275,7 +275,7 @@ class Holdout(Scoring):
         told.
         """
         words: dict[str, Any] = {"where": where, "range": range, "grid": grid}
-        words |= {"columns": columns, "by": by, "guess": guess, "guess_se": guess_se}
+        words |= {"columns": columns, "protocol": protocol, "guess": guess, "guess_se": guess_se}
         words |= {"precise": precise, "max_level": max_level}
         return cast(Answer, self._answer("mean", term, words, request, progress, anyway))
 
@@ -287,14 +287,19 @@ class Holdout(Scoring):
         where: str | None = None,
         guess: float | None = None,
         max_level: float | None = None,
-        by: str | None = None,
+        protocol: str | None = None,
         anyway: bool = False,
         request: str | None = None,
         progress: Progress | None = None,
         **options: Any,
     ) -> Answer:
         """An interval that encloses the median of what the estimator gives on fresh blocks."""
-        words: dict[str, Any] = {"grid": grid, "where": where, "by": by, "options": options}
+        words: dict[str, Any] = {
+            "grid": grid,
+            "where": where,
+            "protocol": protocol,
+            "options": options,
+        }
         words |= {"guess": guess, "max_level": max_level}
         return cast(Answer, self._answer("interval", estimator, words, request, progress, anyway))
 
@@ -393,11 +398,11 @@ class Holdout(Scoring):
             return status_of(self.spec, self.path, state, self.journal.head())
 
     def questions_left(
-        self, by: str | None = None, queries: int | None = None, grid: int | None = None
+        self, protocol: str | None = None, queries: int | None = None, grid: int | None = None
     ) -> dict[str, Any]:
         """How many more questions there are for each part, and on grids of other sizes."""
         with self.journal.state() as state:
-            return questions_left(self.spec, state, by, queries, grid)
+            return questions_left(self.spec, state, protocol, queries, grid)
 
     def transcript(self, after: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
         """Questions and answers as plain data, those after a row of the ledger, oldest first."""

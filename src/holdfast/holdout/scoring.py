@@ -390,13 +390,13 @@ def _target(spec: HoldoutSpec, target: str | None) -> str:
 
 
 def score_question(
-    holdout: OpenHoldout, score: Judged, by: str | None, options: dict[str, Any]
+    holdout: OpenHoldout, score: Judged, protocol: str | None, options: dict[str, Any]
 ) -> tuple[Verb, LocalEstimator, dict[str, Any]]:
     """The verb, the estimator and the words that ask for a score."""
-    term = score.term() if _means(holdout, score, by) and not options.get("shape") else None
+    term = score.term() if _means(holdout, score, protocol) and not options.get("shape") else None
     if term is None:
         means, values = (_part(holdout, verb, None) is not None for verb in _VERBS)
-        if by is None and means and not values:
+        if protocol is None and means and not values:
             hint = (
                 f"{score.scorer.name} is no mean over rows, but a value of a block: plan it with "
                 "--protocols estimate."
@@ -404,48 +404,48 @@ def score_question(
             allowed = "a mean over rows, as accuracy is, for this plan"
             raise InvalidInput("metric", score.scorer.name, allowed, hint)
         words = {name: options.pop(name, None) for name in ("grid", "where", "shape")}
-        return "ask", score.estimator(), {**words, "by": by, "options": options}
+        return "ask", score.estimator(), {**words, "protocol": protocol, "options": options}
     grid = options.pop("grid", None)
     options.pop("shape", None)
     for name, value in options.items():
         raise InvalidInput(name, value, "left out for a score that is a mean")
-    return "mean", term, {"grid": grid, "by": by, "range": score.range}
+    return "mean", term, {"grid": grid, "protocol": protocol, "range": score.range}
 
 
-def _means(holdout: OpenHoldout, score: Judged, by: str | None) -> bool:
+def _means(holdout: OpenHoldout, score: Judged, protocol: str | None) -> bool:
     """Whether a part of the plan answers the score as a mean."""
     if not score.terms:
         return False
-    part = _part(holdout, "mean", by)
+    part = _part(holdout, "mean", protocol)
     if part is None or (score.model and part.protocol != "mean"):
         return False
     return not getattr(part.part, "exact", False) or is_exact(score.scorer.metric)
 
 
-def _part(holdout: OpenHoldout, verb: Verb, by: str | None) -> AnswerablePart | None:
+def _part(holdout: OpenHoldout, verb: Verb, protocol: str | None) -> AnswerablePart | None:
     try:
-        return holdout.spec.part_for(verb, by)
+        return holdout.spec.part_for(verb, protocol)
     except InvalidInput:
         return None
 
 
-def public_grid(holdout: OpenHoldout, score: Judged, by: str | None) -> Grid | None:
+def public_grid(holdout: OpenHoldout, score: Judged, protocol: str | None) -> Grid | None:
     """The grid of a score that names none: from what is public, so that all have the same one.
 
     None where the score needs none, and where nothing public gives it ends.
     """
-    if not needs_grid(holdout, score, by):
+    if not needs_grid(holdout, score, protocol):
         return score.scorer.grid
-    part = _part(holdout, "ask", by)
+    part = _part(holdout, "ask", protocol)
     assert part is not None  # else nothing is asked on a grid
     points = part.part.points
     return score.scorer.public_grid(points, holdout.spec.ranges.get(score.target))
 
 
-def needs_grid(holdout: OpenHoldout, score: Judged, by: str | None) -> bool:
+def needs_grid(holdout: OpenHoldout, score: Judged, protocol: str | None) -> bool:
     """Whether a score is asked on a grid that neither its range nor the plan gives."""
     known = score.terms or score.scorer.metric.range is not None
-    return not known and _part(holdout, "ask", by) is not None
+    return not known and _part(holdout, "ask", protocol) is not None
 
 
 def no_public_grid(score: Judged) -> InvalidInput:
@@ -575,7 +575,7 @@ class Scoring(Closing):
         features: Sequence[str] | None = None,
         form: str | None = None,
         max_level: float | None = None,
-        by: str | None = None,
+        protocol: str | None = None,
         request: str | None = None,
         progress: Progress | None = None,
         **asked: Any,
@@ -593,12 +593,12 @@ class Scoring(Closing):
         given: dict[str, Any] = {"target": target, "features": features, "form": form}
         score = self._judged(model_or_predictions, scorer, **given)
         words = {"guess": guess, "guess_se": guess_se, "precise": precise, "max_level": max_level}
-        if self._is_told(score, by):
+        if self._is_told(score, protocol):
             return self._told("score", [score], (), words, request, progress)
         refuse_told(words)
         if asked.get("grid") is None:
-            asked["grid"] = public_grid(self._open, score, by)
-        return self._scored(score, by, request, progress, asked)
+            asked["grid"] = public_grid(self._open, score, protocol)
+        return self._scored(score, protocol, request, progress, asked)
 
     def compare(
         self,
@@ -737,7 +737,7 @@ class Scoring(Closing):
         precise: bool = False,
         form: str | None = None,
         max_level: float | None = None,
-        by: str | None = None,
+        protocol: str | None = None,
         request: str | None = None,
         progress: Progress | None = None,
     ) -> Submission:
@@ -749,14 +749,16 @@ class Scoring(Closing):
         self._boards.board.check_room(title, scorer.name, self._asked_by)
         answer: Answer | Told
         words = {"guess": guess, "guess_se": guess_se, "precise": precise, "max_level": max_level}
-        if self._is_told(score, by):
+        if self._is_told(score, protocol):
             answer = self._told("score", [score], (), words, request, progress)
         else:
             refuse_told(words)
-            points = public_grid(self._open, score, by)  # not the submitter's: it decides the score
-            if points is None and needs_grid(self._open, score, by):
+            points = public_grid(
+                self._open, score, protocol
+            )  # not the submitter's: it decides the score
+            if points is None and needs_grid(self._open, score, protocol):
                 raise no_public_grid(score)
-            answer = self._scored(score, by, request, progress, {"grid": points})
+            answer = self._scored(score, protocol, request, progress, {"grid": points})
         recorded = Receipt.parse(answer.receipt).number
         better = scorer.greater_is_better
         self._boards.board.note(title, scorer.name, better, self._asked_by, recorded)
@@ -784,18 +786,18 @@ class Scoring(Closing):
     def _scored(
         self,
         score: Judged,
-        by: str | None,
+        protocol: str | None,
         request: str | None,
         progress: Progress | None,
         options: dict[str, Any],
     ) -> Answer:
         anyway = options.pop("anyway", False)
-        verb, estimator, words = score_question(self._open, score, by, options)
+        verb, estimator, words = score_question(self._open, score, protocol, options)
         return cast(Answer, self._answer(verb, estimator, words, request, progress, anyway))
 
-    def _is_told(self, score: Judged, by: str | None) -> bool:
+    def _is_told(self, score: Judged, protocol: str | None) -> bool:
         """Whether a score is answered by what is told: a mean over rows, and rows for it."""
-        part = _part(self._open, "score", by)
+        part = _part(self._open, "score", protocol)
         return score.terms and part is not None
 
     def _candidates(

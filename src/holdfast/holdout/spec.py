@@ -224,16 +224,16 @@ class HoldoutSpec:
         }
 
     def part_for(
-        self, verb: Verb, by: str | None = None, *, one_sided: bool = True
+        self, verb: Verb, protocol: str | None = None, *, one_sided: bool = True
     ) -> AnswerablePart:
         """The part named, or the best one for the verb: without `one_sided`, one for equalities."""
         able = self.answerable[verb]
-        if by is not None:
+        if protocol is not None:
             for each in able:
-                if each.name == by:
+                if each.name == protocol:
                     return each
             names = ", ".join(each.name for each in able) or "none in this plan"
-            raise InvalidInput("by", by, f"the name of a part that can {verb}: {names}")
+            raise InvalidInput("protocol", protocol, f"the name of a part that can {verb}: {names}")
         for each in able:  # of all parts, only those for guesses may have one side
             if one_sided or verb != "verify" or not each.part.one_sided:
                 return each

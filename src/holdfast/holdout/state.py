@@ -365,7 +365,7 @@ def can_be_asked(spec: HoldoutSpec) -> dict[str, Any]:
 def questions_left(
     spec: HoldoutSpec,
     state: HoldoutState,
-    by: str | None,
+    protocol: str | None,
     queries: int | None,
     grid: int | None,
 ) -> dict[str, Any]:
@@ -375,8 +375,8 @@ def questions_left(
     told that counts there is no such part, and any number fits.
     """
     names = [part.name for _, part in spec.parts]
-    if by is not None and by not in names:
-        raise InvalidInput("by", by, f"one of {', '.join(names)}")
+    if protocol is not None and protocol not in names:
+        raise InvalidInput("protocol", protocol, f"one of {', '.join(names)}")
     sizes = sorted({*_GRIDS, *([] if grid is None else [grid])})
     parts: list[dict[str, Any]] = []
     for block_set in spec.sets:
@@ -387,11 +387,11 @@ def questions_left(
             strict=True,
         ):
             parts.append({**asdict(status), "grids": _on_grids(account, part, sizes)})
-    wanted = next((part for part in parts if by in (None, part["name"])), None)
+    wanted = next((part for part in parts if protocol in (None, part["name"])), None)
     left = math.inf if wanted is None else wanted["questions_left"]
     if wanted is not None and grid is not None and wanted["grids"] is not None:
         left = next(int(e["questions_left"]) for e in wanted["grids"] if e["grid"] == grid)
-    name = by if wanted is None else wanted["name"]
+    name = protocol if wanted is None else wanted["name"]
     return {
         "parts": parts,
         "asked_for": {"part": name, "queries": queries, "grid": grid},

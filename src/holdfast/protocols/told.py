@@ -114,6 +114,7 @@ BLOCKS = 100
 _FEWEST = 2 * BLOCKS // 3
 _NOISE = 0.6  # nats that an end on a lattice pays for its code, about: it sets what is announced
 _EVERYTHING = 0.95  # of the range: a bar that is as wide says nothing
+_CARRIED = 0.5  # of the last offset: all of it would double the error of models that share no rows
 _LEAN = 3  # surprises on one side that are worth a word
 _VERDICTS = ("gate", "verify")
 _OF_BLOCKS = ("ask", "interval", "verify")
@@ -533,7 +534,7 @@ class _Told(Protocol[ToldPlan]):
             if expects.open is not None:
                 score = question.verb == "score"
                 offset = past.offsets.get(str(question.metric), 0.0) if score else 0.0
-                guess = min(scale.high, max(scale.low, expects.open + offset))
+                guess = min(scale.high, max(scale.low, expects.open + _CARRIED * offset))
         if guess is None:
             return replace(expects, guess=None, error=None)
         expects = replace(expects, guess=guess)

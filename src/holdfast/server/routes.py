@@ -520,12 +520,14 @@ def transcript(caller: Calling, after: After = 0, limit: Limit = 100) -> Reply:
 @_viewer.get("/left")
 def left(
     caller: Calling,
-    by: Annotated[str | None, Query(max_length=100, description="A part of the plan.")] = None,
+    protocol: Annotated[
+        str | None, Query(max_length=100, description="A part of the plan.")
+    ] = None,
     queries: Annotated[int | None, Query(ge=1, le=10**9, description="Questions wanted.")] = None,
     grid: Annotated[int | None, Query(ge=2, le=10**6, description="Points of their grids.")] = None,
 ) -> Reply:
     """Plan what is left: how many more questions, on grids of which size, it pays for."""
-    return caller.holdout.questions_left(by, queries, grid)
+    return caller.holdout.questions_left(protocol, queries, grid)
 
 
 # The planner of the page: how narrow answers can be, by method. It never sees a holdout.

@@ -10,7 +10,8 @@ Evaluations at one holdout go in rounds, one after the other: one question that 
 short ones, which the engine does together. A round takes the costs of its questions, however soon
 they are done: nobody who waits for the next one can see when this one had ended. The slot ends s,
 2s, 4s, 8s, … after the price was paid, the first of them after the round. An answer that misses
-it, for the machine had other things to do, waits for the next one, and is counted and logged.
+it, for the machine had other things to do, waits for the next one, and is counted and logged. Where
+answers are by what is told, one more slot follows, in which it is found what is told.
 """
 
 from __future__ import annotations
@@ -143,6 +144,10 @@ class Pacing:
             if mine.start > self._start:
                 self._closing.wait(mine.start - self._start)
             self._due = mine.end
+
+    def again(self) -> None:
+        """A slot for what is done outside of the rounds, from now on."""
+        self._start = self._due = time.monotonic()
 
     def wait(self) -> None:
         """Wait for the end of the slot. A server that is closing waits no more.

@@ -116,7 +116,7 @@ export function gathered() {
     body.range = ends;
   }
   if (seen("grid")) body.grid = text("grid");
-  if (seen("part")) body.by = text("part");
+  if (seen("part")) body.protocol = text("part");
   if (seen("claim") && byId("claim").value !== "equals") body.claim = byId("claim").value;
   for (const id of ["guess", "tolerance"]) {
     if (seen(id)) {
