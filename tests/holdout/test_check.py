@@ -351,7 +351,7 @@ def test_a_folder_of_another_format_is_refused_by_its_number(
     folder: Path, forgotten: None, number: int | None
 ) -> None:
     forge(folder, lambda entries: entries[0].body.update(format=number))
-    with pytest.raises(InvalidInput, match=r"of format 2; got .* made it: open it with that"):
+    with pytest.raises(InvalidInput, match=r"of format 3; got .* made it: open it with that"):
         Holdout.open(folder)
 
 

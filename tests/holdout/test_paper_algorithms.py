@@ -31,8 +31,9 @@ OPTIONS: dict[str, tuple[object, ...]] = {
     "estimate": ("--tail", 0.1, "--grid", 4),
     "simple": ("--grid", 4),
     "amplified": ("--tail", 0.1, "--grid", 4),
-    "verify": ("--refusals", 1),
-    "correct": ("--tail", 0.05, "--refusals", 1, "--grid", 4),
+    "mean": ("--tail", 0.1, "--grid", 4),
+    "verify": ("--refusals", 2),
+    "correct": ("--tail", 0.05, "--refusals", 2, "--grid", 4),
     "rounds": ("--rounds", 2),
     "weights": ("--tail", 0.05, "--values", "y=0,1", "--block-units", 1),
 }

@@ -92,10 +92,9 @@ def test_better_is_better_whichever_way_a_metric_counts(board: Any, metric: str)
     told = holdout.compare(good, bad, metric=metric)
     gain = 0.3 if metric == "accuracy" else -0.3
     assert holds(told, gain)
-    assert f": better than A by at least {abs(told.low if gain > 0 else told.high):.3g}"[:-1] in (
-        told.promise
-    )
-    assert ": worse than A" in holdout.compare(bad, good, metric=metric).promise
+    least = abs(told.low if gain > 0 else told.high)
+    assert f"B is better than A by {least:.4f}"[:-2] in told.promise
+    assert "B is worse than A by " in holdout.compare(bad, good, metric=metric).promise
 
 
 def test_a_gate_has_two_sides(board: Any) -> None:
@@ -119,7 +118,9 @@ def test_the_bar_that_is_forecast_is_the_bar_that_is_told(tmp_path: Path) -> Non
     with sealed(tmp_path / "a.holdfast", table, ids="id", target="y") as holdout:
         (before,) = (each.told for each in holdout.status().sets)
         assert before is not None
-        told: Any = holdout.score(right, guess=0.9)
+        opened, share = N * 4 // 10, (0.9 * (N * 6 // 10) + 1) / (N * 6 // 10 + 2)
+        error = (share * (1 - share) * (1 / opened + 1 / (N - opened))) ** 0.5
+        told: Any = holdout.score(right, guess=0.9, guess_se=error)
         assert told.expected
         assert told.high - told.low == pytest.approx(2 * before.bars[0]["half_widths"][0])
 

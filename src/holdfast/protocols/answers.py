@@ -929,7 +929,7 @@ class Told:
         return f"{self.sure[0].upper()}{self.sure[1:]}: {said}"
 
     def lines(self) -> list[str]:
-        """The answer in two or three short lines, and a line for each of a batch."""
+        """The answer in two to four short lines, and a line for each of a batch."""
         if self.verb == "best":
             said = f"{self.said} on the sealed rows"
             said += "" if self.batch else f"; {_FOUND_BEST}"
@@ -945,6 +945,8 @@ class Told:
             lines = [self._first()]
         last = [] if self.verb in _OF_BLOCKS else [_SHORT_READINGS[self.reading]]
         lines.append("; ".join([*last, self._cost()]))
+        if self.assumes and self.reading != ROWS:  # of predictions by id none can fail
+            lines.append(self.assumes[0])
         if self.leaning is not None:
             lines.append(self._leans())
         return lines

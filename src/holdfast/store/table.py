@@ -345,16 +345,27 @@ def plain_array(column: Any) -> NDArray[Any]:
     """
     whole = column.combine_chunks() if hasattr(column, "num_chunks") else column
     kind, size = str(whole.type), len(whole)
+    if size and kind in ("string", "large_string"):
+        coded = whole.dictionary_encode()
+        words = np.array([*coded.dictionary.to_pylist(), None], object)
+        found: NDArray[Any] = words[_plain(coded.indices, len(words) - 1)]
+        return found
     known = kind in _NUMPY or kind == "bool"
     if not known or not size or (whole.null_count and kind != "double"):
         return np.asarray(whole.to_numpy(zero_copy_only=False))
+    return _plain(whole, np.nan)
+
+
+def _plain(whole: Any, missing: float) -> NDArray[Any]:
+    """Numbers or booleans from their buffers."""
+    kind, size = str(whole.type), len(whole)
     valid, data = whole.buffers()
     if kind == "bool":
         return _bits(data, whole.offset, size)
     array = np.frombuffer(data, _NUMPY[kind])[whole.offset : whole.offset + size]
     if not whole.null_count:
         return array
-    return np.where(_bits(valid, whole.offset, size), array, np.nan)
+    return np.where(_bits(valid, whole.offset, size), array, missing)
 
 
 def _bits(data: Any, first: int, count: int) -> NDArray[np.bool_]:
