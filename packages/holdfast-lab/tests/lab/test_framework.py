@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.protocols.answers import Corrected, Verdict
-from holdfast.protocols.base import VERBS
 from holdfast.protocols.shapes import BoundedMean
 from holdfast.protocols.source import BlockArray
 from holdfast.randomness import SeededEntropy
@@ -375,7 +374,7 @@ def listened(responder: Any, told: list[Any]) -> Any:
 
         return wrapped
 
-    for verb in VERBS:
+    for verb in ("ask", "interval", "mean", "verify", "correct"):
         setattr(responder.holdout, verb, telling(getattr(responder.holdout, verb)))
     return responder
 
