@@ -84,6 +84,7 @@ from holdfast.protocols.base import (
     Question,
     Reserve,
     Step,
+    Steps,
     Sums,
     Terms,
     Values,
@@ -594,23 +595,30 @@ class OpenHoldout:
                 known = _known(journal, asked, request)
                 if known is None:
                     past = journal.read(lambda state: self.allow(asked, asker, state.sets[place]))
-                    if pace is not None:
-                        pace.again()
-                    try:
-                        steps.send((past, asked.expects))
-                    except StopIteration as ended:
-                        drawn: Drawn = ended.value
-                        result = self._said(asked, drawn, Paid(), None)
-                    except _FAULTS:  # its words would depend on the data
-                        raise _fault() from None
-                    finally:
-                        if pace is not None:
-                            pace.wait()
+                    drawn, result = self._chosen(asked, steps, past, pace)
                     pending = _Pending(journal, names, asked, request, asker, None)
                     row = pending.tell(drawn)
                     return marked(result, str(journal.witnessed(row)), cached=False)
         receipt = str(journal.witnessed(known))
         return answer_in(self.spec, known, receipt, cached=True)
+
+    def _chosen(
+        self, asked: Asked, steps: Steps, past: Past, pace: Pace | None
+    ) -> tuple[Drawn, Result]:
+        """What is told of the rows that were read, in a slot of its own."""
+        if pace is not None:
+            pace.again()
+        try:
+            steps.send((past, asked.expects))
+        except StopIteration as ended:
+            drawn: Drawn = ended.value
+            return drawn, self._said(asked, drawn, Paid(), None)
+        except _FAULTS:  # its words would depend on the data
+            raise _fault() from None
+        finally:
+            if pace is not None:
+                pace.wait()
+        raise _fault()
 
     def allow(self, asked: Asked, asker: Asker | None, found: SetState) -> Past:
         """What was told so far; refused, by that alone, if nothing more may be told like this."""
