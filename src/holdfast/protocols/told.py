@@ -114,7 +114,7 @@ BLOCKS = 100
 _FEWEST = 2 * BLOCKS // 3
 _NOISE = 0.6  # nats that an end on a lattice pays for its code, about: it sets what is announced
 _EVERYTHING = 0.95  # of the range: a bar that is as wide says nothing
-_CARRIED = 0.5  # of the last offset: all of it would double the error of models that share no rows
+_CHANCE = 6.0  # squared standard errors of a guess that an offset may well be by chance
 _LEAN = 3  # surprises on one side that are worth a word
 _VERDICTS = ("gate", "verify")
 _OF_BLOCKS = ("ask", "interval", "verify")
@@ -220,7 +220,7 @@ class Past:
     askers: dict[str, float] = field(default_factory=dict)
     """The nats that each asker was told."""
     offsets: dict[str, float] = field(default_factory=dict)
-    """By metric: the last told value less the open part's score of the same rule."""
+    """By metric: the last value that was no confirmed guess, less the same rule's open score."""
     verdicts: dict[str, int] = field(default_factory=dict)
     """By verb: the last verdict."""
     above: int = 0
@@ -278,7 +278,8 @@ class Past:
             self.verdicts[question.verb] = drawn["letter"][0]
         opened, value = drawn.get("expects", {}).get("open"), drawn.get("value")
         if question.verb == "score" and opened is not None and value is not None:
-            self.offsets[str(question.metric)] = value - opened
+            if surprise is not False:  # a confirmed guess says no more than the guess
+                self.offsets[str(question.metric)] = value - opened
             if surprise and question.guess is None:
                 off = value - drawn["expects"]["guess"]
                 self.above, self.below = self.above + (off > 0), self.below + (off < 0)
@@ -325,6 +326,17 @@ def _sd(share: float, rows: float) -> float:
     """The standard deviation of a 0/1 term, kept away from 0."""
     share = (share * rows + 1) / (rows + 2)
     return math.sqrt(share * (1 - share))
+
+
+def _shrunk(offset: float, error: float) -> float:
+    """How much of an offset is carried over to the next guess: none that chance explains.
+
+    >>> [round(_shrunk(offset, 0.01), 4) for offset in (0.02, -0.03, 0.1)]
+    [0.0, -0.01, 0.094]
+    """
+    if abs(offset) <= error:
+        return 0.0
+    return offset * max(0.0, 1 - _CHANCE * (error / offset) ** 2)
 
 
 def mean_rule(
@@ -534,7 +546,8 @@ class _Told(Protocol[ToldPlan]):
             if expects.open is not None:
                 score = question.verb == "score"
                 offset = past.offsets.get(str(question.metric), 0.0) if score else 0.0
-                guess = min(scale.high, max(scale.low, expects.open + _CARRIED * offset))
+                guess = expects.open + _shrunk(offset, error or 0.0)
+                guess = min(scale.high, max(scale.low, guess))
         if guess is None:
             return replace(expects, guess=None, error=None)
         expects = replace(expects, guess=guess)
