@@ -469,3 +469,33 @@ def test_terms_that_hardly_vary_are_no_surprise(tmp_path: Path, frame: pd.DataFr
         assert told.low is not None
         assert told.high is not None
         assert told.low < 0.01 < told.high < 0.02
+
+
+def test_a_repeated_comparison_is_told_by_the_names_of_now(
+    holdout: Holdout, frame: pd.DataFrame
+) -> None:
+    a, b = right(frame, 0.61), right(frame, 0.83)
+    first = holdout.compare(b, a, names=("new", "old"))
+    again = holdout.compare(b, a, names=("tree", "line"))
+    assert again.cached
+    assert (again.low, again.high) == (first.low, first.high)
+    assert "tree is better than line" in str(again)
+    assert "new is better than old" in str(first)
+
+
+def test_open_rows_come_with_their_ids(holdout: Holdout, frame: pd.DataFrame) -> None:
+    opened = holdout.open_table().to_pandas()
+    assert opened.columns[0] == "row"
+    known = opened.merge(frame, on="row", suffixes=("", " there"))
+    assert len(known) == len(opened)
+    assert (known["x"] == known["x there"]).all()
+    assert holdout.open_table(["x"]).column_names == ["x"]
+    assert holdout.open_table(["x", "row"]).column_names == ["row", "x"]
+
+
+def test_predictions_may_be_numbers_of_numpy(holdout: Holdout, frame: pd.DataFrame) -> None:
+    plain = right(frame, 0.77)
+    pairs = zip(plain["row"], plain["prediction"], strict=True)
+    told = holdout.score({np.int64(key): np.int64(value) for key, value in pairs})
+    assert holdout.score(plain).cached
+    assert not told.cached

@@ -287,8 +287,6 @@ def show_status(status: Status) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from holdfast.protocols.answers import ASSUMPTIONS, TOLD_ASSUMES
-
     console = Console(highlight=False)
     console.print(Text(status.name, style="bold"), Text(status.path, style="dim"))
     sure = "certified" if status.certified else "seeded: nothing is certified"
@@ -309,7 +307,7 @@ def show_status(status: Status) -> None:
             console.print(line, markup=False)
     if looked:
         _show_budgets(console, looked)
-    console.print(Text(f"assumes: {ASSUMPTIONS if looked else TOLD_ASSUMES}", style="dim"))
+    console.print(Text(f"assumes: {status.assumes}", style="dim"))
     if status.budget_reason is not None:
         console.print(status.budget_reason, markup=False)
     console.print(Text(f"receipt  {status.receipt}", style="dim"), soft_wrap=True)

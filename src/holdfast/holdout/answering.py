@@ -75,7 +75,7 @@ from holdfast.holdout.universe import World
 from holdfast.ledger.ledger import Hold, Ledger, Row, Transaction, check_against
 from holdfast.ledger.opening import open_ledger
 from holdfast.ledger.witness import Witness
-from holdfast.protocols.answers import AT_SHARES, ROWS, Result, at_least, in_full
+from holdfast.protocols.answers import AT_SHARES, ROWS, Result, Told, at_least, in_full
 from holdfast.protocols.base import (
     Drawn,
     Paid,
@@ -600,7 +600,7 @@ class OpenHoldout:
                     row = pending.tell(drawn)
                     return marked(result, str(journal.witnessed(row)), cached=False)
         receipt = str(journal.witnessed(known))
-        return answer_in(self.spec, known, receipt, cached=True)
+        return _renamed(answer_in(self.spec, known, receipt, cached=True), asked.question)
 
     def _chosen(
         self, asked: Asked, steps: Steps, past: Past, pace: Pace | None
@@ -840,6 +840,16 @@ def _as_of_now(result: Result, part: AnswerablePart, state: HoldoutState) -> Res
         return replace(step, budget_left=now.left, **more)
 
     return result.each(renewed)
+
+
+def _renamed(result: Result, question: Question) -> Result:
+    """A recorded answer about candidates that may be called otherwise now."""
+    if not isinstance(result, Told) or not result.names:
+        return result
+    facts = {**result.facts}
+    if "against" in facts:
+        facts["against"] = question.about["against"]
+    return replace(result, names=tuple(question.about["names"]), facts=facts)
 
 
 def _empty(part: AnswerablePart) -> InvalidInput:

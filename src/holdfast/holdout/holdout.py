@@ -421,8 +421,11 @@ class Holdout(Scoring):
         return back_up(self._open.store, self.spec, self.journal.ledger, Path(path))
 
     def open_table(self, columns: Sequence[str] | None = None) -> Any:
-        """The open part as an Arrow table: for training and for guesses, as often as you like."""
-        return self._open.store.open_table(columns)
+        """The open part as an Arrow table: for training and for guesses, as often as you like.
+
+        Where rows have ids, theirs come first.
+        """
+        return self._boards.open_table(columns)
 
     def close(self) -> None:
         """End the workers and close the ledger."""

@@ -543,6 +543,16 @@ class Boards:
                 self._sealed = np.flatnonzero(seen)
             return self._sealed
 
+    def open_table(self, columns: Sequence[str] | None) -> Any:
+        """The open part, with the ids of its rows if they are wanted."""
+        store, ids = self._open.store, self.ids()
+        name = None if ids is None or ids.sealed is None else ids.about.column
+        if ids is None or name is None or (columns is not None and name not in columns):
+            return store.open_table(columns)
+        others = None if columns is None else [each for each in columns if each != name]
+        rows = store.open_table([], hidden=True).column(ROW)
+        return store.open_table(others).add_column(0, name, ids.values.take(rows))
+
 
 class Scoring(Closing):
     """The part of a holdout that scores models and predictions."""

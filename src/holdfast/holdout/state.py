@@ -24,7 +24,7 @@ from holdfast.holdout.spec import BlockSet, HoldoutSpec
 from holdfast.holdout.tokens import Asker, Tokens
 from holdfast.ledger.ledger import Receipt, Row
 from holdfast.notebook import html_bar, html_table
-from holdfast.protocols.answers import ASSUMPTIONS, confidence_text
+from holdfast.protocols.answers import ASSUMPTIONS, TOLD_ASSUMES, confidence_text
 from holdfast.protocols.base import Question
 from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.plans import Part, SetPlan
@@ -239,9 +239,16 @@ class Status:
         known = f"earlier holdouts of these data known here: {self.earlier or 'none'}"
         return f"a new budget, because: {self.new_budget} ({known})"
 
+    @property
+    def assumes(self) -> str:
+        """What every answer takes for granted."""
+        told = [each.told is not None for each in self.sets]
+        both = [ASSUMPTIONS] * (not all(told)) + [TOLD_ASSUMES] * any(told)
+        return "; ".join(both)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text; a budget that nothing uses up is None."""
-        data = {**asdict(self), "assumes": ASSUMPTIONS}
+        data = {**asdict(self), "assumes": self.assumes}
         for each in data["sets"]:
             each["budget"] = each["budget"] if math.isfinite(each["budget"]) else None
         return data
@@ -289,7 +296,7 @@ class Status:
                 lines.append(f"    {each.unsettled:,} reserved and not recorded: charged in full")
         if self.budget_reason is not None:
             lines.append(f"  {self.budget_reason}")
-        return "\n".join([*lines, f"  assumes {ASSUMPTIONS}", f"  receipt {self.receipt}"])
+        return "\n".join([*lines, f"  assumes {self.assumes}", f"  receipt {self.receipt}"])
 
 
 def status_of(spec: HoldoutSpec, path: Path, state: HoldoutState, head: Receipt) -> Status:

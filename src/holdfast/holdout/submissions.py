@@ -216,6 +216,9 @@ def _array(values: Sequence[Any], what: str) -> Any:
     import pyarrow as pa
 
     kinds = {type(value) for value in values}
+    if any(issubclass(kind, np.generic) for kind in kinds):  # numbers and text of NumPy's
+        values = [each.item() if isinstance(each, np.generic) else each for each in values]
+        kinds = {type(value) for value in values}
     if kinds <= {bool}:
         return pa.array(values, pa.bool_())
     if kinds <= {int, bool} and all(abs(value) < 2**63 for value in values):

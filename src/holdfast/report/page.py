@@ -22,7 +22,6 @@ from holdfast.holdout.holdout import Holdout
 from holdfast.ledger.ledger import Ledger, check_against
 from holdfast.ledger.opening import has_ledger, open_ledger
 from holdfast.ledger.witness import Witness
-from holdfast.protocols.answers import ASSUMPTIONS
 from holdfast.report import facts
 from holdfast.report.facts import Asked, Story, read_story
 from holdfast.report.html import (
@@ -62,7 +61,7 @@ def page_html(story: Story) -> str:
     main = _template().render(
         story=story,
         figures=facts.set_privacy(story),
-        assumptions=ASSUMPTIONS.split("; "),
+        assumptions=story.status.assumes.split("; "),
         plans=[(each, facts.planned(each)) for each in story.spec.sets],
         panels=shown,
         others=others,
