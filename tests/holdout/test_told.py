@@ -499,3 +499,17 @@ def test_predictions_may_be_numbers_of_numpy(holdout: Holdout, frame: pd.DataFra
     told = holdout.score({np.int64(key): np.int64(value) for key, value in pairs})
     assert holdout.score(plain).cached
     assert not told.cached
+
+
+def test_check_finds_what_was_told_of_sql_again(tmp_path: Path, frame: pd.DataFrame) -> None:
+    """And says how many letters it cannot find: those of predictions."""
+    with made(tmp_path / "h", frame) as holdout:
+        holdout.score(right(frame, 0.8))
+        holdout.mean("x > 0.3")
+        holdout.mean("x", range=(-1, 2), where="y = 1", precise=True)
+        holdout.ask("avg(x)", grid=hf.grid(0, 1, step=0.01))
+        holdout.verify("avg(x)", 0.9, tolerance=0.01)
+    *_, letters = check_holdout(tmp_path / "h").findings
+    assert letters.name == "letters"
+    assert letters.passed
+    assert letters.detail.startswith("4 recomputed from the sealed rows; 1 letters not recomputed")

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from holdfast.engines.python.estimator import ASSUMPTION_PREDICTIONS
 from holdfast.engines.python.metrics import Labels
 from holdfast.engines.source import (
+    Engines,
     Limits,
     Progress,
     check_engine,
@@ -68,7 +69,7 @@ from holdfast.holdout.records import (
     row_facts,
     said,
 )
-from holdfast.holdout.spec import AnswerablePart, HoldoutSpec, chosen_entropy
+from holdfast.holdout.spec import AnswerablePart, BlockSet, HoldoutSpec, chosen_entropy
 from holdfast.holdout.state import HoldoutState, SetState
 from holdfast.holdout.tokens import Asker
 from holdfast.holdout.universe import World
@@ -106,6 +107,7 @@ __all__ = [
     "Pace",
     "Price",
     "ToldPrice",
+    "found_by",
     "price_of",
     "refuse_told",
 ]
@@ -600,7 +602,8 @@ class OpenHoldout:
                     row = pending.tell(drawn)
                     return marked(result, str(journal.witnessed(row)), cached=False)
         receipt = str(journal.witnessed(known))
-        return _renamed(answer_in(self.spec, known, receipt, cached=True), asked.question)
+        told = cast(Told, answer_in(self.spec, known, receipt, cached=True))
+        return told.called(asked.question.about.get("names", ()))
 
     def _chosen(
         self, asked: Asked, steps: Steps, past: Past, pace: Pace | None
@@ -674,29 +677,45 @@ class OpenHoldout:
 
     def _found(self, step: Step, asked: Asked, progress: Progress | None) -> object:
         """What a step of a protocol asks of the data."""
-        block_set, estimand = asked.part.set, asked.estimand
-        start, stop = block_set.first, block_set.first + block_set.blocks
-        if isinstance(step, Values):
-            if step.last is not None:
-                start, stop = start + step.first, start + step.last
-            return self._engines.values(estimand.estimator, start, stop, progress)
-        if isinstance(step, Sums):
-            term, where = None if step.count else estimand.estimator, estimand.where
-            return self._engines.sums(term, where, start, stop, step.bounds, progress)
-        if isinstance(step, Terms):
-            given = asked.estimands[step.of]
-            term = None if step.count else given.estimator
-            return self._engines.terms(term, given.where, start, stop, step.bounds, progress)
-        assert isinstance(step, Places)
-        assert self._world is not None  # without one no such plan is sealed
-        indices = step.grid.ceiling(self._world.values(estimand.estimator))
-        return indices, self._world.places(start, stop)
+        if isinstance(step, Places):
+            assert self._world is not None  # without one no such plan is sealed
+            start, stop = _blocks(asked.part.set)
+            indices = step.grid.ceiling(self._world.values(asked.estimand.estimator))
+            return indices, self._world.places(start, stop)
+        return found_by(step, self._engines, asked.part.set, asked.estimands, progress)
 
     def _empty(self, asked: Asked) -> tuple[int, int] | None:
         """How many open blocks a filter leaves empty, and how many there are."""
         if not can_be_empty(asked.question, self.spec.manifest.schema):
             return None
         return empty_blocks(self._open, asked)
+
+
+def _blocks(block_set: BlockSet) -> tuple[int, int]:
+    """The first block of a set, and the one after its last."""
+    return block_set.first, block_set.first + block_set.blocks
+
+
+def found_by(
+    step: Step,
+    engines: Engines,
+    block_set: BlockSet,
+    estimands: Sequence[Estimand],
+    progress: Progress | None,
+) -> object:
+    """What a step of a protocol asks of the sealed rows."""
+    (start, stop), first = _blocks(block_set), estimands[0]
+    if isinstance(step, Values):
+        if step.last is not None:
+            start, stop = start + step.first, start + step.last
+        return engines.values(first.estimator, start, stop, progress)
+    if isinstance(step, Sums):
+        term, where = None if step.count else first.estimator, first.where
+        return engines.sums(term, where, start, stop, step.bounds, progress)
+    assert isinstance(step, Terms)
+    given = estimands[step.of]
+    term = None if step.count else given.estimator
+    return engines.terms(term, given.where, start, stop, step.bounds, progress)
 
 
 class _Pending:
@@ -840,16 +859,6 @@ def _as_of_now(result: Result, part: AnswerablePart, state: HoldoutState) -> Res
         return replace(step, budget_left=now.left, **more)
 
     return result.each(renewed)
-
-
-def _renamed(result: Result, question: Question) -> Result:
-    """A recorded answer about candidates that may be called otherwise now."""
-    if not isinstance(result, Told) or not result.names:
-        return result
-    facts = {**result.facts}
-    if "against" in facts:
-        facts["against"] = question.about["against"]
-    return replace(result, names=tuple(question.about["names"]), facts=facts)
 
 
 def _empty(part: AnswerablePart) -> InvalidInput:

@@ -10,6 +10,8 @@ answers    every answer was paid for before it was drawn, could have been drawn 
            no question has two of them; what weights learnt follows from what they had learnt
            before; a submission names its answer
 data       the sealed files are those that were written
+letters    what was told of SQL is what the sealed rows tell, at the level of that time; of
+           predictions, models and functions the ledger keeps only digests
 
 Whoever can write to the ledger can chain rows of their own. They still have to be rows that a
 holdout could have written: each question at its price, each refund earned by what was drawn. What
@@ -20,31 +22,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from holdfast.engines.source import open_store
+from holdfast.engines.source import Engines, open_engines, open_store
 from holdfast.engines.sql.estimator import sql_estimator, sql_term
 from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.holdout.answering import found_by
 from holdfast.holdout.leaderboard import is_score, submission_fits
-from holdfast.holdout.questions import is_within, question_key
+from holdfast.holdout.questions import (
+    estimand_of_block,
+    estimand_of_rows,
+    is_within,
+    question_key,
+)
 from holdfast.holdout.records import SHAPE, answer_in, can_be_empty
-from holdfast.holdout.spec import HoldoutSpec
+from holdfast.holdout.spec import HoldoutSpec, chosen_entropy
 from holdfast.holdout.state import HoldoutState
 from holdfast.holdout.submissions import check_ids
 from holdfast.ledger.ledger import Ledger, Receipt, Row, canonical, check_against
 from holdfast.ledger.opening import has_ledger, open_ledger
 from holdfast.ledger.witness import Witness
 from holdfast.protocols.answers import READINGS, confidence_text
-from holdfast.protocols.base import Protocol, Question, paid
+from holdfast.protocols.base import PastTold, Protocol, Question, Steps, paid
 from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.means import checked_bounds
 from holdfast.protocols.shapes import BoundedMean
 from holdfast.protocols.source import UNIT
+from holdfast.protocols.told import Expects
 from holdfast.store.user_state import first_seen, state_folder
 
 __all__ = ["Checked", "Finding", "Wrong", "check_holdout"]
@@ -276,7 +285,9 @@ def check_holdout(
                 run("prices", lambda: _prices(spec, rows))
                 run("budget", lambda: _budget(spec, rows))
                 run("answers", lambda: _answers(spec, rows))
-                run("data", lambda: _data(path, spec))
+                whole = run("data", lambda: _data(path, spec))
+                if whole and any(each.plan.past() is not None for each in spec.sets):
+                    run("letters", lambda: _letters(path, spec, rows))
         return Checked(tuple(findings), str(ledger.head()) if findings[0].passed else "none")
 
 
@@ -446,3 +457,55 @@ def _data(path: Path, spec: HoldoutSpec) -> str:
     else:
         how = f"are as this account first saw them, on {seen.date[:10]}; it did not make them"
     return f"the sealed files {how}{public}"
+
+
+def _letters(path: Path, spec: HoldoutSpec, rows: list[Row]) -> str:
+    """Find every letter again that follows from the sealed rows and from the ledger."""
+    store, state = open_store(path, spec.manifest), HoldoutState(spec.sets)
+    store.ranges, store.values = spec.ranges, spec.values
+    again = others = 0
+    with closing(open_engines(store, None)) as engines:
+        for row in rows:
+            protocol, question = _asked(spec, row) if row.kind == "recorded" else (None, None)
+            if protocol is not None and question is not None and protocol.told:
+                steps = _steps(spec, engines, protocol, question, row.body["set"])
+                if steps is None:
+                    others += 1
+                else:
+                    again += 1
+                    past, expects = state.sets[row.body["set"]].past, row.body["drawn"]["expects"]
+                    _retold(row, steps, (past, Expects(**expects)))
+            state.read([row])
+    left = f"; {others:,} letters not recomputed (no predictions or functions are kept)"
+    return f"{again:,} recomputed from the sealed rows{left if others else ''}"
+
+
+def _steps(
+    spec: HoldoutSpec, engines: Engines, protocol: Protocol[Any], question: Question, place: str
+) -> Steps | None:
+    """A question asked again, up to where the past decides; None where its words are not all."""
+    about, manifest, ranges = question.about, spec.manifest, spec.ranges
+    if about["engine"] != "sql":
+        return None
+    text, where = about["text"], about.get("where")
+    try:
+        if question.verb == "mean":
+            found = estimand_of_rows(text, manifest, ranges, where, None, question.range)
+        else:
+            found = estimand_of_block(text, manifest, ranges, where, {})
+    except InvalidInput:  # with all its brackets it may be too long to be read
+        return None
+    steps = protocol.ask(question, chosen_entropy(None, 0), ())
+    step = next(steps)
+    while not isinstance(step, PastTold):
+        step = steps.send(found_by(step, engines, spec.by_name[place], [found], None))
+    return steps
+
+
+def _retold(row: Row, steps: Steps, known: tuple[Any, Expects]) -> None:
+    try:
+        steps.send(known)
+    except StopIteration as ended:
+        if ended.value["letter"] == row.body["drawn"]["letter"]:
+            return
+    raise Wrong(f"row {row.number} tells what the sealed rows do not")

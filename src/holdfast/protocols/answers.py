@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, cast
@@ -785,6 +785,12 @@ class Told:
     def each(self, change: Callable[[Any], Any]) -> Told:
         """The same, changed."""
         return cast(Told, change(self))
+
+    def called(self, names: Sequence[str]) -> Told:
+        """The same, of candidates that are called otherwise."""
+        if "against" not in self.facts:
+            return replace(self, names=tuple(names))
+        return replace(self, names=tuple(names), facts={**self.facts, "against": names[1]})
 
     @property
     def winner(self) -> int | None:
