@@ -21,7 +21,7 @@ from tests.holdout import plans
 from tests.holdout.tables import sealed, sources
 
 NO_PACE: Any = SimpleNamespace(
-    admit=lambda _: None, begin=lambda: None, wait=lambda: None, again=lambda: None
+    admit=lambda _: None, begin=lambda: None, wait=lambda: None, again=lambda _: None
 )
 
 

@@ -128,8 +128,8 @@ class Pace(Protocol):
         """Until what follows may be seen."""
         ...
 
-    def again(self) -> None:
-        """One more slot begins here, for what takes no data but time."""
+    def again(self, seconds: float) -> None:
+        """One more slot begins here, for what takes so long at worst."""
         ...
 
 
@@ -610,7 +610,8 @@ class OpenHoldout:
     ) -> tuple[Drawn, Result]:
         """What is told of the rows that were read, in a slot of its own."""
         if pace is not None:
-            pace.again()
+            protocol: Any = asked.protocol
+            pace.again(protocol.seconds(asked.question))
         try:
             steps.send((past, asked.expects))
         except StopIteration as ended:

@@ -82,6 +82,11 @@ class TermRange:
         return max(self.low, round_down(below)), min(self.high, round_up(above))
 
 
+def is_within(inner: tuple[float, float], outer: tuple[float, float]) -> bool:
+    """Whether an interval lies in another one."""
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
 class Rule(ABC):
     """What can be told by one answer. Claims are in the answer's units."""
 
@@ -179,7 +184,7 @@ class Shifted(Rule):
     """The announced interval, shifted or widened until it holds the rows' own: any bounded mean.
 
     The rows' own interval is taken at the letter's level rounded up to half nats: a wider one, so
-    that few are computed.
+    that few are computed; and only for letters that hold the narrowest of them.
     """
 
     level: float
@@ -190,13 +195,16 @@ class Shifted(Rule):
     scale: TermRange
 
     def letter(self, rows: Procedure) -> Letter:
+        narrowest = rows.interval(self.level)
         known: dict[int, tuple[float, float]] = {}
         for letter in self.code.letters():
+            ends = self._unit(letter)
+            if not is_within(narrowest, ends):
+                continue
             step = math.ceil(self.code.nats(*letter) / _COARSE)
             if step not in known:
                 known[step] = rows.interval(add_nats(self.level, step * _COARSE))
-            low, high = self._unit(letter)
-            if low <= known[step][0] and known[step][1] <= high:
+            if is_within(known[step], ends):
                 return letter
         raise AssertionError("the last letter contains everything")
 

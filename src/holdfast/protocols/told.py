@@ -114,6 +114,9 @@ BLOCKS = 100
 _FEWEST = 2 * BLOCKS // 3
 _NOISE = 0.6  # nats that an end on a lattice pays for its code, about: it sets what is announced
 _EVERYTHING = 0.95  # of the range: a bar that is as wide says nothing
+_SOON = 0.002  # seconds to find a letter, beside the bets
+_WEALTHS = 100  # evaluations of the bets for one letter, at most about
+_LOGARITHMS = 2e-7  # seconds for a term by all stakes
 _CHANCE = 6.0  # squared standard errors of a guess that an offset may well be by chance
 _LEAN = 3  # surprises on one side that are worth a word
 _VERDICTS = ("gate", "verify")
@@ -634,6 +637,14 @@ class _Told(Protocol[ToldPlan]):
         sd = min(0.5, max(1e-6, self.sd(question, expects) / (scale.high - scale.low)))
         stakes = [predicted_stake(each, sd, rows, at + _NOISE) for each in (mean, 1 - mean)]
         return Bets.spread(rows, stakes[0]), Bets.spread(rows, stakes[1])
+
+    def seconds(self, question: Question) -> float:
+        """At worst, to find the letter of rows that were read: a function of the question alone."""
+        paired, several = question.paired, question.candidates or 1
+        if question.verb in ("best", *_OF_BLOCKS) or (question.share and not paired):
+            return _SOON * several
+        most = 3 if question.share else min(self.rows, WEIGHT_SCALE * (1 + paired)) + 1
+        return (_SOON + _WEALTHS * most * _LOGARITHMS) * (1 if paired else several)
 
     # What is said of it: all from the question and from what was drawn.
 

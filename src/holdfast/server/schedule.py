@@ -145,9 +145,10 @@ class Pacing:
                 self._closing.wait(mine.start - self._start)
             self._due = mine.end
 
-    def again(self) -> None:
-        """A slot for what is done outside of the rounds, from now on."""
-        self._start = self._due = time.monotonic()
+    def again(self, seconds: float) -> None:
+        """A slot from now on for what takes so long at worst, outside of the rounds."""
+        self._start = time.monotonic()
+        self._due = self._start + seconds * self._slowness
 
     def wait(self) -> None:
         """Wait for the end of the slot. A server that is closing waits no more.
