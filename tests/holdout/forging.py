@@ -41,8 +41,8 @@ def forge(folder: Path, edit: Callable[[list[Entry]], None]) -> None:
         file.unlink()
     first, *rest = entries
     with SqliteLedger.create(folder / LEDGER, holdout, first.body) as ledger:
-        for each in rest:
-            with ledger.begin() as transaction:
+        with ledger.begin() as transaction:
+            for each in rest:
                 transaction.append(
                     each.kind, each.body, question=each.question, request=each.request
                 )
