@@ -86,6 +86,7 @@ _BODY = {
         *("refusals", "empty", "assumes", "asker"),
     },
 }
+_PAID = {"reserves", "charges", "left", "refusals", "empty"}  # of what is told nothing is
 _TOLD = ("guess", "error", "precise", "share", "range")
 _SCORE = (*_TOLD, "metric")
 _WORDS = {
@@ -106,10 +107,12 @@ def _is_asked(question: Question) -> bool:
     """Whether it has the words of its verb, each in the one way in which it is written."""
     words = {*question.facts} - {"verb", "part", "estimator", "limits"}
     guess, near, ends = question.guess, question.tolerance, question.range
-    guessed = question.verb in ("verify", "correct")
+    guessed, several = question.verb in ("verify", "correct"), question.candidates
+    pair = {"compare": (2,), "gate": (None, 2)}.get(question.verb, (several,))
     return (
         words <= {*_WORDS[question.verb]}
         and (guess is not None or not guessed)
+        and several in pair
         and all(type(each) in (float, NoneType) for each in (guess, near, *(ends or ())))
         and (near is None or near >= 0)
         and (ends is None or checked_bounds(ends) == ends)
@@ -341,7 +344,7 @@ def _prices(spec: HoldoutSpec, rows: list[Row]) -> str:
             continue
         protocol, question = _asked(spec, row)
         if protocol.told:
-            if row.kind == "reserved" or "reserves" in row.body or "charges" in row.body:
+            if row.kind == "reserved" or _PAID & {*row.body}:
                 raise Wrong(f"row {row.number} reserves what is told")
         elif row.kind == "reserved":
             _check_reserved(protocol, question, row)

@@ -705,8 +705,13 @@ class _Told(Protocol[ToldPlan]):
     def redrawn(self, question: Question, drawn: Drawn, past: Past) -> Drawn:
         """What is drawn with this letter and with what was public."""
         expects = Expects(**drawn["expects"])
-        _same("expects", expects.to_dict(), self.expected(question, expects, past).to_dict())
+        due = self.expected(question, self.given(expects), past)
+        _same("expects", expects.to_dict(), due.to_dict())
         return self._redrawn(self.rule(question, expects, past), drawn)
+
+    def given(self, expects: Expects) -> Expects:
+        """What the open part says: a guess follows from its score, or is the question's."""
+        return replace(expects, guess=None)
 
     def _redrawn(self, rule: Rule, drawn: Drawn) -> Drawn:
         letter = _letter(drawn)
@@ -940,7 +945,7 @@ class ToldScores(_Told):
         if len(batch) != question.candidates:
             raise ValueError("not one answer for each")
         for place, each in enumerate(batch):
-            due = self._expected(question, place, each, past)
+            due = self._expected(question, place, self.given(each), past)
             _same("expects", each.to_dict(), due.to_dict())
         rules = self._rules(question, batch, past, drawn["batch"])
         made = [self._redrawn(r, one) for r, one in zip(rules, drawn["batch"], strict=True)]
@@ -963,6 +968,9 @@ class _Blocks(_Told):
     def expected(self, question: Question, expects: Expects, past: Past) -> Expects:
         del past
         return replace(expects, guess=question.guess) if question.guess is not None else expects
+
+    def given(self, expects: Expects) -> Expects:
+        return expects  # the open blocks' median is the guess itself
 
     def scale(self, question: Question) -> TermRange:
         del question
