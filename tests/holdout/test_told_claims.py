@@ -13,13 +13,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import holdfast as hf
 from holdfast.engines.source import Limits
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.protocols.answers import AT_SHARES, ROWS, RULE
 from holdfast.protocols.base import Question
 from holdfast.protocols.procedures import HALF_PART, Pair
-from holdfast.protocols.told import Expects, ToldCompare, ToldPlan
+from holdfast.protocols.told import Expects, ToldCompare, ToldMean, ToldPlan
+from holdfast.theory import betting
 
 N = 3_000
 
@@ -154,3 +156,54 @@ def test_only_alike_rows_or_two_classes_have_an_exact_comparison() -> None:
         assert found.slack == 0
     smooth = Question("compare", "told", {"engine": "local", "text": "a"}, candidates=2)
     assert protocol.procedure(smooth, Expects(), [first, second], 5.0).slack == HALF_PART
+
+
+def test_thresholds_are_told_in_full(board: Any) -> None:
+    """A claim is not rounded: 0.6543214999 would be 0.654321, which is more than was proved."""
+    holdout, known = board
+    passed = holdout.gate(known["good"], metric="error_rate", at_most=0.6543214999)
+    assert passed.verdict == "pass"
+    assert "error rate is at most 0.6543214999" in passed.promise
+    shown = holdout.compare(known["good"], known["bad"], margin=0.0123456789)
+    assert shown.verdict == "better"
+    assert "by at least 0.0123456789 in accuracy" in shown.promise
+
+
+def test_a_filter_over_rows_is_no_matter_of_blocks(tmp_path: Path) -> None:
+    """That most open blocks have no such row says nothing against it."""
+    with sealed(tmp_path / "a.holdfast", rows(8)) as holdout:
+        told = holdout.mean("x", where="u > 0.96")
+        assert holds(told, 0.9)
+        with pytest.raises(hf.Doubtful, match="No open row fits the filter"):
+            holdout.mean("x", where="u > 2")
+
+
+@pytest.mark.parametrize("guess", [0.02, 0.21, 0.5, 0.98])
+@pytest.mark.parametrize("precise", [None, True])
+def test_a_letter_takes_no_longer_than_is_planned_for_it(
+    guess: float, precise: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In evaluations of bets, by the number of terms: whatever the rows are."""
+    protocol = ToldMean(
+        ToldPlan(0.95, 100, 0, True), ToldPlan(0.95, 100, 0, True), 60, 0.95, certified=True
+    )
+    seen: list[int] = []
+    real = betting._log_wealths
+
+    def counted(terms: Any, *words: Any) -> Any:
+        seen.append(terms.parts.size)
+        return real(terms, *words)
+
+    monkeypatch.setattr(betting, "_log_wealths", counted)
+    chance = np.random.default_rng(4)
+    about = {"engine": "local", "text": "a"}
+    for error in (1e-5, 1e-3, 0.1):
+        question = Question("mean", "told", about, guess=guess, error=error, precise=precise)
+        expects = Expects(guess, error, 0.3)
+        past = ToldPlan(0.95, 100, 0, True).past()
+        for terms in (chance.random(6_000), chance.random(6_000) ** 9, np.full(6_000, 0.3)):
+            seen.clear()
+            parts = np.rint(terms * 65_536).astype(np.int64)
+            rule = protocol.rule(question, expects, past)
+            rule.letter(protocol.procedure(question, expects, [parts], rule.level))
+            assert 0 < sum(seen) * 2e-7 < protocol.seconds(question)

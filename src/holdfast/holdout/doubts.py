@@ -188,7 +188,10 @@ def empty_blocks(open_part: OpenPart, asked: Asked) -> tuple[int, int] | None:
 def _on_open_blocks(open_part: OpenPart, asked: Asked) -> Iterator[Doubt]:
     question = asked.question
     empty, blocks = empty_blocks(open_part, asked) or (0, 0)
-    if empty:
+    if asked.protocol.told and question.verb == "mean":  # over rows: blocks play no part in it
+        if 0 < blocks == empty:
+            yield Doubt("where", "No open row fits the filter.")
+    elif empty:
         why = ", where no row fits the filter" if "where" in question.about else ""
         many = 2 * empty > blocks
         bias = "the answer would be about those" if many else "answers are lower for it"

@@ -730,6 +730,11 @@ def _minus(text: str) -> str:
     return text.replace("-", "−") if "e" not in text else text
 
 
+def _exact(value: float) -> str:
+    """A number with all its digits, for people: a claim is not rounded."""
+    return _minus(in_full(value))
+
+
 def _nats(nats: float) -> str:
     """Nats for people.
 
@@ -848,23 +853,23 @@ class Told:
             return f"is below {_minus(rounded_up(self.high))}"
         near, guess = self.facts.get("tolerance") or 0.0, self.guess
         if self.facts.get("claim") == "at least":
-            return f"is not shown to be below {number(guess - near, 6)}"
+            return f"is not shown to be below {_exact(guess - near)}"
         if self.facts.get("claim") == "at most":
-            return f"is not shown to be above {number(guess + near, 6)}"
-        within = f" by more than {number(near, 6)}" if near else ""
-        return f"is not shown to differ from {number(guess, 6)}{within}"
+            return f"is not shown to be above {_exact(guess + near)}"
+        within = f" by more than {_exact(near)}" if near else ""
+        return f"is not shown to differ from {_exact(guess)}{within}"
 
     def _of_threshold(self) -> str:
         """Of a score and a threshold."""
         threshold, near = self.facts["threshold"], self.facts.get("tolerance") or 0.0
         upwards = self.facts.get("claim") != "at most"
-        reached = number(threshold - near if upwards else threshold + near, 6)
+        reached = _exact(threshold - near if upwards else threshold + near)
         reach, miss = ("at least", "below") if upwards else ("at most", "above")
         if self.verdict == "pass":
             return f"is {reach} {reached}"
         if self.verdict == "fail":
-            return f"is {miss} {number(threshold, 6)}"
-        return f"is neither shown to be {reach} {reached} nor to be {miss} {number(threshold, 6)}"
+            return f"is {miss} {_exact(threshold)}"
+        return f"is neither shown to be {reach} {reached} nor to be {miss} {_exact(threshold)}"
 
     def _difference(self) -> str:
         """Of two rules: how much better the first is."""
@@ -880,14 +885,14 @@ class Told:
             return f"is {word} {than} by {' to '.join(bar_ends(*ends))}{by}"
         if low is not None:
             if low < 0:
-                return f"is worse {than} by at most {number(-low, 6)}{by}"
-            return f"is better {than}{f' by at least {number(low, 6)}' if low else ''}{by}"
+                return f"is worse {than} by at most {_exact(-low)}{by}"
+            return f"is better {than}{f' by at least {_exact(low)}' if low else ''}{by}"
         if high is not None:
             if high > 0:
-                return f"is not better {than} by {number(high, 6)}{by}"
-            return f"is worse {than}{f' by at least {number(-high, 6)}' if high else ''}{by}"
+                return f"is not better {than} by {_exact(high)}{by}"
+            return f"is worse {than}{f' by at least {_exact(-high)}' if high else ''}{by}"
         wanted = self.facts.get("margin") or abs(self.facts.get("threshold") or 0.0)
-        more = f" by {number(wanted, 6)}" if wanted else ""
+        more = f" by {_exact(wanted)}" if wanted else ""
         return f"is not shown to be better or worse {than}{more}{by}"
 
     @property
@@ -989,8 +994,10 @@ class Told:
             items["note"] = self._leans()
         read = reading_words(self.reading)
         items |= {} if read is None else {"reading": read}
-        labels = [_LABELS] if self.reading == ROWS else []
-        items["assumes"] = "; ".join([TOLD_ASSUMES, *labels, *self.assumes])
+        assumed = [TOLD_ASSUMES]
+        if self.reading == ROWS:  # whatever else is known of them
+            assumed = [f"{TOLD_ASSUMES.removesuffix('them')}their labels", _LABELS]
+        items["assumes"] = "; ".join([*assumed, *self.assumes])
         items["told"] = self._cost().removeprefix("told ")
         return {**items, "receipt": self.receipt} if self.receipt else items
 
