@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from benchmarks.comparing import compared
 from benchmarks.holdouts import scratch
 from benchmarks.tables import both, grown, listed, milliseconds, table
 from benchmarks.timing import Results, Timing, in_turns, recorded, seconds_of
+from holdfast.holdout.answering import found_by
 from holdfast.holdout.questions import Asked
 from holdfast.protocols.base import PastTold
 
@@ -236,7 +237,9 @@ def _fill(holdout: hf.Holdout, made: Made, length: int) -> float:
     """
     opened, journal = holdout._open, holdout.journal
     asked = _pattern(holdout, made)
-    terms: NDArray[np.int64] = opened._found(next(_steps(asked)), asked, None)  # type: ignore[assignment]
+    step = next(_steps(asked))
+    found = found_by(step, asked.part.set, asked.estimands, opened._engines)
+    terms = cast("NDArray[np.int64]", found)
     numbers, place = itertools.count(holdout.status().answers), asked.part.set.name
     left = length - holdout.status().answers
 

@@ -150,7 +150,7 @@ class Oracle:
         self.readings: list[str] = []
         self.values, self.verdicts = [0, 0], [0, 0]  # expected answers, surprises
         self.last: dict[str, int] = {}
-        self.offsets: dict[str, float] = {}
+        self.offsets: dict[str, list[float]] = {}
         self.sides: list[float] = []
 
     # Levels.
@@ -203,10 +203,11 @@ class Oracle:
         if "guess" in question:
             known["guess"] = question["guess"]
         elif "open" in given:
-            error, offset = given["error"], 0.0
-            if question["verb"] == "score":
-                offset = self.offsets.get(question["metric"], 0.0)
-            by_chance = 6 * error * error
+            error, offset, many = given["error"], 0.0, 1
+            if question["verb"] == "score" and question["metric"] in self.offsets:
+                seen = self.offsets[question["metric"]]
+                offset, many = math.fsum(seen) / len(seen), len(seen)
+            by_chance = 12 * error * error / many
             carried = offset - by_chance / offset if offset * offset > by_chance else 0.0
             known["guess"] = min(high, max(low, given["open"] + carried))
         if "guess" not in known:
@@ -452,7 +453,7 @@ class Oracle:
         known = made.get("expects", {})
         if question["verb"] != "score" or "open" not in known or made.get("surprise") is False:
             return
-        self.offsets[question["metric"]] = made["value"] - known["open"]
+        self.offsets.setdefault(question["metric"], []).append(made["value"] - known["open"])
         if made.get("surprise") and "guess" not in question:
             self.sides.append(made["value"] - known["guess"])
 

@@ -587,7 +587,16 @@ class OpenHoldout:
             try:
                 step = next(steps)
                 while not isinstance(step, PastTold):
-                    step = steps.send(self._found(step, asked, progress))
+                    step = steps.send(
+                        found_by(
+                            step,
+                            asked.part.set,
+                            asked.estimands,
+                            self._engines,
+                            self._world,
+                            progress,
+                        )
+                    )
             except _FAULTS:
                 raise _fault() from None
             finally:
@@ -662,7 +671,14 @@ class OpenHoldout:
                     found = (
                         pending.reserve(step.charge)
                         if isinstance(step, Reserve)
-                        else self._found(step, asked, progress)
+                        else found_by(
+                            step,
+                            asked.part.set,
+                            asked.estimands,
+                            self._engines,
+                            self._world,
+                            progress,
+                        )
                     )
                 except Exhausted as refused:
                     step = steps.throw(refused)
@@ -676,15 +692,6 @@ class OpenHoldout:
                 raise
             raise _fault() from None
 
-    def _found(self, step: Step, asked: Asked, progress: Progress | None) -> object:
-        """What a step of a protocol asks of the data."""
-        if isinstance(step, Places):
-            assert self._world is not None  # without one no such plan is sealed
-            start, stop = _blocks(asked.part.set)
-            indices = step.grid.ceiling(self._world.values(asked.estimand.estimator))
-            return indices, self._world.places(start, stop)
-        return found_by(step, self._engines, asked.part.set, asked.estimands, progress)
-
     def _empty(self, asked: Asked) -> tuple[int, int] | None:
         """How many open blocks a filter leaves empty, and how many there are."""
         if not can_be_empty(asked.question, self.spec.manifest.schema):
@@ -692,20 +699,17 @@ class OpenHoldout:
         return empty_blocks(self._open, asked)
 
 
-def _blocks(block_set: BlockSet) -> tuple[int, int]:
-    """The first block of a set, and the one after its last."""
-    return block_set.first, block_set.first + block_set.blocks
-
-
 def found_by(
     step: Step,
-    engines: Engines,
     block_set: BlockSet,
     estimands: Sequence[Estimand],
-    progress: Progress | None,
+    engines: Engines,
+    world: World | None = None,
+    progress: Progress | None = None,
 ) -> object:
-    """What a step of a protocol asks of the sealed rows."""
-    (start, stop), first = _blocks(block_set), estimands[0]
+    """What a step of a protocol asks of the data."""
+    start, stop = block_set.first, block_set.first + block_set.blocks
+    first = estimands[0]
     if isinstance(step, Values):
         if step.last is not None:
             start, stop = start + step.first, start + step.last
@@ -713,10 +717,14 @@ def found_by(
     if isinstance(step, Sums):
         term, where = None if step.count else first.estimator, first.where
         return engines.sums(term, where, start, stop, step.bounds, progress)
-    assert isinstance(step, Terms)
-    given = estimands[step.of]
-    term = None if step.count else given.estimator
-    return engines.terms(term, given.where, start, stop, step.bounds, progress)
+    if isinstance(step, Terms):
+        given = estimands[step.of]
+        term = None if step.count else given.estimator
+        return engines.terms(term, given.where, start, stop, step.bounds, progress)
+    assert isinstance(step, Places)
+    assert world is not None  # without one no such plan is sealed
+    indices = step.grid.ceiling(world.values(first.estimator))
+    return indices, world.places(start, stop)
 
 
 class _Pending:

@@ -501,7 +501,7 @@ def _steps(
     steps = protocol.ask(question, chosen_entropy(None, 0), ())
     step = next(steps)
     while not isinstance(step, PastTold):
-        step = steps.send(found_by(step, engines, spec.by_name[place], [found], None))
+        step = steps.send(found_by(step, spec.by_name[place], [found], engines))
     return steps
 
 

@@ -117,7 +117,8 @@ _EVERYTHING = 0.95  # of the range: a bar that is as wide says nothing
 _SOON = 0.002  # seconds to find a letter, beside the bets
 _WEALTHS = 100  # evaluations of the bets for one letter, at most about
 _LOGARITHMS = 2e-7  # seconds for a term by all stakes
-_CHANCE = 6.0  # squared standard errors of a guess that an offset may well be by chance
+_REMEMBERED = 100  # offsets
+_CHANCE = 12.0  # squared standard errors of a guess that one offset may well be by chance
 _LEAN = 3  # surprises on one side that are worth a word
 _VERDICTS = ("gate", "verify")
 _OF_BLOCKS = ("ask", "interval", "verify")
@@ -222,8 +223,8 @@ class Past:
     """What claims were about, in the order in which it was first asked for (`_reading`)."""
     askers: dict[str, float] = field(default_factory=dict)
     """The nats that each asker was told."""
-    offsets: dict[str, float] = field(default_factory=dict)
-    """By metric: the last value that was no confirmed guess, less the same rule's open score."""
+    offsets: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    """By metric: values that were no confirmed guesses, each less the same rule's open score."""
     verdicts: dict[str, int] = field(default_factory=dict)
     """By verb: the last verdict."""
     above: int = 0
@@ -282,7 +283,8 @@ class Past:
         opened, value = drawn.get("expects", {}).get("open"), drawn.get("value")
         if question.verb == "score" and opened is not None and value is not None:
             if surprise is not False:  # a confirmed guess says no more than the guess
-                self.offsets[str(question.metric)] = value - opened
+                before = self.offsets.get(str(question.metric), ())
+                self.offsets[str(question.metric)] = (*before, value - opened)[-_REMEMBERED:]
             if surprise and question.guess is None:
                 off = value - drawn["expects"]["guess"]
                 self.above, self.below = self.above + (off > 0), self.below + (off < 0)
@@ -331,15 +333,16 @@ def _sd(share: float, rows: float) -> float:
     return math.sqrt(share * (1 - share))
 
 
-def _shrunk(offset: float, error: float) -> float:
-    """How much of an offset is carried over to the next guess: none that chance explains.
+def _shrunk(offsets: Sequence[float], error: float) -> float:
+    """How much of past offsets a guess is corrected by: of their mean what no chance explains.
 
-    >>> [round(_shrunk(offset, 0.01), 4) for offset in (0.02, -0.03, 0.1)]
-    [0.0, -0.01, 0.094]
+    >>> [round(_shrunk(each, 0.01), 4) for each in ([], [0.03], [0.04], [0.04, 0.04], [-0.1])]
+    [0.0, 0.0, 0.01, 0.025, -0.088]
     """
-    if abs(offset) <= error:
+    mean = math.fsum(offsets) / max(1, len(offsets))
+    if abs(mean) <= error / 100:
         return 0.0
-    return offset * max(0.0, 1 - _CHANCE * (error / offset) ** 2)
+    return mean * max(0.0, 1 - _CHANCE / len(offsets) * (error / mean) ** 2)
 
 
 def mean_rule(
@@ -548,8 +551,8 @@ class _Told(Protocol[ToldPlan]):
             guess, error = expects.guess, expects.error
             if expects.open is not None:
                 score = question.verb == "score"
-                offset = past.offsets.get(str(question.metric), 0.0) if score else 0.0
-                guess = expects.open + _shrunk(offset, error or 0.0)
+                offsets = past.offsets.get(str(question.metric), ()) if score else ()
+                guess = expects.open + _shrunk(offsets, error or 0.0)
                 guess = min(scale.high, max(scale.low, guess))
         if guess is None:
             return replace(expects, guess=None, error=None)
