@@ -57,7 +57,7 @@ $(CHROMIUM):
 	apt-get update --quiet --quiet
 	DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends chromium fonts-liberation
 
-demo: $(VENV)/.demo  ## Search a year of real flights for the worst, naively and on a holdout
+demo: $(VENV)/.demo  ## Tune models of real flights on one test set, naively and on a holdout
 	$(BIN)/holdfast demo
 
 # Ledgers that several servers share are tested in a server of Debian's, which each test starts.

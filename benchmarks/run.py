@@ -3,6 +3,7 @@
     make bench                                     everything, in .venv-bench
     python -m benchmarks.run --quick               small sizes, few repeats; writes nothing
     python -m benchmarks.run --only ledger memory  some parts; writes nothing
+    python -m benchmarks.run --renew told          some parts, written beside the others
     python -m benchmarks.run --pages               writes the pages again from results.json
 
 A full run writes benchmarks/results.json, benchmarks/RESULTS.md and the table of
@@ -28,6 +29,7 @@ from benchmarks import (
     questions,
     service,
     starts,
+    told,
     weights,
 )
 from benchmarks.comparing import comparison_table
@@ -36,7 +38,7 @@ from benchmarks.machine import described, machine
 from benchmarks.tables import replace_section
 from benchmarks.timing import Results
 
-__all__ = ["PARTS", "Part", "collected", "page", "summary"]
+__all__ = ["PARTS", "Part", "beside", "collected", "page", "summary"]
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
@@ -70,6 +72,7 @@ PARTS: dict[str, Part] = {
     "weights": weights,
     "mechanisms": mechanisms,
     "history": history,
+    "told": told,
 }
 
 
@@ -95,6 +98,14 @@ def collected(results: Results) -> Results:
     return known
 
 
+def beside(known: Results, renewed: Results) -> Results:
+    """Earlier results, with some parts measured again."""
+    for name in ("parts", "seconds"):
+        known[name] |= renewed[name]
+    machines = dict.fromkeys(renewed["parts"], renewed["machine"])
+    return collected({**known, "renewed": {**known.get("renewed", {}), **machines}})
+
+
 def summary(results: Results) -> str:
     """Date and versions, and the one table that matters."""
     return f"{described(results['machine'])}\n\n{comparison_table(results['comparisons'])}"
@@ -103,7 +114,13 @@ def summary(results: Results) -> str:
 def page(results: Results) -> str:
     """RESULTS.md."""
     parts = results["parts"]
-    sections = [PARTS[name].section(parts[name]) for name in PARTS if name in parts]
+    renewed = results.get("renewed", {})  # after the others, on their own
+    sections = [
+        PARTS[name].section(parts[name])
+        + (f"\nMeasured by itself: {described(renewed[name])}\n" if name in renewed else "")
+        for name in PARTS
+        if name in parts
+    ]
     minutes = sum(results["seconds"].values()) / 60
     took = f"The run took {minutes:.0f} min. " if minutes else ""
     note = "Below: median times, and in brackets the best; on a busy machine they lie apart.\n"
@@ -120,12 +137,15 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes; write nothing")
     parser.add_argument("--only", nargs="+", choices=PARTS, metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--pages", action="store_true", help="only write the pages again")
+    parser.add_argument("--renew", nargs="+", choices=PARTS, metavar="PART", help="and write them")
     given = parser.parse_args()
     if given.pages:
         write_pages(json.loads(RESULTS.read_text("utf-8")))
         return
-    results = measured(given.only or [*PARTS], given.quick)
+    results = measured(given.renew or given.only or [*PARTS], given.quick)
     print(page(results))
+    if given.renew:
+        results = beside(json.loads(RESULTS.read_text("utf-8")), results)
     if not (given.quick or given.only):
         RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
         write_pages(results)

@@ -11,6 +11,7 @@ from functools import partial
 
 import pytest
 
+from holdfast import concurrency
 from holdfast.concurrency import Combiner, Job
 
 Jobs = list[Job[int, int]]
@@ -125,9 +126,11 @@ class InterruptedWaiting(Job[int, int]):
 
 
 @pytest.mark.parametrize("task", [6, 7], ids=["waiting", "made the leader"])
-def test_an_interruption_while_waiting_leaves_the_others_going(task: int) -> None:
+def test_an_interruption_while_waiting_leaves_the_others_going(
+    task: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     slow = Slow(squares)
-    slow.combiner._job = InterruptedWaiting  # type: ignore[method-assign]
+    monkeypatch.setattr(concurrency, "Job", InterruptedWaiting)
     pool = ThreadPoolExecutor(3)
     first = pool.submit(slow.do, 2)
     assert slow.entered.wait(120)

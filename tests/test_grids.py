@@ -617,7 +617,7 @@ def test_a_grid_cannot_be_changed(g: Grid) -> None:
         with pytest.raises(AttributeError):
             setattr(g, attribute, 3)
     with pytest.raises(AttributeError):
-        del g._size
+        del g.size
     points = g.points([0, 1])
     points[0] = 99
     assert g.low == 1

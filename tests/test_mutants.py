@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 
-from tests.mutants import mechanisms, protocols, theory
+from tests.mutants import mechanisms, protocols, theory, told
 from tests.mutants.theory import Mutant
 
 
@@ -21,7 +21,7 @@ def passed_by_the_real_code(check: Callable[..., bool]) -> bool:
 
 
 @pytest.mark.parametrize(
-    "mutant", [*theory.MUTANTS, *mechanisms.MUTANTS, *protocols.MUTANTS], ids=str
+    "mutant", [*theory.MUTANTS, *mechanisms.MUTANTS, *protocols.MUTANTS, *told.MUTANTS], ids=str
 )
 def test_the_mistake_is_caught(mutant: Mutant) -> None:
     assert passed_by_the_real_code(mutant.check)

@@ -134,7 +134,7 @@ def test_answers_say_what_matters() -> None:
 
 def test_plans_and_status_are_shown(tmp_path: Path) -> None:
     assert "400" in safe(plans.mixed()._repr_html_()).text
-    with sealed(tmp_path / "a", [plans.mixed(), plans.exact()], name=EVIL) as holdout:
+    with sealed(tmp_path / "a", [plans.mixed(), plans.split()], name=EVIL) as holdout:
         status = holdout.status()
         html = status._repr_html_()
         assert "<script>" not in html

@@ -74,9 +74,31 @@ def cases(version: int, alike: set[int]) -> pd.DataFrame:
     return frame.assign(y=(frame["who"] % 4 == 0).astype(np.int64)).rename(columns={"id": "row"})
 
 
+def labelled(version: int, alike: set[int]) -> pd.DataFrame:
+    """The same, with other labels: as many of each among the rows that any rule treats alike."""
+    frame = cases(version, alike)
+    wrong = np.random.default_rng(5).random(UNITS) < 0.2
+    y = frame["y"].to_numpy() ^ wrong
+    for kind in range(8):
+        places = np.flatnonzero((frame["who"] % 8 == kind) & ~frame["who"].isin(alike))
+        y[places] = np.random.default_rng(version).permutation(y[places])
+    return frame.assign(y=y)
+
+
+def rules(frame: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """What three models predict: each the same for all people of one kind, of eight."""
+    rows = [*frame.get("row", ["a"])]
+    kinds = {"a": (0, 4), "b": (0,), "c": ()}
+    return {
+        name: {row: int(int(row[1:] or 0) % 8 in ones) for row in rows}
+        for name, ones in kinds.items()
+    }
+
+
 TABLES: dict[str, tuple[Callable[[int, set[int]], pd.DataFrame], dict[str, Any]]] = {
     "units of several rows": (people, {"plan": mixed, "unit": "id"}),
     "rows with ids": (cases, {"plan": board, "ids": "row", "target": "y"}),
+    "what is told": (labelled, {"plan": lambda: None, "ids": "row", "target": "y"}),
 }
 
 
@@ -141,7 +163,7 @@ class Seen:
 # One history, through every door.
 
 
-def python(seen: Seen, holdout: Holdout, rows: int) -> None:
+def python(seen: Seen, holdout: Holdout, rows: int, models: dict[str, dict[str, int]]) -> None:
     """What is asked in Python, answered or not."""
 
     def many(columns: dict[str, Any]) -> Any:
@@ -167,6 +189,26 @@ def python(seen: Seen, holdout: Holdout, rows: int) -> None:
         "price": lambda: holdout.price("ask", "avg(x) + 1", grid=GRID),
         "price of Python": lambda: holdout.price("ask", lambda block: 1.0, grid=GRID),
     }
+    a, b, c = models.values()
+    asked |= {
+        "score": lambda: holdout.score(a),
+        "score again": lambda: holdout.score(a),
+        "score as guessed": lambda: holdout.score(b, guess=0.7),
+        "a surprise": lambda: holdout.score(c, guess=0.4),
+        "score precisely": lambda: holdout.score(a, metric="error_rate", precise=True),
+        "compare": lambda: holdout.compare(b, a),
+        "verdict": lambda: holdout.compare(c, a, margin=0),
+        "gate": lambda: holdout.gate(a, at_least=0.7),
+        "gate of two": lambda: holdout.gate(a, better_than=c),
+        "best": lambda: holdout.best([c, a, b], precise=True),
+        "scores": lambda: holdout.scores([b, a], metric="brier"),
+        "enter": lambda: holdout.enter(a, name="first"),
+        "a part of them": lambda: holdout.score(dict([*a.items()][: len(a) // 2])),
+        "a filter": lambda: holdout.mean("y", range=(0, 1), where="x > 1"),
+        "price of a score": lambda: holdout.price("score", c, metric="error_rate"),
+        "price of a gate": lambda: holdout.price("gate", c, at_most=0.5),
+        "leaderboard": holdout.leaderboard,
+    }
     for what, work in asked.items():
         seen.attempt(f"Python: {what}", work)
     seen.attempt("Python: status", holdout.status)
@@ -177,7 +219,9 @@ def python(seen: Seen, holdout: Holdout, rows: int) -> None:
     seen.add("report", report_html(holdout))
 
 
-def terminal(seen: Seen, capture: pytest.CaptureFixture[str]) -> None:
+def terminal(
+    seen: Seen, capture: pytest.CaptureFixture[str], models: dict[str, dict[str, int]]
+) -> None:
     """What commands print."""
     commands = [
         ["status", STUDY],
@@ -187,7 +231,16 @@ def terminal(seen: Seen, capture: pytest.CaptureFixture[str]) -> None:
         ["mean", STUDY, "x > 2"],
         ["verify", STUDY, "max(x)", "--guess", "6", "--tolerance", "1"],
         ["token", "list", STUDY],
+        ["score", STUDY, "b.json", "--metric", "error_rate"],
+        ["compare", STUDY, "c.json", "b.json"],
+        ["gate", STUDY, "b.json", "--at-least", "0.9"],
+        ["best", STUDY, "a.json", "c.json"],
+        ["scores", STUDY, "a.json", "b.json", "--metric", "error_rate"],
+        ["enter", STUDY, "b.json", "--name", "second"],
+        ["leaderboard", STUDY],
     ]
+    for name, predicted in models.items():
+        Path(f"{name}.json").write_text(json.dumps(predicted), "utf-8")
     for words, more in itertools.product(commands, ([], ["--json"])):
         status = run([*words, *more])
         told = capture.readouterr()
@@ -247,9 +300,18 @@ def server(seen: Seen, tokens: dict[str, str], frame: pd.DataFrame) -> None:
         for verb, body in questions.items():
             for words in (body, {**body, "estimator": "avg(nobody)", "term": "nobody"}):
                 browser.send("analyst", "POST", f"{place}/{verb}", json=words)
-        for what in ("submissions?name=ann", "gate?at_least=0.5"):
+        for what in ("enter?name=ann", "gate?at_least=0.5", "score?guess=0.6", "price/score"):
             for given in (predicted, {"nobody": 1}):
                 browser.send("analyst", "POST", f"{place}/{what}", json=given)
+        several = {
+            name: (f"{name}.json", json.dumps(each), "application/json")
+            for name, each in rules(frame).items()
+        }
+        for what in ("compare?margin=0.5", "compare", "best?metric=error_rate", "scores"):
+            count = 2 if "compare" in what else 3
+            files = dict([*several.items()][:count])
+            mixed_type = {"Content-Type": "multipart/mixed; boundary=next"}
+            browser.send("analyst", "POST", f"{place}/{what}", files=files, headers=mixed_type)
         browser.send("custodian", "POST", f"{place}/check", json={})
         job = _finished_job(app, browser, place)
         browser.look(job)
@@ -289,11 +351,11 @@ def everything_seen(
         with Holdout.create(STUDY, frame, plan, **options) as holdout:
             seen.attempt("created", holdout.status)
             tokens = {
-                role: holdout.access.grant(role, name=role)[1]
+                role: holdout.access.grant(role, name=role, nats=100)[1]
                 for role in ("viewer", "analyst", "custodian")
             }
-            python(seen, holdout, UNITS)
-        terminal(seen, capture)
+            python(seen, holdout, UNITS, rules(frame))
+        terminal(seen, capture, rules(frame))
         server(seen, tokens, frame)
         checked = check_holdout(Path(STUDY))
         assert checked.passed
@@ -325,7 +387,7 @@ def test_all_that_is_seen_is_a_function_of_the_history(
     assert one.bytes.keys() == two.bytes.keys()
     assert len(one.bytes) > 80
     answered = [what for what, text in one.bytes.items() if re.search('"certified": ?true', text)]
-    assert len(answered) > 10
+    assert len(answered) > (50 if kind == "what is told" else 10)
     differing = {
         what: [
             pair

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from unittest.mock import patch
 
+import httpx2
 import numpy as np
 import pandas as pd
 import schemathesis
@@ -42,14 +43,18 @@ from schemathesis import GenerationMode
 from schemathesis.core.failures import FailureGroup
 from schemathesis.specs.openapi import checks
 
+from holdfast.client.wire import contents_of
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.tokens import hashed
+from holdfast.protocols.told import told_plan
 from holdfast.server import routes
 from holdfast.server.app import create_app
 from holdfast.server.errors import STATUS
+from holdfast.server.schemas import FailureShape
 from holdfast.server.service import Rates
 from holdfast.server.settings import Settings
+from holdfast.verbs import SCORES
 from tests.holdout import plans
 
 ROOT = Path(__file__).parents[1]
@@ -65,8 +70,10 @@ _CHECKS = [
     checks.response_schema_conformance,
     checks.response_headers_conformance,
 ]
+_ROWS = 400  # of the holdout whose answers are counted by what they tell
+_SCORED = ("board", "told")  # holdouts that have ids
 _QUESTIONS = ("ask", "interval", "mean", "verify", "correct", "price", "jobs")
-_KEYS = {"kind", "message", "parameter", "allowed", "hint", "request"}
+_KEYS = {*FailureShape.model_fields, "request"}
 
 
 def _golden() -> list[str]:
@@ -141,13 +148,14 @@ class World:
     tokens: dict[str, list[str]]
     targets: dict[str, str]
     secrets: tuple[str, ...]
-    predictions: list[bytes]
+    predictions: dict[str, list[bytes]]
     jobs: list[tuple[str, str]] = field(default_factory=lambda: [("study", "0" * 24)])
 
     plans: ClassVar[dict[str, Callable[[], Any]]] = {
         "study": plans.mixed,
         "crowd": plans.crowd,
         "board": plans.board,
+        "told": lambda: told_plan(_ROWS),
     }
 
     @property
@@ -159,13 +167,13 @@ class World:
 def _sealed(folder: Path, name: str, number: int) -> tuple[list[str], str, list[bytes]]:
     """A new holdout: its tokens, the id of one to be played with, and predictions for it."""
     plan = World.plans[name]()
-    frame = table(plan.blocks, number)
-    more: dict[str, Any] = {"ids": "row", "target": "y"} if name == "board" else {}
+    frame = table(_ROWS if name == "told" else plan.blocks, number)
+    more: dict[str, Any] = {"ids": "row", "target": "y"} if name in _SCORED else {}
     kept = frame if more else frame.drop(columns="row")
     with Holdout.create(folder / name, kept, plan, **more) as holdout:
         roles = ("custodian", "analyst", "viewer")
-        tokens = [holdout.access.grant(role)[1] for role in roles]  # type: ignore[arg-type]
-        tokens.append(holdout.access.grant("analyst", quota=0.01)[1])
+        tokens = [holdout.access.grant(role, nats=1e3)[1] for role in roles]  # type: ignore[arg-type]
+        tokens.append(holdout.access.grant("analyst", quota=0.01, nats=1.0)[1])
         ended, token = holdout.access.grant("custodian")
         holdout.access.revoke(ended.id)
         target = holdout.access.grant("viewer")[0].id
@@ -205,7 +213,8 @@ def world(number: int) -> Iterator[World]:
             )
             targets = {name: each[1] for name, each in made.items()}
             with TestClient(app, base_url="http://127.0.0.1") as client:
-                yield World(folder, client, tokens, targets, secrets, made["board"][2])
+                predictions = {name: made[name][2] for name in _SCORED}
+                yield World(folder, client, tokens, targets, secrets, predictions)
 
 
 async def _no_planner(*_: object, **__: object) -> dict[str, Any]:
@@ -214,6 +223,9 @@ async def _no_planner(*_: object, **__: object) -> dict[str, Any]:
 
 
 _WORDS: dict[str, list[Any]] = {
+    "guess_se": [0, 0.1, -1, 1e308],
+    "precise": [True, False, None],
+    "max_level": [0, 3.5, 1e9, -1],
     "estimator": [*ESTIMATORS * 15, *ESCAPES],
     "term": ["x > 5", "y", "y = 1", "w / 0", "arm = 'A'"],
     "where": [*CONDITIONS * 5, *ESCAPES],
@@ -222,7 +234,7 @@ _WORDS: dict[str, list[Any]] = {
     "guess": [0, 5, -1e308, 1e308, 0.1, 10**400],
     "claim": ["equals", "at least", "most"],
     "tolerance": [0, 0.5, -1],
-    "by": ["estimate", "verify", "mean", "nobody"],
+    "protocol": ["estimate", "verify", "mean", "nobody"],
 }
 _GOOD: dict[str, list[Any]] = {
     "estimator": ESTIMATORS,
@@ -240,6 +252,7 @@ _TURN: dict[str, list[Any]] = {
     "key": [None] * 8 + ["a", "b", "keep"],
     "body": [None] * 15 + list(range(len(BODIES))),
     "predictions": list(range(8)),
+    "guess": [None, 0.5, 0.5, 0.5, 0.9, "nan", 7],
     "near": [True, False],
 }
 
@@ -305,10 +318,9 @@ class Campaign:
         headers = {name: value for name, value in given.items() if name != "Accept-Encoding"}
         if last in _QUESTIONS and method == "POST":
             content = json.dumps(_body(last, turn, sent.get("json"))).encode()
-        elif last in ("submissions", "gate") and turn["near"]:
-            content = place.predictions[turn["predictions"]]
-            headers["Content-Type"] = "application/json" if content[:1] == b"{" else "text/csv"
-        elif last in ("submissions", "gate") and turn["predictions"]:  # a process for each Parquet
+        elif last in SCORES and turn["near"]:
+            content, headers["Content-Type"] = _predictions(place, last, turn)
+        elif last in SCORES and turn["predictions"]:  # a process for each Parquet
             content, headers["Content-Type"] = str(case.body).encode(), "text/csv"
         elif "json" in sent:
             content = json.dumps(sent["json"]).encode()
@@ -322,9 +334,12 @@ class Campaign:
         raw = [
             (name.encode("latin-1", "replace"), _latin(value)) for name, value in headers.items()
         ]
-        response = place.client.request(
-            method, sent["url"], params=sent.get("params"), content=content, headers=raw
-        )
+        try:
+            response = place.client.request(
+                method, sent["url"], params=sent.get("params"), content=content, headers=raw
+            )
+        except httpx2.InvalidURL:  # longer than the client sends
+            return
         self._look(place, case, response)
 
     def _look(self, place: World, case: Any, response: Any) -> None:
@@ -367,11 +382,16 @@ def _turned(place: World, case: Any, turn: dict[str, Any]) -> dict[str, str]:
             parameters["holdout"] = name
         if turn["near"] and "token" in parameters:
             parameters["token"] = place.targets[name]
-    if turn["near"] and case.operation.path.endswith(("/submissions", "/gate")):
-        parameters["holdout"] = name = "board"
-        metric = {"metric": ("accuracy", "f1", "r2", "nothing")[turn["predictions"] % 4]}
-        more = {"at_least": 0.5} if case.operation.path.endswith("gate") else {"name": "n"}
-        case.query = {**metric, **more}
+    verb = case.operation.path.rpartition("/")[2]
+    if turn["near"] and verb in SCORES:
+        parameters["holdout"] = name = _SCORED[turn["guess"] is not None]
+        metric = {
+            "metric": ("accuracy", "accuracy", "f1", "brier", "nothing")[turn["predictions"] % 5]
+        }
+        guess = {} if turn["guess"] is None or name == "board" else {"guess": turn["guess"]}
+        guess = {} if verb in ("best", "scores") else guess
+        more: dict[str, dict[str, Any]] = {"gate": {"at_least": 0.5}, "enter": {"name": "n"}}
+        case.query = {**metric, **guess, **more.get(verb, {})}
     headers = {str(key): str(value) for key, value in (case.headers or {}).items()}
     owner = name or place.names[0]
     if turn["token"] == "other":
@@ -384,6 +404,16 @@ def _turned(place: World, case: Any, turn: dict[str, Any]) -> dict[str, str]:
         headers.pop("Idempotency-Key", None)
         headers |= {} if turn["key"] is None else {"Idempotency-Key": turn["key"]}
     return headers
+
+
+def _predictions(place: World, verb: str, turn: dict[str, Any]) -> tuple[bytes, str]:
+    """Predictions for a holdout that takes some, and their type."""
+    given = place.predictions[_SCORED[turn["guess"] is not None]]
+    one, other = given[turn["predictions"]], given[(turn["predictions"] + 1) % len(given)]
+    if verb in ("compare", "best", "scores"):
+        sent = contents_of({"a": given[0], "b": given[1] if turn["predictions"] % 2 else other})
+        return sent.data, sent.kind
+    return one, "application/json" if one[:1] == b"{" else "text/csv"
 
 
 def _latin(value: object) -> bytes:
@@ -451,7 +481,7 @@ def _round(campaign: Campaign, place: World, cases: int, number: int) -> None:
 
 
 def _asks(path: str) -> bool:
-    return path.endswith(("/ask", "/interval", "/mean", "/verify", "/correct", "/submissions"))
+    return path.endswith(("/ask", "/interval", "/mean", "/verify", "/correct", *SCORES))
 
 
 def _ask(

@@ -22,7 +22,7 @@ _SECTIONS = {
     "Questions": ("ask", "interval", "mean", "verify", "correct", "price"),
     "Jobs": ("jobs",),
     "What was, and what is left": ("status", "columns", "transcript", "left"),
-    "Leaderboard and gate": ("leaderboard", "submissions", "gate"),
+    "Scores": ("score", "compare", "gate", "best", "scores", "enter", "leaderboard"),
     "For the custodian": ("tokens", "audit", "check"),
 }
 ROLES = {
@@ -30,7 +30,8 @@ ROLES = {
     **dict.fromkeys(("metrics", "holdouts", "plan"), "viewer"),
     **dict.fromkeys(("status", "columns", "transcript", "left", "leaderboard"), "viewer"),
     **dict.fromkeys(("ask", "interval", "mean", "verify", "correct"), "analyst"),
-    **dict.fromkeys(("price", "jobs", "submissions", "gate"), "analyst"),
+    **dict.fromkeys(("price", "jobs"), "analyst"),
+    **dict.fromkeys(("score", "compare", "gate", "best", "scores", "enter"), "analyst"),
     **dict.fromkeys(("tokens", "audit", "check"), "custodian"),
 }
 """The least role, by the first word of an address within a holdout, or its last outside of one."""
@@ -44,12 +45,16 @@ TOLD = {
     "`still_possible` (what can still be asked, in words) "
     "and `grids` (for each size `grid`, `price` and `questions_left`); `asked_for` and `fits`, "
     "whether the questions asked for are paid for",
-    "leaderboard": "`metric`, `greater_is_better`, `ties` (how many could be the best), and "
-    "`entries`, each with `rank`, `rank_low`, `rank_high`, `name`, `value`, `low`, `high`, `at`, "
-    "`receipt`, `improved`, `submissions` (how many it made) and `mine`",
-    "submissions": "those of an answer or, where an improvement was not confirmed, of a verdict; "
-    "and `name`, `metric`, `improved` and `bound`",
-    "gate": "those of a verdict, and `passed`, `metric`, `claim`, `low`, `high` and `certifies`",
+    "leaderboard": "`metric`, `greater_is_better`, `ties` (how many could be the best), "
+    "`certified`, `reading`, `reading_words` and `entries`, each with `rank`, `rank_low`, "
+    "`rank_high`, `name`, `value`, `low`, `high`, `at`, `receipt`, `submissions` (how many it "
+    "made) and `mine`",
+    **dict.fromkeys(
+        ("ask", "interval", "mean", "score"), "those of an answer, or of what is told (above)"
+    ),
+    "verify": "those of a verdict, or of what is told (above)",
+    **dict.fromkeys(("compare", "gate", "best", "scores"), "those of what is told (above)"),
+    "enter": "those of a score, and `name` and `metric`",
     "audit": "`rows` and `next`",
     "check": "`passed`, `receipt`, and `findings`, each with `name`, `passed` and `detail`",
 }
@@ -130,7 +135,7 @@ def _endpoint(spec: Mapping[str, Any], path: str, method: str, about: Any) -> It
 def _body(spec: Mapping[str, Any], body: Mapping[str, Any] | None) -> Iterator[str]:
     if body is None:
         return
-    if "text/csv" in body["content"]:
+    if "application/json" not in body["content"] or "text/csv" in body["content"]:
         yield ""
         yield f"Body: {_line(body['description'])} Types: {', '.join(body['content'])}."
         return

@@ -146,7 +146,7 @@ def attack(
 def _score(client: Any, tokens: list[str], number: int, predictions: Bits) -> float:
     lines = "\n".join(f"{row},{value}" for row, value in enumerate(predictions))
     reply = client.post(
-        f"/api/holdouts/{NAME}/submissions",
+        f"/api/holdouts/{NAME}/enter",
         params={"metric": "accuracy", "name": f"submission {number}"},
         content=f"id,prediction\n{lines}\n".encode(),
         headers={

@@ -19,6 +19,7 @@ from holdfast.grids import Grid, grid
 if TYPE_CHECKING:
     from holdfast.client.client import AsyncClient, Client
     from holdfast.engines.python.estimator import local_estimator
+    from holdfast.engines.python.metrics import row_metric
     from holdfast.engines.source import Limits
     from holdfast.holdout.holdout import Holdout
     from holdfast.planning.compare import recommend
@@ -48,6 +49,7 @@ __all__ = [
     "local_estimator",
     "plan",
     "recommend",
+    "row_metric",
 ]
 
 __version__ = "0.5.0"
@@ -61,6 +63,7 @@ _LATER = {
     "Holdout": "holdfast.holdout",
     "Limits": "holdfast.engines.source",
     "local_estimator": "holdfast.engines.python.estimator",
+    "row_metric": "holdfast.engines.python.metrics",
 }
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 from weakref import WeakSet
 
-from holdfast.errors import InvalidInput
-
-__all__ = ["Closing", "Combiner", "Job", "Renewed", "Turns"]
+__all__ = ["Closing", "Combiner", "Job", "Renewed"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -59,7 +56,7 @@ os.register_at_fork(after_in_child=_renew_all)
 class Job(Generic[T, R]):
     """One thread's task, and what became of it."""
 
-    __slots__ = ("_awake", "_error", "_result", "batch", "gone", "leads", "settled", "task")
+    __slots__ = ("awake", "batch", "error", "gone", "leads", "result", "settled", "task")
 
     def __init__(self, task: T) -> None:
         self.task = task
@@ -67,41 +64,25 @@ class Job(Generic[T, R]):
         self.leads = False
         self.gone = False  # its thread waits for it no more
         self.batch: list[Job[T, R]] = []  # that it leads
-        self._awake = threading.Event()
-        self._error: BaseException | None = None
-        self._result: R | None = None
+        self.awake = threading.Event()
+        self.error: BaseException | None = None
+        self.result: R | None = None
 
     def succeed(self, result: R) -> None:
         """The task is done."""
-        self._result, self.settled = result, True
+        self.result, self.settled = result, True
 
     def fail(self, error: BaseException) -> None:
         """The task is not done, and will not be."""
-        self._error, self.settled = error, True
+        self.error, self.settled = error, True
 
     def reopen(self) -> None:
         """What was said of it does not count: it will be tried again."""
-        self._error, self._result, self.settled = None, None, False
-
-    def outcome(self) -> R:
-        """The result, or else the error."""
-        assert self.settled
-        if self._error is not None:
-            raise self._error
-        return self._result  # type: ignore[return-value]  # it is settled, and has no error
-
-    @property
-    def result(self) -> R | None:
-        """The result, if there is one by now."""
-        return self._result
+        self.error, self.result, self.settled = None, None, False
 
     def wait(self) -> None:
         """Until it is settled, or leads."""
-        self._awake.wait()
-
-    def wake(self) -> None:
-        """Its thread goes on; the second time nothing happens."""
-        self._awake.set()
+        self.awake.wait()
 
 
 class Combiner(Renewed, Generic[T, R]):
@@ -129,32 +110,29 @@ class Combiner(Renewed, Generic[T, R]):
 
     def do(self, run: Callable[[list[Job[T, R]]], None], task: T) -> R:
         """What becomes of the task, alone or with those of other threads."""
-        job = self._job(task)
+        job: Job[T, R] = Job(task)
         try:
             with self._lock:
                 self._waiting.append(job)
                 job.leads, self._led = not self._led, True
             if not job.leads:
                 job.wait()
-            if job.leads:
-                self._lead(run, job)
+            if job.leads:  # one batch, which begins with its own job; then another thread leads
+                with self._lock:
+                    every, most = self._waiting, self._most
+                    job.batch, self._waiting = every[:most], every[most:]
+                try:
+                    run(job.batch)
+                except BaseException as error:
+                    job.fail(error)
+                self._leave(job)
         except BaseException:  # an interruption of this thread, wherever it was
             self._leave(job)
             raise
-        return job.outcome()
-
-    def _job(self, task: T) -> Job[T, R]:
-        return Job(task)
-
-    def _lead(self, run: Callable[[list[Job[T, R]]], None], own: Job[T, R]) -> None:
-        """Run one batch, which begins with the leader's own job; then another thread leads."""
-        with self._lock:
-            own.batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
-        try:
-            run(own.batch)
-        except BaseException as error:
-            own.fail(error)
-        self._leave(own)
+        assert job.settled
+        if job.error is not None:
+            raise job.error
+        return job.result  # type: ignore[return-value]  # it is settled, and has no error
 
     def _leave(self, own: Job[T, R]) -> None:
         """Wake whoever is served, and let another lead. Done twice it does no more than once."""
@@ -163,16 +141,21 @@ class Combiner(Renewed, Generic[T, R]):
             if own in self._waiting:  # what has not begun shall not begin
                 self._waiting.remove(own)
             if own.leads:
-                again = [job for job in own.batch if not job.settled and not job.gone]
-                own.leads, own.batch = False, [job for job in own.batch if job.settled]
+                served: list[Job[T, R]] = []
+                again: list[Job[T, R]] = []
+                for job in own.batch:
+                    if job.settled:
+                        served.append(job)
+                    elif not job.gone:
+                        again.append(job)
+                own.leads, own.batch = False, served
                 self._waiting[:0] = again
                 self._led = bool(self._waiting)
                 if self._waiting:
                     self._waiting[0].leads = True
-                    self._waiting[0].wake()
+                    self._waiting[0].awake.set()
         for job in own.batch:
-            if job.settled:
-                job.wake()
+            job.awake.set()
 
 
 # What can be closed, and is closed by `with`.
@@ -195,96 +178,3 @@ class Closing(ABC):
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-# Turns: one thread at a time, and no open connection when the process forks.
-#
-# A child that inherits an open connection to SQLite inherits its idea of the locks, but not the
-# locks: what it opens itself is then not protected, and the parent may delete the log that it
-# writes to (https://sqlite.org/howtocorrupt.html, section 2.6). So such a connection is closed
-# before a fork and opened again when it is needed, on either side. One to a server may stay with
-# the parent.
-
-
-_all: WeakSet[Turns] = WeakSet()
-_waiting: list[Turns] = []  # whose turn a fork has taken
-
-
-class Turns(ABC):
-    """Something with a connection, which one thread uses at a time."""
-
-    def __init__(self) -> None:
-        self._mutex = threading.Lock()
-        self._owner: int | None = None
-        self._lost = False
-        _all.add(self)
-
-    @abstractmethod
-    def _disconnect(self) -> None:
-        """Close the connection, if there is one."""
-
-    @abstractmethod
-    def _abandon(self) -> None:
-        """Forget the connection without closing it."""
-
-    @property
-    def _mine(self) -> bool:
-        """Whether it is this thread's turn."""
-        return self._owner == threading.get_ident()
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        self._not_mine()
-        with self._mutex:
-            self._not_lost()
-            self._owner = threading.get_ident()
-            try:
-                yield
-            finally:
-                self._owner = None
-
-    def _not_mine(self) -> None:
-        """Refuse what would wait for its own thread."""
-        if self._mine:
-            hint = "End the one that is running first; what it must read, it can read itself."
-            raise InvalidInput("ledger", "a use inside its own transaction", "used in turn", hint)
-
-    def _not_lost(self) -> None:
-        """Refuse to go on in a child that was forked in the middle of a turn."""
-        if self._lost:
-            hint = "Fork outside of transactions, or open the ledger in a process started anew."
-            raise InvalidInput("ledger", "one forked inside a transaction", "a whole one", hint)
-
-    def _part(self) -> None:
-        """Make ready to be copied. A connection that the copy can abandon may stay open."""
-        self._disconnect()
-
-    def _before_fork(self) -> None:
-        if not self._mine:  # then wait for the thread whose turn it is
-            self._mutex.acquire()
-            _waiting.append(self)
-            self._part()
-
-    def _after_fork_in_child(self) -> None:
-        if self._mine:
-            self._abandon()
-            self._lost, self._owner, self._mutex = True, None, threading.Lock()
-
-
-def _before() -> None:
-    for each in sorted(_all, key=id):  # one order: two threads may fork at once
-        each._before_fork()
-
-
-def _after() -> None:
-    while _waiting:
-        _waiting.pop()._mutex.release()
-
-
-def _after_in_child() -> None:
-    _after()
-    for each in list(_all):
-        each._after_fork_in_child()
-
-
-os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after_in_child)

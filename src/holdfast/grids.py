@@ -187,9 +187,10 @@ class Grid(ABC):
     Points are counted from 0. Make one with `grid`, or with the class of its kind.
     """
 
-    __slots__ = ("_key", "_size")
+    __slots__ = ("_key", "size")
     _key: Hashable
-    _size: int
+    size: int
+    """The number of points r, from 1 to 2**62."""
 
     # What a kind of grid says of itself.
 
@@ -225,11 +226,6 @@ class Grid(ABC):
     # What follows for every kind.
 
     @property
-    def size(self) -> int:
-        """The number of points r, from 1 to 2**62."""
-        return self._size
-
-    @property
     def low(self) -> Number:
         """The lowest point."""
         return self._point(0)
@@ -237,25 +233,27 @@ class Grid(ABC):
     @property
     def high(self) -> Number:
         """The highest point."""
-        return self._point(self._size - 1)
+        return self._point(self.size - 1)
 
     @property
     def looks(self) -> int:
         """The looks that a search of this grid takes: ⌈log2 r⌉ (theory §3, `median2sq`)."""
-        return (self._size - 1).bit_length()
+        return (self.size - 1).bit_length()
 
     def point(self, index: int) -> Number:
         """The point at an index, a float or, on a grid of integers, an int."""
-        return self._point(whole_number("index", index, 0, self._size - 1))
+        if type(index) is not int or not 0 <= index < self.size:
+            index = whole_number("index", index, 0, self.size - 1)
+        return self._point(index)
 
     def points(self, indices: object) -> NDArray[Any]:
         """The points at many indices: float64 or, on a grid of integers, int64."""
         array = np.asarray(indices)
         if array.size == 0:
             array = array.astype(np.int64)
-        wrong = array.dtype.kind not in "iu" or bool(np.any((array < 0) | (array >= self._size)))
+        wrong = array.dtype.kind not in "iu" or bool(np.any((array < 0) | (array >= self.size)))
         if wrong:
-            raise InvalidInput("indices", indices, f"whole numbers from 0 to {self._size - 1:,}")
+            raise InvalidInput("indices", indices, f"whole numbers from 0 to {self.size - 1:,}")
         return self._points(array.astype(np.int64, copy=False))
 
     def ceiling(self, values: object) -> NDArray[np.int64]:
@@ -293,10 +291,9 @@ class Grid(ABC):
 
         An edge is None where there is no bound: below the lowest point, above the highest.
         """
-        index = whole_number("index", index, 0, self._size - 1)
+        point, index = self.point(index), int(index)  # any whole number, as of NumPy
         lower = None if index == 0 else self._point(index - 1)
-        upper = None if index == self._size - 1 else self._point(index)
-        return lower, upper
+        return lower, None if index == self.size - 1 else point
 
     # A value object.
 
@@ -324,7 +321,7 @@ class Grid(ABC):
 
     def _count(self, noun: str = "point") -> str:
         """`1 point`, `51 points`, `1,000 points`."""
-        return f"{self._size:,} {noun}" + ("" if self._size == 1 else "s")
+        return f"{self.size:,} {noun}" + ("" if self.size == 1 else "s")
 
 
 # Values of estimators, of any type, rounded up without loss to what a grid can compare.
@@ -550,7 +547,7 @@ class ComputedGrid(Grid):
 
     def _ceiling(self, values: object) -> _Indices:
         floats = floats_up(values)
-        flat, top = floats.ravel(), self._size - 1
+        flat, top = floats.ravel(), self.size - 1
         indices = np.where(flat > self.high, np.int64(top), np.int64(0))  # NaN compares False
         inside = np.flatnonzero((flat > self.low) & (flat <= self.high))
         if inside.size:
@@ -612,7 +609,7 @@ class ExplicitGrid(Grid):
                 raise InvalidInput("values", pair, "different and in increasing order")
         array = np.array(numbers, np.int64 if isinstance(numbers[0], int) else np.float64)
         array.flags.writeable = False
-        self._set(_values=array, _size=len(numbers), _key=(array.dtype.kind, array.tobytes()))
+        self._set(_values=array, size=len(numbers), _key=(array.dtype.kind, array.tobytes()))
 
     def _point(self, index: int) -> Number:
         point: Number = self._values[index].item()
@@ -626,15 +623,13 @@ class ExplicitGrid(Grid):
             wholes = integers_up(values, int(self._values[0]), int(self._values[-1]))
             return np.asarray(np.searchsorted(self._values, wholes))
         floats = floats_up(values)
-        indices = np.minimum(np.searchsorted(self._values, floats), self._size - 1)
+        indices = np.minimum(np.searchsorted(self._values, floats), self.size - 1)
         return np.where(np.isnan(floats), 0, indices)
 
     def describe(self) -> str:
         """One line for people: `4 points: 1, 2, 5, 10`."""
-        if self._size <= _SHOWN:
-            return f"{self._count()}: " + ", ".join(
-                shown(self._point(i)) for i in range(self._size)
-            )
+        if self.size <= _SHOWN:
+            return f"{self._count()}: " + ", ".join(shown(self._point(i)) for i in range(self.size))
         return f"{self._count()} from {shown(self.low)} to {shown(self.high)}"
 
     def _written(self) -> list[int | float | str]:
@@ -674,10 +669,11 @@ class IntegerGrid(Grid):
     [0, 10, 10, 100]
     """
 
-    __slots__ = ("_first", "_last", "_step")
+    __slots__ = ("_first", "_last", "step")
     _first: int
     _last: int
-    _step: int
+    step: int
+    """The distance between neighbouring points."""
 
     def __init__(self, low: object, high: object, step: object = 1) -> None:
         first = whole("low", low, *INT64)
@@ -693,43 +689,38 @@ class IntegerGrid(Grid):
         if steps >= MOST_POINTS:
             raise InvalidInput("high", high, f"below low + 2**62 steps, {first + MOST_POINTS * by}")
         by = by if steps else 1
-        self._set(_first=first, _last=last, _step=by, _size=steps + 1, _key=(first, last, by))
-
-    @property
-    def step(self) -> int:
-        """The distance between neighbouring points."""
-        return self._step
+        self._set(_first=first, _last=last, step=by, size=steps + 1, _key=(first, last, by))
 
     def _point(self, index: int) -> int:
-        return self._first + index * self._step
+        return self._first + index * self.step
 
     # high − low may be 2**64 − 1. Arithmetic on uint64 is modulo 2**64, without a warning, so
     # what must lie in [0, 2**64), or in the range of int64, comes out right.
 
     def _points(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        offsets = indices.astype(np.uint64) * np.array(self._step, np.uint64)
+        offsets = indices.astype(np.uint64) * np.array(self.step, np.uint64)
         return (offsets + np.array(self._first % _WORD, np.uint64)).astype(np.int64)
 
     def _ceiling(self, values: object) -> NDArray[np.int64]:
         wholes = integers_up(values, self._first, self._last)
         offsets = wholes.astype(np.uint64) - np.array(self._first % _WORD, np.uint64)
-        steps, rest = np.divmod(offsets, np.array(self._step, np.uint64))
+        steps, rest = np.divmod(offsets, np.array(self.step, np.uint64))
         return (steps + (rest > 0)).astype(np.int64)
 
     def describe(self) -> str:
         """One line for people: `101 whole numbers from 0 to 100`."""
-        if self._size == 1:
+        if self.size == 1:
             return f"{self._count('whole number')}, {self._first}"
-        step = f", step {self._step}" if self._step > 1 else ""
+        step = f", step {self.step}" if self.step > 1 else ""
         return f"{self._count('whole number')} from {self._first} to {self._last}{step}"
 
     def to_json(self) -> Json:
         """`{"scale": "integer", "low": 0, "high": 100, "step": 1}`; text beyond 2**53."""
-        ends = {"low": self._first, "high": self._last, "step": self._step}
+        ends = {"low": self._first, "high": self._last, "step": self.step}
         return {"scale": "integer"} | {name: written_integer(value) for name, value in ends.items()}
 
     def __repr__(self) -> str:
-        step = f", step={self._step}" if self._step > 1 else ""
+        step = f", step={self.step}" if self.step > 1 else ""
         return f"grid({self._first}, {self._last}{step}, scale='integer')"
 
 
@@ -776,9 +767,12 @@ class LinearGrid(ComputedGrid):
     [0.06, 0.06, 0.08, 1.0, 0.0]
     """
 
-    __slots__ = ("_first", "_json", "_scale", "_start", "_step", "_stride")
-    _json: Json  # made when it is first asked for: a question is written down several times
+    __slots__ = ("_end", "_first", "_json", "_scale", "_start", "_step", "_stride", "step")
+    step: float
+    """The distance between neighbouring points, as the nearest float."""
+    _json: Json  # a question is written down several times
     _start: Fraction
+    _end: Fraction
     _step: Fraction
     _first: int  # a point is (first + i·stride) / scale, all three integers
     _stride: int
@@ -801,10 +795,19 @@ class LinearGrid(ComputedGrid):
         else:
             self._refuse_equal_points(start, end, by, step)
         scale = math.lcm(start.denominator, by.denominator)
+        json: Json = {"scale": "linear", "low": written(start), "high": written(end)}
+        apart = written(by)
+        if isinstance(apart, str):  # no short decimal, as a third
+            json["points"] = written_integer(int(steps) + 1)
+        else:
+            json["step"] = apart
         self._set(
+            _json=json,
             _start=start,
+            _end=end,
             _step=by,
-            _size=int(steps) + 1,
+            step=float(by),
+            size=int(steps) + 1,
             _first=int(start * scale),
             _stride=int(by * scale),
             _scale=scale,
@@ -827,17 +830,12 @@ class LinearGrid(ComputedGrid):
             wanted = f"above {float(u):.3g}, the distance between floats near {shown(largest)}"
             raise InvalidInput("step", step, wanted, hint)
 
-    @property
-    def step(self) -> float:
-        """The distance between neighbouring points, as the nearest float."""
-        return float(self._step)
-
     def _point(self, index: int) -> float:
         # Dividing two integers rounds correctly, whatever their size.
         return (self._first + index * self._stride) / self._scale
 
     def _points(self, indices: NDArray[np.int64]) -> NDArray[np.float64]:
-        last = self._first + (self._size - 1) * self._stride
+        last = self._first + (self.size - 1) * self._stride
         if max(abs(self._first), abs(last), self._scale) > _EXACT_INTEGERS:
             return super()._points(indices)
         # Numerator and denominator are floats without rounding; IEEE division rounds once.
@@ -849,31 +847,18 @@ class LinearGrid(ComputedGrid):
 
     def describe(self) -> str:
         """One line for people: `51 points from 0 to 1, step 0.02`."""
-        if self._size == 1:
+        if self.size == 1:
             return f"{self._count()}, {shown(self._start)}"
         ends = f"from {shown(self._start)} to {shown(self._end)}"
         return f"{self._count()} {ends}, step {shown(self._step)}"
 
-    @property
-    def _end(self) -> Fraction:
-        return self._start + (self._size - 1) * self._step
-
-    def _spacing(self) -> tuple[str, int | float | str]:
-        """The step or, where it is no short decimal (thirds), the number of points."""
-        step = written(self._step)
-        return ("points", written_integer(self._size)) if isinstance(step, str) else ("step", step)
-
     def to_json(self) -> Json:
         """`{"scale": "linear", "low": 0, "high": 1, "step": 0.02}`."""
-        if not hasattr(self, "_json"):
-            name, value = self._spacing()
-            low, high = written(self._start), written(self._end)
-            self._set(_json={"scale": "linear", "low": low, "high": high, name: value})
         return dict(self._json)
 
     def __repr__(self) -> str:
-        name, value = self._spacing()
-        return f"grid({written(self._start)!r}, {written(self._end)!r}, {name}={value!r})"
+        _, low, high, spacing = self._json.values()
+        return f"grid({low!r}, {high!r}, {list(self._json)[-1]}={spacing!r})"
 
 
 # Equal ratios: low, low·q, low·q², …, high.
@@ -934,7 +919,7 @@ class LogarithmicGrid(ComputedGrid):
             _end=end,
             _base=_logarithmic_decimal(start),
             _ratio=ratio,
-            _size=size,
+            size=size,
             _ends=(float(start), float(end)),
             _key=(start, end, size),
         )
@@ -956,7 +941,7 @@ class LogarithmicGrid(ComputedGrid):
         return float(self._ratio)
 
     def _point(self, index: int) -> float:
-        if index in (0, self._size - 1):
+        if index in (0, self.size - 1):
             return self._ends[index > 0]
         power = _DIGITS.power(self._ratio, index)
         return float(_DIGITS.multiply(self._base, power))
@@ -970,7 +955,7 @@ class LogarithmicGrid(ComputedGrid):
 
     def describe(self) -> str:
         """One line for people: `7 points from 0.001 to 1000, each 10 times the one before`."""
-        if self._size == 1:
+        if self.size == 1:
             return f"{self._count()}, {shown(self._start)}"
         ends = f"from {shown(self._start)} to {shown(self._end)}"
         return f"{self._count()} {ends}, each {self.ratio:.6g} times the one before"
@@ -978,11 +963,11 @@ class LogarithmicGrid(ComputedGrid):
     def to_json(self) -> Json:
         """`{"scale": "log", "low": 0.001, "high": 1000, "points": 7}`."""
         low, high = written(self._start), written(self._end)
-        return {"scale": "log", "low": low, "high": high, "points": written_integer(self._size)}
+        return {"scale": "log", "low": low, "high": high, "points": written_integer(self.size)}
 
     def __repr__(self) -> str:
         low, high = written(self._start), written(self._end)
-        return f"grid({low!r}, {high!r}, points={self._size}, scale='log')"
+        return f"grid({low!r}, {high!r}, points={self.size}, scale='log')"
 
 
 # From arguments, from text and from JSON to a grid.

@@ -28,6 +28,7 @@ __all__ = [
     "SeededEntropy",
     "SystemEntropy",
     "flip",
+    "flip_one",
     "system_entropy",
     "uniform_index",
 ]
@@ -75,16 +76,6 @@ class _Reserve:
         self.lock = threading.Lock()
         self.words = np.empty(0, np.uint64)
 
-    def take(self, count: int) -> NDArray[np.uint64]:
-        with self.lock:
-            if count > self.words.size:
-                # What is left is dropped: no word is ever part of two answers.
-                self.words = _from_system(max(count, _BUFFERED_WORDS))
-            taken = self.words[:count].copy()
-            self.words[:count] = 0  # what was used cannot be read back from memory
-            self.words = self.words[count:]
-            return taken
-
 
 def _from_system(count: int) -> NDArray[np.uint64]:
     return np.frombuffer(bytearray(os.urandom(_WORD_BYTES * count)), np.uint64)
@@ -110,14 +101,22 @@ class SystemEntropy(Entropy):
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """Words that nobody has seen."""
-        count = whole_number("count", count, 0, _MOST_WORDS)
+        if type(count) is not int or not 0 <= count <= _MOST_WORDS:
+            count = whole_number("count", count, 0, _MOST_WORDS)
         reserve = self._reserve
         # The count of forks sees those that Python made, the process id those of C code. The
         # lock goes too: in the child it may be held for ever by a thread that did not survive.
         process = (_forks, os.getpid())
         if reserve.process != process:
             self._reserve = reserve = _Reserve(process)
-        return reserve.take(count)
+        with reserve.lock:
+            if count > reserve.words.size:
+                # What is left is dropped: no word is ever part of two answers.
+                reserve.words = _from_system(max(count, _BUFFERED_WORDS))
+            taken = reserve.words[:count].copy()
+            reserve.words[:count] = 0  # what was used cannot be read back from memory
+            reserve.words = reserve.words[count:]
+        return taken
 
     def __reduce__(self) -> tuple[type[SystemEntropy], tuple[()]]:
         return SystemEntropy, ()
@@ -195,8 +194,6 @@ def flip(probabilities: object, entropy: Entropy) -> NDArray[np.bool_]:
     >>> flip([0.0, 1.0, 0.5, 0.5], SeededEntropy(1))
     array([False,  True, False,  True])
     """
-    if type(probabilities) in (float, np.float64):  # a search flips one at a time
-        return np.asarray(_flip_one(float(probabilities), entropy))  # type: ignore[arg-type]
     p = _probabilities(probabilities)
     sure = p == 1  # its first digit would be 2^64, which is no digit
     flat = np.where(sure, 0.0, p).ravel()
@@ -212,8 +209,12 @@ def flip(probabilities: object, entropy: Entropy) -> NDArray[np.bool_]:
     return np.asarray(yes.reshape(p.shape) | sure)
 
 
-def _flip_one(p: float, entropy: Entropy) -> bool:
-    """`flip` for one coin, word for word, in plain numbers: a tenth of the time."""
+def flip_one(p: float, entropy: Entropy) -> bool:
+    """`flip` for one coin, word for word, in plain numbers: a tenth of the time.
+
+    >>> flip_one(0.5, SeededEntropy(1))
+    False
+    """
     if not 0 <= p <= 1:
         raise InvalidInput("probabilities", p, "numbers in [0, 1]")
     rest = 0.0 if p == 1 else p

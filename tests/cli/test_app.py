@@ -16,6 +16,7 @@ import typer
 
 from holdfast.cli.app import app
 from holdfast.holdout.holdout import Holdout
+from holdfast.verbs import SCORES
 from tests.cli.conftest import Cli
 from tests.holdout import plans
 from tests.holdout.tables import sealed
@@ -36,12 +37,15 @@ def commands(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 def said_of(command: str) -> str:
     """What the page says of a command: before the first heading, and under its own.
 
-    Questions have one heading together, and `status` takes an address as they do.
+    Questions have one heading together, models have another, and `status` takes an address as
+    they do.
     """
     head, *parts = re.split(r"^## ", PAGE.read_text("utf-8"), flags=re.MULTILINE)
     named = [part for part in parts if part.startswith(f"holdfast {command.split()[0]}")]
     if not named or command == "status":
         named += [part for part in parts if part.startswith("Questions")]
+    if command in (*SCORES, "leaderboard"):
+        named += [part for part in parts if part.startswith("Models")]
     return head + "".join(named)
 
 
@@ -57,6 +61,18 @@ def test_every_option_is_on_the_page() -> None:
         if not re.search(rf"{option}\b", said_of(name))
     ]
     assert missing == []
+
+
+def test_every_option_of_the_page_is_there() -> None:
+    known = {
+        option
+        for _, command in commands(typer.main.get_command(app))
+        for parameter in command.params
+        for option in parameter.opts
+    }
+    named = {*re.findall(r"`(--[a-z-]+)", PAGE.read_text("utf-8"))}
+    assert len(named) > 40
+    assert named - known == {"--help"}
 
 
 def test_version_and_help(cli: Cli) -> None:
@@ -81,7 +97,7 @@ def program(*words: object, **environment: str) -> subprocess.CompletedProcess[s
 
 def test_as_a_program(tmp_path: Path) -> None:
     path = tmp_path / "a.holdfast"
-    sealed(path, plans.exact(), ranges={"x": (0, 10)}).close()
+    sealed(path, plans.simple(), ranges={"x": (0, 10)}).close()
     installed = str(Path(sys.executable).with_name("holdfast"))
     words = [installed, "ask", str(path), "avg(x)", "--json"]
     answer = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)

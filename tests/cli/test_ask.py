@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.client.client import Client
-from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.records import SLOTS
 from tests.cli.conftest import Cli
-from tests.client.conftest import Served
 from tests.client.conftest import admitted as admitted
 from tests.holdout import plans
-from tests.holdout.tables import sealed, sources
+from tests.holdout.tables import sealed
 
 GRID = ("--grid", "0:0.875:0.125")
 NUMBERS = {"tail", "confidence", "price", "budget_left"}
@@ -28,7 +21,7 @@ VALUES = NUMBERS | {"value", "low", "high"}
     ("words", "expected", "numbers"),
     [
         (("ask", "avg(x)", *GRID), {}, VALUES),
-        (("ask", "avg(x)", *GRID, "--by", "exact"), {}, VALUES),
+        (("ask", "avg(x)", *GRID, "--protocol", "estimate"), {}, VALUES),
         (("interval", "avg(x)", "--grid", "0,0.3,0.6,1"), {}, VALUES),
         (("mean", "x > 3"), {}, VALUES),
         (("verify", "avg(x)", "--guess", 0.5), {"verdict": "compatible"}, NUMBERS),
@@ -39,12 +32,7 @@ VALUES = NUMBERS | {"value", "low", "high"}
             NUMBERS,
         ),
         (
-            ("verify", "avg(x)", "--guess", 0.5, "--by", "exact-verify"),
-            {"verdict": "compatible"},
-            NUMBERS,
-        ),
-        (
-            ("verify", "avg(x)", "--guess", 9, "--by", "exact-verify"),
+            ("verify", "avg(x)", "--guess", 9, "--protocol", "verify"),
             {"verdict": "not compatible"},
             NUMBERS,
         ),
@@ -66,10 +54,8 @@ def test_an_answers_keys(
     assert (again["cached"], again["receipt"]) == (True, data["receipt"])
 
 
-@pytest.mark.parametrize("by", ["verify", "exact-correct"])
-def test_a_correction(folder: Path, cli: Cli, by: str) -> None:
-    grid = GRID if by == "verify" else ("--grid", "0,0.25,0.5,1")
-    words = ("correct", folder, "avg(x)", "--guess", 9, *grid, "--by", by)
+def test_a_correction(folder: Path, cli: Cli) -> None:
+    words = ("correct", folder, "avg(x)", "--guess", 9, *GRID, "--protocol", "verify")
     said = cli(*words, "--json")
     assert said.status == 0
     assert said.json["verdict"]["verdict"] == "not compatible"
@@ -78,18 +64,15 @@ def test_a_correction(folder: Path, cli: Cli, by: str) -> None:
 
 
 def test_exhausted_is_status_3(folder: Path, cli: Cli) -> None:
-    guess, zero = ("--guess", 9, "--by", "exact-verify"), ("--grid", "0,1", "--by", "exact-correct")
-    for verb, times, words in (
-        ("verify", 3, guess),
-        ("correct", 3, ("--guess", 9, *zero)),
-        ("ask", 4, (*GRID, "--by", "exact")),
-    ):
-        for number in range(times):
-            assert cli(verb, folder, f"avg(x) + {number}", *words).status == 0
-    said = cli("verify", folder, "avg(x)", "--guess", 0.5, "--by", "exact-verify", "--json")
+    for number in range(3):
+        assert cli("verify", folder, f"avg(x) + {number}", "--guess", 9).status == 0
+    said = cli("verify", folder, "avg(x)", "--guess", 0.5, "--json")
     assert (said.status, said.json["verdict"]) == (3, "exhausted")
-    assert cli("correct", folder, "avg(x)", "--guess", 9, *zero).status == 3
-    cli("ask", folder, "avg(c)", *GRID, "--by", "exact", "--json").refuses("", 3, "exhausted")
+    assert cli("correct", folder, "avg(x)", "--guess", 9, *GRID).status == 3
+    paid = [cli("ask", folder, f"avg(x) + {number}", *GRID).status for number in range(40)]
+    assert paid == [0] * paid.count(0) + [3] * paid.count(3)
+    assert paid[-1] == 3
+    cli("ask", folder, "avg(c)", *GRID, "--json").refuses("", 3, "exhausted")
 
 
 WRONG: list[tuple[tuple[str, ...], str]] = [
@@ -97,7 +80,7 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("ask", "avg(x)"), "grid"),
     (("ask", "avg(x)", "--grid", "1:0:1"), "grid"),
     (("ask", "avg(x)", "--grid", "a"), "grid"),
-    (("ask", "avg(x)", *GRID, "--by", "nobody"), "nobody"),
+    (("ask", "avg(x)", *GRID, "--protocol", "nobody"), "nobody"),
     (("ask", "avg(x)", *GRID, "--where", "x"), "where"),
     (("ask", "avg(x)", *GRID, "--nothing"), "--nothing"),
     (("ask",), "ESTIMATOR"),
@@ -136,8 +119,8 @@ def test_an_engine_that_is_away_costs_nothing(folder: Path, cli: Cli) -> None:
 
 
 def test_a_slip_is_refused_and_asked_anyway(tmp_path: Path, cli: Cli) -> None:
-    path, every = tmp_path / "a.holdfast", [plans.exact(), plans.verdicts()]
-    sealed(path, every, ranges={"x": (0, 10)}, categories={"g": ["a", "b", "c"]}).close()
+    path = tmp_path / "a.holdfast"
+    sealed(path, plans.mixed(), ranges={"x": (0, 10)}, categories={"g": ["a", "b", "c"]}).close()
     before = cli("status", path, "--json").json
     slips: list[tuple[tuple[object, ...], str]] = [
         (("ask", path, "avg(x)", "--where", "g = 'A'"), "Did you mean 'a'?"),
@@ -198,7 +181,7 @@ def test_people_see_value_promise_price_and_receipt(folder: Path, cli: Cli) -> N
     status, verdict = cli("status", folder), cli("verify", folder, "avg(x)", "--guess", 9)
     for shown, words in (
         (said.out, (asked, "answer", "promise", "price", "receipt")),
-        (status.out, ("estimate", "exact-verify", "questions left", "receipt")),
+        (status.out, ("estimate", "verify", "questions left", "receipt")),
         (verdict.out, ("not compatible", "refusals")),
     ):
         assert [word for word in words if word not in shown] == []
@@ -212,92 +195,3 @@ def test_a_disk_that_fails_is_status_1(
 
     monkeypatch.setattr("holdfast.holdout.answering._Pending.reserve", full)
     cli("ask", folder, "avg(x)", *GRID, "--json").refuses("No space left", 1, "system")
-
-
-# A URL in place of a folder.
-
-
-URL = "http://127.0.0.1:8000/holdouts/a"
-COMMANDS: dict[str, tuple[str, ...]] = {
-    "ask": ("ask", "avg(x)", *GRID, "--by", "estimate"),
-    "ask with words": ("ask", "avg(x)", *GRID, "--where", "g = 'a'", "--request", "k"),
-    "mean": ("mean", "y = 1", "--by", "estimate"),
-    "interval": ("interval", "avg(x)", "--grid", "0:0.75:0.25"),
-    "verify": ("verify", "avg(x)", "--guess", "0.5", "--by", "verify"),
-    "correct": ("correct", "avg(x)", "--guess", "9", *GRID),
-    "exhausted": ("correct", "avg(x)", "--guess", "8", *GRID, "--by", "verify"),
-}
-
-
-@pytest.fixture
-def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, Path]]:
-    """Two holdouts that draw the same; the first is served at the URL."""
-    monkeypatch.delenv("HOLDFAST_TOKEN", raising=False)
-    paths = tmp_path / "a.holdfast", tmp_path / "b.holdfast"
-    for path in paths:
-        sealed(path, plans.mixed(), seed=3, name="a").close()
-    with sources():
-        transport = Served(paths[0])
-        monkeypatch.setattr("holdfast.client.client.Client", partial(Client, transport=transport))
-        yield paths
-        transport.end()
-
-
-def shown(text: str) -> Any:
-    """JSON without receipts, which name the holdout, and what only remote answers assume."""
-    data = json.loads(text)
-    for part in (data, data.get("verdict"), data.get("correction")):
-        if isinstance(part, dict) and "promise" in part:
-            part["promise"] = part["promise"].removesuffix(f"; assuming that {SLOTS}")
-            del part["receipt"]
-    return data
-
-
-def test_a_url_is_asked_like_a_folder(
-    folders: tuple[Path, Path], cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    for name, (verb, *words) in COMMANDS.items():
-        there, here = (cli(verb, place, *words, "--json") for place in (URL, folders[1]))
-        assert (there.status, there.err) == (here.status, here.err), name
-        assert shown(there.out) == shown(here.out), name
-    verb, *words = COMMANDS["ask"]
-    there, here = (cli(verb, place, *words) for place in (URL, folders[1]))
-    assert there.status == here.status == 0
-    assert there.out.splitlines()[:2] == here.out.splitlines()[:2]  # question and value
-    status, kept = (cli("status", place, "--json").json for place in (URL, folders[1]))
-    assert (status["path"], status["sets"]) == (URL, kept["sets"])
-    assert cli("status", URL).out.startswith(f"a {URL}")
-
-
-@pytest.mark.parametrize(
-    ("words", "status", "message"),
-    [
-        (("ask", URL, "avg(nobody)", *GRID), 2, "no column 'nobody'"),
-        (("ask", URL, "estimators.py:f", *GRID), 2, "a file that exists"),
-        (("status", "http://127.0.0.1:8000/holdouts/b"), 1, "holdfast token create"),
-        (("status", "http://example.org/holdouts/b", "--token", "hf_s3cr3t"), 2, "https://"),
-        (("status", "a.holdfast", "--token", "hf_s3cr3t"), 2, "left out for a folder"),
-    ],
-    ids=["question", "file", "holdout", "open network", "folder"],
-)
-def test_what_is_wrong_is_said_as_for_a_folder(
-    folders: tuple[Path, Path], cli: Cli, words: tuple[str, ...], status: int, message: str
-) -> None:
-    said = cli(*words, "--json")
-    said.refuses(message, status)
-    assert "s3cr3t" not in said.err
-
-
-def test_a_token_by_option_and_by_variable(
-    folders: tuple[Path, Path], cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Holdout.open(folders[0]) as holdout:
-        _, token = holdout.access.grant("viewer")
-    assert cli("status", URL, "--json").status == 1
-    assert cli("status", URL, "--token", token, "--json").status == 0
-    monkeypatch.setenv("HOLDFAST_TOKEN", token)
-    assert cli("status", URL, "--json").status == 0
-    refused = cli("ask", URL, "avg(x)", *GRID, "--json")
-    refused.refuses("analyst", 1)
-    assert token not in refused.err

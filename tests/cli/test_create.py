@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from tests.holdout.tables import table
 
 SMALL = ("--queries", 5, "--tail", 0.1)
 CROWDED = ("--protocols", "estimate=10,verify=30", "--tail", 0.01)  # guesses need many blocks
-EXACT = ("--queries", 3, "--protocols", "exact")
+SPLIT = ("--protocols", "split=2")
 
 
 @pytest.fixture
@@ -31,18 +32,63 @@ def create(data: Path, cli: Cli) -> Cli:
     return lambda *words: cli("create", data.parent / "new.holdfast", "--data", data, *words)
 
 
+def test_without_a_plan_it_says_what_bars_to_expect(data: Path, create: Cli, cli: Cli) -> None:
+    said = create("--target", "y")
+    assert (said.status, said.err) == (0, "")
+    lines = said.out.splitlines()
+    assert lines[0].startswith("1,800 of 3,000 units are sealed; 1,200 stay open")
+    assert "that you guess about right" in lines[1]
+    assert lines[2].endswith("  3 surprises")
+    whens = [int(line.split()[0].replace(",", "")) for line in lines[3:7]]
+    bars = [[float(each[1:]) for each in line.split()[1:]] for line in lines[3:7]]
+    assert whens == [0, 20, 100, 1_000]
+    assert [len(each) for each in bars] == [1, 3, 3, 3]
+    assert all(each == sorted(each) for each in bars)  # surprises widen
+    assert [each[0] for each in bars] == sorted(each[0] for each in bars)  # and so do questions
+    assert lines[7].startswith("  precise answers, which tell more: ±0.0")
+    assert lines[8].startswith("Sealed. Next: holdfast ")
+    path = data.parent / "new.holdfast"
+    status = cli("status", path, "--json").json
+    assert (status["open_units"], status["confidence"]) == (1_200, 0.95)
+    (only,) = status["sets"]
+    assert only["told"]["bars"][0]["half_widths"][0] <= bars[0][0]
+    assert cli("check", path).status == 0
+
+
+def test_what_is_told_may_be_planned_for(data: Path, create: Cli, cli: Cli) -> None:
+    made = create("--protocols", "score=50", "--json").json
+    assert (made["open_units"], [each["name"] for each in made["sets"]]) == (0, ["told"])
+    shutil.rmtree(data.parent / "new.holdfast")
+    reason = ("--new-budget", "another", "--json")
+    words = ("--queries", 50, "--confidence", 0.9, "--open-fraction", 0.5, *reason)
+    status = create(*words).json
+    assert (status["confidence"], status["open_units"]) == (0.9, 1_500)
+    (part,) = status["preview"]["parts"]
+    assert part["questions"] == 50
+    assert part["bars"][0]["half_widths"][0] < part["bars"][3]["half_widths"][2]
+
+
+def test_a_stratified_table_claims_at_its_shares(data: Path, create: Cli, cli: Cli) -> None:
+    assert create("--target", "y", "--split", "stratified", "--open-fraction", 0).status == 0
+    path = data.parent / "new.holdfast"
+    said = cli("mean", path, "y = 1", "--json").json
+    assert said["reading"] == "rule-at-these-class-shares"
+    assert "at these class shares" in cli("mean", path, "y = 1").out
+    cli("ask", path, "avg(x)", "--grid", "0:10:1").refuses("split class by class")
+
+
 def test_create_ask_and_look_back(data: Path, create: Cli, cli: Cli) -> None:
     status = create(
-        *("--protocols", "exact=4,exact-verify=5,split=2", "--refusals", 1, "--grid", 8),
+        *("--protocols", "estimate=4,split=2", "--grid", 8, "--tail", 0.1),
         *("--open-fraction", 0.1, "--range", "x=0:10", "--target", "y", "--name", "flights"),
         *("--categories", "g=a, b,c", "--json"),
     ).json
     assert (status["name"], status["open_units"], status["certified"]) == ("flights", 300, True)
-    assert [each["name"] for each in status["sets"]] == ["exact", "exact-verify", "split"]
+    assert [each["name"] for each in status["sets"]] == ["main", "split"]
     assert status["confidence"] == pytest.approx(0.95, abs=1e-9)
     path = data.parent / "new.holdfast"
-    answer = cli("ask", path, "avg(x)", "--where", "x > 0", "--by", "exact", "--json").json
-    assert 0 <= answer["value"] <= 10
+    words = ("ask", path, "avg(x)", "--where", "x > 0", "--protocol", "split", "--json")
+    assert 0 <= cli(*words).json["value"] <= 10
     cli("ask", path, "avg(x)", "--where", "g = 'B'", "--json").refuses("Did you mean 'b'?")
     assert cli("status", path, "--json").json["answers"] == 1
     assert cli("check", path, "--json").json["passed"] is True
@@ -52,16 +98,27 @@ def test_create_ask_and_look_back(data: Path, create: Cli, cli: Cli) -> None:
     ("words", "message"),
     [
         (("--queries", 3, "--protocols", "nothing"), "protocols"),
-        ((), "--queries"),
-        ((*EXACT, "--data", "none.csv"), "No file has this name"),
-        ((*EXACT, "--range", "x"), "--range"),
-        ((*EXACT, "--range", "nobody=0:1"), "ranges"),
-        ((*EXACT, "--categories", "g"), "--categories"),
-        ((*EXACT, "--categories", "x=a,b"), "categories"),
-        ((*EXACT, "--unit", "nobody"), "nobody"),
-        ((*EXACT, "--weight", "x"), "Every unit counts once"),
-        ((*EXACT, "--open-fraction", 2), "open_fraction"),
-        (("--queries", 10**6, "--protocols", "exact"), "more data"),
+        (("--protocols", "estimate"), "--queries"),
+        (("--tail", 0.1), "--queries"),
+        (("--confidence", 0.5), "confidence"),
+        (("--confidence", 1), "confidence"),
+        (("--queries", -1), "queries"),
+        (("--reading", "both"), "one of rows, rule"),
+        (("--split", "none"), "one of simple, stratified"),
+        (("--refusals", 3), "--refusals must be left out without a plan"),
+        (("--rounds", 3), "--rounds must be left out without a plan"),
+        (("--block-units", 3), "--block-units must be left out without a plan"),
+        (("--values", "g=a,b,c"), "--values must be left out without a plan"),
+        (("--target", "nobody"), "target"),
+        ((*SPLIT, "--data", "none.csv"), "No file has this name"),
+        ((*SPLIT, "--range", "x"), "--range"),
+        ((*SPLIT, "--range", "nobody=0:1"), "ranges"),
+        ((*SPLIT, "--categories", "g"), "--categories"),
+        ((*SPLIT, "--categories", "x=a,b"), "categories"),
+        ((*SPLIT, "--unit", "nobody"), "nobody"),
+        ((*SPLIT, "--weight", "x"), "Every unit counts once"),
+        ((*SPLIT, "--open-fraction", 2), "open_fraction"),
+        (("--protocols", "split=1000000"), "more data"),
         ((*SMALL, "--ledger", "mysql://host/db"), "postgresql://"),
         ((*SMALL, "--ledger", "postgresql://me:secret@host/db"), "password"),
         ((*SMALL, "--location", "s3://bucket/x"), "engine"),
@@ -100,7 +157,6 @@ OPTIONS: dict[str, tuple[object, ...]] = {
     "rounds": ("--rounds", 2),
     "weights": ("--universe", 12, "--tail", 0.1),
     "split": ("--tail", 0.1),
-    "exact": ("--tail", 0.1),
     "amplified": ("--tail", 0.01),
     "simple": ("--tail", 0.1),
     "estimate": ("--tail", 0.1),

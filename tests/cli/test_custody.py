@@ -24,25 +24,25 @@ def test_a_folder_that_is_none(tmp_path: Path, cli: Cli) -> None:
         cli(*words, "--json").refuses("folder of a holdout")
 
 
-def test_check_is_status_4_when_something_is_wrong(folder: Path, cli: Cli) -> None:
+def test_check_is_status_6_when_something_is_wrong(folder: Path, cli: Cli) -> None:
     receipt = cli("ask", folder, "avg(x)", *GRID, "--json").json["receipt"]
     other = receipt[:-1] + ("0" if receipt[-1] != "0" else "1")
     assert cli("check", folder, "--receipt", receipt).status == 0
     cli("check", folder, "--receipt", "nonsense", "--json").refuses("receipt")
     said = cli("check", folder, "--receipt", other, "--json")
-    assert (said.status, said.json["passed"]) == (4, False)
+    assert (said.status, said.json["passed"]) == (6, False)
     (folder / "blocks.parquet").write_bytes(b"other")
     said = cli("check", folder)
-    assert said.status == 4
+    assert said.status == 6
     assert "FAILED" in said.out
 
 
-def test_an_older_copy_is_status_4(folder: Path, tmp_path: Path, cli: Cli) -> None:
+def test_an_older_copy_is_status_6(folder: Path, tmp_path: Path, cli: Cli) -> None:
     older = shutil.copytree(folder, tmp_path / "older")
     assert cli("ask", folder, "avg(x)", *GRID).status == 0
     for words in (["ask", older, "avg(c)", *GRID], ["status", older]):
-        cli(*words, "--json").refuses("older copy", 4, "damaged")
-    assert cli("check", older).status == 4
+        cli(*words, "--json").refuses("older copy", 6, "damaged")
+    assert cli("check", older).status == 6
 
 
 def test_a_report_is_written_and_replaces_nothing(folder: Path, tmp_path: Path, cli: Cli) -> None:
@@ -82,6 +82,26 @@ def test_tokens_are_made_listed_and_revoked(study: Path, cli: Cli) -> None:
     assert cli("token", "quota", study, made["id"], 0.5, "--json").json["quota"] == 0.5
     assert cli("token", "revoke", study, made["token"], "--json").json["revoked"]
     assert "revoked" in cli("token", "list", study).out
+
+
+def test_how_much_a_token_may_be_told(told: Path, cli: Cli) -> None:
+    made = cli("token", "create", told, "--role", "analyst", "--json").json
+    assert made["nats"] == 5
+    few = cli("token", "create", told, "--role", "analyst", "--nats", 2.5, "--json").json
+    assert few["nats"] == 2.5
+    assert (
+        "told 2.5 nats at most"
+        in cli("token", "create", told, "--role", "analyst", "--nats", 2.5).err
+    )
+    words = ("token", "quota", told, made["id"])
+    assert cli(*words, "--nats", 7, "--json").json["nats"] == 7
+    changed = cli(*words, 0.5, "--nats", "inf", "--json").json
+    assert (changed["quota"], changed["nats"]) == (0.5, None)
+    assert "may be told any number of nats" in cli(*words, 0.4).out
+    listed = cli("token", "list", told, "--json").json
+    assert [each["told"] for each in listed] == [0, 0, 0]
+    for wrong in ("0", "-1", "nan", "many"):
+        cli(*words, "--nats", wrong).refuses("nats")
 
 
 def test_a_token_into_a_file_that_nobody_else_can_read(

@@ -30,6 +30,29 @@ def test_json(cli: Cli) -> None:
     assert points["grid"] == 11
 
 
+def test_what_will_i_get(cli: Cli) -> None:
+    text = cli("plan", "--rows", 10_000, "--queries", 100).out
+    lines = text.splitlines()
+    assert lines[0] == "Without a plan:"
+    assert lines[1].startswith("6,000 of 10,000 units are sealed; 4,000 stay open")
+    assert text.index("3 surprises") < text.index("By looks, for any estimator of a block:")
+    assert "Plan for 100 questions" in text
+    data = cli("plan", "--rows", 10_000, "--queries", 100, "--json").json
+    assert data["blocks"] > 0
+    (part,) = data["told"]["parts"]
+    assert [each["questions"] for each in part["bars"]] == [0, 20, 100, 1_000]
+    assert part["bars"][0]["half_widths"][0] < data["error"]
+    few = cli("plan", "--rows", 10, "--queries", 100)
+    assert few.status == 0
+    assert "bring more data" in few.out.replace("\n", " ")
+    assert cli("plan", "--rows", 10, "--queries", 100, "--json").json.keys() == {
+        "infeasible",
+        "told",
+    }
+    assert "--queries" in cli("plan", "--rows", 10).out  # it is needed for looks
+    cli("plan", "--rows", 1).refuses("rows must be a whole number from 2")
+
+
 @pytest.mark.parametrize("columns", [80, 40, 30])
 def test_a_table_shows_whole_numbers(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, columns: int

@@ -20,7 +20,9 @@ from holdfast.server.settings import Settings
 from tests.holdout import plans
 from tests.holdout.tables import sealed, sources
 
-NO_PACE: Any = SimpleNamespace(admit=lambda _: None, begin=lambda: None, wait=lambda: None)
+NO_PACE: Any = SimpleNamespace(
+    admit=lambda _: None, begin=lambda: None, wait=lambda: None, again=lambda _: None
+)
 
 
 class Served(httpx2.BaseTransport, httpx2.AsyncBaseTransport):

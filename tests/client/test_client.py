@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import math
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pandas as pd
 import pytest
 
 import holdfast as hf
@@ -23,22 +23,22 @@ from holdfast.errors import Exhausted, HoldfastError, InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.tokens import Asker
-from holdfast.protocols.answers import Answer
-from tests.client.conftest import NO_PACE, Make, Serve
+from holdfast.protocols.answers import Answer, Told
+from holdfast.protocols.told import told_plan
+from holdfast.verbs import SCORES, VERBS
+from tests.client.conftest import NO_PACE, Make, Serve, Served
 from tests.holdout import plans
-from tests.holdout.tables import table
+from tests.holdout.test_told import right, rows
 
 URL = "http://127.0.0.1"
 EIGHT = hf.grid(0, 0.875, step=0.125)
+LOG = hf.grid(0.01, 1, points=8, scale="log")
 
 
 # The same names, the same arguments.
 
 
-SAME = (
-    *("ask", "correct", "interval", "mean", "verify", "enter", "gate", "leaderboard", "score"),
-    *("status", "transcript"),
-)
+SAME = (*(*VERBS, *SCORES, "leaderboard", "status", "transcript"),)
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
@@ -47,6 +47,12 @@ def test_the_signatures_are_those_of_the_holdout(kind: type[Any]) -> None:
         own, theirs = getattr(kind, name), getattr(Holdout, name)
         assert inspect.signature(own) == inspect.signature(theirs), name
         assert own.__doc__ is not None
+        schema = VERBS.get(name) or SCORES.get(name)
+        if schema is not None:  # and both are those of the table
+            found = inspect.signature(theirs)
+            itself, *parameters = found.parameters.values()
+            assert itself.name == "self"
+            assert schema.signature() == found.replace(parameters=parameters), name
     ours, theirs = inspect.signature(kind.price), inspect.signature(Holdout.price)
     assert list(ours.parameters) == list(theirs.parameters)
     assert ours.return_annotation == theirs.return_annotation
@@ -86,22 +92,26 @@ def test_without_httpx_the_error_says_what_to_install(
 
 Asking = Callable[[Any], Any]
 QUESTIONS: dict[str, Asking] = {
-    "ask": lambda h: h.ask("avg(x)", grid=EIGHT, by="estimate"),
-    "ask again": lambda h: h.ask("avg(x)", grid=EIGHT, by="estimate"),
-    "where": lambda h: h.ask("avg(x)", grid=hf.grid([0, 0.5, 1]), where="g = 'a'", by="estimate"),
-    "whole numbers": lambda h: h.ask("sum(y)", grid=hf.grid(0, 7, scale="integer"), by="exact"),
-    "ratios": lambda h: h.ask("avg(x)", grid=hf.grid(0.01, 1, points=8, scale="log"), by="exact"),
-    "key": lambda h: h.ask("max(x)", grid=EIGHT, by="exact", request="mine"),
-    "mean": lambda h: h.mean("y = 1", by="estimate", grid=EIGHT),
+    "ask": lambda h: h.ask("avg(x)", grid=EIGHT, protocol="estimate"),
+    "ask again": lambda h: h.ask("avg(x)", grid=EIGHT, protocol="estimate"),
+    "where": lambda h: h.ask(
+        "avg(x)", grid=hf.grid([0, 0.5, 1]), where="g = 'a'", protocol="estimate"
+    ),
+    "whole numbers": lambda h: h.ask(
+        "sum(y)", grid=hf.grid(0, 7, scale="integer"), protocol="amplified"
+    ),
+    "ratios": lambda h: h.ask("avg(x)", grid=LOG, protocol="amplified"),
+    "key": lambda h: h.ask("max(x)", grid=EIGHT, protocol="amplified", request="mine"),
+    "mean": lambda h: h.mean("y = 1", protocol="estimate", grid=EIGHT),
     "interval": lambda h: h.interval("avg(x)", grid=EIGHT),
-    "yes": lambda h: h.verify("avg(x)", 0.5, by="verify"),
-    "no": lambda h: h.verify("avg(x)", 7, by="verify"),
-    "at least": lambda h: h.verify("avg(x)", -1, claim="at least", by="verify"),
-    "near": lambda h: h.verify("avg(x)", 0.5, tolerance=0.25, by="estimate"),
-    "right": lambda h: h.correct("avg(x)", 0.5, grid=EIGHT, by="exact-correct"),
-    "wrong": lambda h: h.correct("avg(x)", 9.0, grid=EIGHT, by="exact-correct"),
-    "price": lambda h: h.price("ask", "min(x)", grid=EIGHT, by="estimate"),
-    "price of a guess": lambda h: h.price("verify", "min(x)", guess=3, by="verify"),
+    "yes": lambda h: h.verify("avg(x)", 0.5, protocol="verify"),
+    "no": lambda h: h.verify("avg(x)", 7, protocol="verify"),
+    "at least": lambda h: h.verify("avg(x)", -1, claim="at least", protocol="verify"),
+    "near": lambda h: h.verify("avg(x)", 0.5, tolerance=0.25, protocol="estimate"),
+    "right": lambda h: h.correct("avg(x)", 0.5, grid=EIGHT, protocol="verify"),
+    "wrong": lambda h: h.correct("avg(x)", 9.0, grid=EIGHT, protocol="verify"),
+    "price": lambda h: h.price("ask", "min(x)", grid=EIGHT, protocol="estimate"),
+    "price of a guess": lambda h: h.price("verify", "min(x)", guess=3, protocol="verify"),
 }
 
 
@@ -113,15 +123,15 @@ def plain(data: Any) -> Any:
 
 
 def test_every_question_has_the_answer_of_the_holdout(made: Make, serve: Serve) -> None:
-    every = plans.verdicts(), plans.corrections(), plans.exact()
-    transport = serve(made("a", *every), made("b", *every))
+    every = plans.amplified()
+    transport = serve(made("a", every), made("b", every))
 
     async def awaited() -> list[Any]:
         async with AsyncClient(URL, holdout="b", transport=transport) as client:
             return [await asking(client) for asking in QUESTIONS.values()]
 
     with (
-        Holdout.open(made("c", *every)) as holdout,
+        Holdout.open(made("c", every)) as holdout,
         Client(f"{URL}/holdouts/a", transport=transport) as client,
     ):
         ours = [asking(client) for asking in QUESTIONS.values()]
@@ -143,18 +153,20 @@ def test_every_question_has_the_answer_of_the_holdout(made: Make, serve: Serve) 
 
 TWO = ("min(x)", "max(x)")
 BAD: dict[str, Asking] = {
-    "column": lambda h: h.ask("avg(nobody)", grid=EIGHT, by="estimate"),
-    "syntax": lambda h: h.ask("avg(", grid=EIGHT, by="estimate"),
-    "condition": lambda h: h.ask("avg(x)", where="g = 3", grid=EIGHT, by="estimate"),
-    "part": lambda h: h.ask("avg(x)", grid=EIGHT, by="nobody"),
-    "no grid": lambda h: h.ask("avg(x)", by="estimate"),
-    "guess": lambda h: h.verify("avg(x)", math.nan, by="verify"),
-    "guess in words": lambda h: h.verify("avg(x)", "much", by="verify"),
-    "tolerance": lambda h: h.verify("avg(x)", 1, tolerance=1.5, by="verify"),
-    "tolerance below 0": lambda h: h.verify("avg(x)", 1, tolerance=-1, by="estimate"),
-    "claim": lambda h: h.verify("avg(x)", 1, claim="at most", by="estimate"),
-    "term": lambda h: h.mean("x", by="estimate", where="nobody"),
-    "used key": lambda h: [h.ask(text, by="estimate", grid=EIGHT, request="k") for text in TWO],
+    "column": lambda h: h.ask("avg(nobody)", grid=EIGHT, protocol="estimate"),
+    "syntax": lambda h: h.ask("avg(", grid=EIGHT, protocol="estimate"),
+    "condition": lambda h: h.ask("avg(x)", where="g = 3", grid=EIGHT, protocol="estimate"),
+    "part": lambda h: h.ask("avg(x)", grid=EIGHT, protocol="nobody"),
+    "no grid": lambda h: h.ask("avg(x)", protocol="estimate"),
+    "guess": lambda h: h.verify("avg(x)", math.nan, protocol="verify"),
+    "guess in words": lambda h: h.verify("avg(x)", "much", protocol="verify"),
+    "tolerance": lambda h: h.verify("avg(x)", 1, tolerance=1.5, protocol="verify"),
+    "tolerance below 0": lambda h: h.verify("avg(x)", 1, tolerance=-1, protocol="estimate"),
+    "claim": lambda h: h.verify("avg(x)", 1, claim="at most", protocol="estimate"),
+    "term": lambda h: h.mean("x", protocol="estimate", where="nobody"),
+    "used key": lambda h: [
+        h.ask(text, protocol="estimate", grid=EIGHT, request="k") for text in TWO
+    ],
 }
 
 
@@ -183,20 +195,20 @@ def test_exhausted_like_the_holdout(made: Make, serve: Serve) -> None:
     def all_of_it(place: Any) -> tuple[int, str, dict[str, Any]]:
         for number in range(100):
             try:
-                place.ask(f"avg(x) + {number}", grid=EIGHT, by="estimate")
+                place.ask(f"avg(x) + {number}", grid=EIGHT, protocol="estimate")
             except Exhausted as wrong:
                 return number, str(wrong), facts(wrong)
         raise AssertionError("it lasts for ever")
 
     with (
-        Client(URL, transport=serve(made("a", plans.verdicts()))) as client,
-        Holdout.open(made("b", plans.verdicts())) as holdout,
+        Client(URL, transport=serve(made("a"))) as client,
+        Holdout.open(made("b")) as holdout,
     ):
+        for place in (client, holdout):
+            refused = [place.verify("avg(x)", 9.0 + n, protocol="verify").verdict for n in range(4)]
+            assert refused == ["not compatible"] * 3 + ["exhausted"]
         assert all_of_it(client) == all_of_it(holdout)
-        assert client.verify("avg(x)", 0.5, by="verify") is not None
-        refused = [client.verify("avg(x)", 9.0 + n, by="exact-verify").verdict for n in range(4)]
-        assert refused == ["not compatible"] * 3 + ["exhausted"]
-        price = client.price("ask", "min(x)", grid=EIGHT, by="estimate")
+        price = client.price("ask", "min(x)", grid=EIGHT, protocol="estimate")
         assert not price.affordable
         assert price.reason
 
@@ -220,7 +232,7 @@ def test_a_reply_that_is_lost_comes_again_and_is_paid_once(made: Make, serve: Se
     path = made("a")
     flaky = Flaky(serve(path), losses=2)
     with Client(f"{URL}#a", transport=flaky) as client:
-        answer = client.ask("avg(x)", grid=EIGHT, by="estimate")
+        answer = client.ask("avg(x)", grid=EIGHT, protocol="estimate")
         status = client.status()
     assert answer.cached
     assert len(set(flaky.keys[:3])) == 1
@@ -237,8 +249,8 @@ def test_given_up_and_asked_again_later(made: Make, serve: Serve) -> None:
     flaky = Flaky(serve(made("a")), losses=1)
     with Client(f"{URL}#a", transport=flaky, retries=0) as client:
         with pytest.raises(Unreachable) as wrong:
-            client.ask("avg(x)", grid=EIGHT, by="estimate")
-        again = client.ask("avg(x)", grid=EIGHT, by="estimate", request=wrong.value.request)
+            client.ask("avg(x)", grid=EIGHT, protocol="estimate")
+        again = client.ask("avg(x)", grid=EIGHT, protocol="estimate", request=wrong.value.request)
         assert again.cached
         assert client.status().answers == 1
 
@@ -260,10 +272,10 @@ def test_which_holdout_and_whose_token(made: Make, serve: Serve) -> None:
     with Client(URL, viewer, transport=transport) as client:
         assert client.status().answers == 0
         with pytest.raises(NotAllowed, match="This needs the role analyst") as denied:
-            client.ask("avg(x)", grid=EIGHT, by="estimate")
+            client.ask("avg(x)", grid=EIGHT, protocol="estimate")
         assert viewer not in str(denied.value)
     with Client(URL, analyst, transport=transport) as client:
-        client.ask("avg(x)", grid=EIGHT, by="estimate")
+        client.ask("avg(x)", grid=EIGHT, protocol="estimate")
         assert [row["mine"] for row in client.transcript()] == [True]
 
 
@@ -286,7 +298,7 @@ def test_the_transcript_is_read_page_by_page(
     with Client(URL, transport=serve(made("a"))) as client:
         assert client.transcript() == []
         for number in range(5):
-            client.ask(f"avg(x) + {number}", grid=hf.grid(0, 1, points=2), by="estimate")
+            client.ask(f"avg(x) + {number}", grid=hf.grid(0, 1, points=2), protocol="estimate")
         rows = client.transcript()
         numbers = [row["number"] for row in rows]
         assert len(set(numbers)) == 5
@@ -298,16 +310,16 @@ def test_jobs(made: Make, serve: Serve) -> None:
     transport = serve(made("a"))
     shares: list[float] = []
     with Client(URL, transport=transport) as client:
-        job = client.submit("ask", "avg(x)", grid=EIGHT, by="estimate")
+        job = client.submit("ask", "avg(x)", grid=EIGHT, protocol="estimate")
         answer = job.wait(progress=shares.append)
         assert isinstance(answer, Answer)
         assert job.status().state == "done"
         assert job.status().result == answer
-        assert client.ask("avg(x)", grid=EIGHT, by="estimate", request=job.request).cached
+        assert client.ask("avg(x)", grid=EIGHT, protocol="estimate", request=job.request).cached
         assert job.cancel().state == "done"  # too late
         assert client.status().answers == 1
         with pytest.raises(InvalidInput, match="nobody"):
-            client.submit("ask", "avg(nobody)", grid=EIGHT, by="estimate")
+            client.submit("ask", "avg(nobody)", grid=EIGHT, protocol="estimate")
         with pytest.raises(InvalidInput, match="verb must be one of ask"):
             client.submit("guess", "avg(x)")
     assert shares == sorted(shares)
@@ -319,75 +331,151 @@ def test_jobs_awaited(made: Make, serve: Serve) -> None:
 
     async def work() -> None:
         async with AsyncClient(URL, transport=transport) as client:
-            job = await client.submit("verify", "avg(x)", 0.5, by="verify")
+            job = await client.submit("verify", "avg(x)", 0.5, protocol="verify")
             verdict = await job.wait()
             assert (verdict.verdict, (await job.status()).state) == ("compatible", "done")
             assert (await job.cancel()).state == "done"
-            both = client.ask("avg(x)", grid=EIGHT, by="estimate"), client.status()
+            both = client.ask("avg(x)", grid=EIGHT, protocol="estimate"), client.status()
             await asyncio.gather(*both)
             assert repr(client) == "AsyncClient('http://127.0.0.1/holdouts/a')"
 
     asyncio.run(work())
 
 
-# Predictions: scores, gates and entries as the holdout itself makes them.
+# What is told: as the holdout itself tells it.
 
 
-ROWS = table(400, seed=424_242)
-FRAME = ROWS[["number", "y"]].rename(columns={"y": "prediction"})
-BY_ID = dict(zip(ROWS["number"].tolist(), ROWS["y"].tolist(), strict=True))
+FRAME = rows(seed=424_242, size=4_000)
+PREDICTED = {share: right(FRAME, share) for share in (0.7, 0.8, 0.9, 0.95)}
+GOOD, FAIR, POOR = (PREDICTED[share] for share in (0.95, 0.9, 0.7))
+BY_ID = dict(zip(FAIR.row.tolist(), FAIR.prediction.tolist(), strict=True))
+CENTS = hf.grid(0, 1, step=0.01)
+TELLING: dict[str, Asking] = {
+    "mean": lambda h: h.mean("x > 0.3", guess=0.7, guess_se=0.05),
+    "precise mean": lambda h: h.mean("x", range=(0, 2), precise=True),
+    "some rows": lambda h: h.mean("y = 1", where="\"group\" = 'a'"),
+    "median": lambda h: h.ask("avg(x)", grid=CENTS, guess=0.5, protocol="told"),
+    "interval": lambda h: h.interval("max(x)", grid=CENTS, protocol="told"),
+    "verify": lambda h: h.verify("avg(x)", 0.5, tolerance=0.1, protocol="told"),
+    "score": lambda h: h.score(FAIR),
+    "score again": lambda h: h.score(BY_ID),
+    "a guess": lambda h: h.score(GOOD, guess=0.95, guess_se=0.01),
+    "a surprise": lambda h: h.score(POOR, guess=0.9),
+    "precise": lambda h: h.score(PREDICTED[0.8], precise=True),
+    "another metric": lambda h: h.score(POOR, metric="brier"),
+    "the other way": lambda h: h.score(GOOD, metric="error_rate"),
+    "by looks": lambda h: h.score(FAIR, metric="f1", protocol="estimate"),
+    "compare": lambda h: h.compare(GOOD, POOR),
+    "a margin": lambda h: h.compare(GOOD, POOR, margin=0, names=["new ü", 'a%22"b']),
+    "a precise difference": lambda h: h.compare(FAIR, POOR, precise=True, guess=0.2),
+    "pass": lambda h: h.gate(FAIR, at_least=0.5),
+    "fail": lambda h: h.gate(POOR, at_least=0.9, tolerance=0.01),
+    "at most": lambda h: h.gate(FAIR, metric="error_rate", at_most=0.5, guess=0.1),
+    "an incumbent": lambda h: h.gate(GOOD, better_than=POOR, margin=0.01),
+    "best": lambda h: h.best([POOR, GOOD, FAIR]),
+    "best, precise": lambda h: h.best([POOR, GOOD], precise=True, names=["p", "g"]),
+    "scores": lambda h: h.scores([POOR, GOOD], guesses=[0.7, None], metric="brier"),
+    "enter": lambda h: h.enter(FAIR, "ann"),
+    "enter by name": lambda h: h.enter(GOOD, name="bob", guess=0.9, metric="accuracy"),
+    "price": lambda h: h.price("score", PREDICTED[0.8], guess=0.7),
+    "price of an old one": lambda h: h.price("score", FAIR),
+    "price of a gate": lambda h: h.price("gate", FAIR, at_least=0.6),
+    "price of a comparison": lambda h: h.price("compare", FAIR, against=GOOD, margin=0),
+    "price of a winner": lambda h: h.price("best", [FAIR, GOOD]),
+    "price of a batch": lambda h: h.price("scores", [FAIR, GOOD], guesses=[0.5, 0.6]),
+    "price of a mean": lambda h: h.price("mean", "x > 0.7", precise=True),
+    "board": lambda h: h.leaderboard(),
+}
 
 
-@pytest.mark.usefixtures("admitted")
-def test_scores_are_those_of_the_holdout(tmp_path: Path, serve: Serve) -> None:
-    a, b, c = (tmp_path / f"{name}.holdfast" for name in "abc")
-    for path in (a, b, c):  # seeded: they draw the same
-        more: dict[str, Any] = {"ids": "number", "target": "y", "new_budget": "a test"}
-        Holdout.create(path, ROWS, plans.mixed(), seed=7, **more).close()
-    transport = serve(a, b)
+def made_told(path: Path, **more: Any) -> Path:
+    """Rows to tell of, and blocks for looks beside them; seeded: two of them draw the same."""
+    more = {"ids": "row", "target": "y", "new_budget": "a test", "open_fraction": 0.3, **more}
+    table = FRAME.drop(columns="luck")
+    Holdout.create(path, table, [told_plan(300), plans.mixed()], seed=7, **more).close()
+    return path
 
-    def every(place: Any) -> list[Any]:
-        if isinstance(place, Holdout):  # a client's score is the result of an entry
-            scored = place.enter(BY_ID, name="one", metric="f1").result
-        else:
-            scored = place.score(BY_ID, name="one", metric="f1")
-        return [
-            scored,
-            place.gate(BY_ID, at_least=0.5),
-            place.gate(BY_ID, metric="log_loss", at_most=0.001),
-            place.enter(BY_ID, name="two"),
-            place.enter(BY_ID, name="three", metric="f1", improve=True, margin=0.5),
-        ]
+
+def shown(result: Any) -> Any:
+    """All that a result says, without what names its holdout or its moment."""
+    if isinstance(result, dict):
+        named = ("receipt", "at", "asker")
+        return {name: shown(each) for name, each in result.items() if name not in named}
+    return [*map(shown, result)] if isinstance(result, list | tuple) else result
+
+
+def test_all_that_is_told_is_told_alike(tmp_path: Path) -> None:
+    a, b, c = (made_told(tmp_path / f"{name}.holdfast") for name in "abc")
+    transport = Served(a, b)
 
     async def awaited() -> list[Any]:
         async with AsyncClient(URL, holdout="b", transport=transport) as client:
-            return [await client.gate(BY_ID, at_least=0.5), await client.leaderboard()]
+            return [await asking(client) for asking in TELLING.values()]
 
-    with Client(URL, holdout="a", transport=transport) as client, Holdout.open(c) as holdout:
-        paced = holdout.on_behalf(Asker("anyone"), NO_PACE)  # as a server asks it
-        ours, theirs = every(client), every(paced)
-        board, kept = client.leaderboard(), holdout.leaderboard()
-        for same in (
-            ROWS.set_index("number")["y"],
-            FRAME,
-            FRAME.to_csv(index=False).encode(),
-            json.dumps(FRAME.to_dict("records")).encode(),
-        ):  # the same predictions in other forms: all free
-            assert client.gate(same, at_least=0.5).verdict.cached
-    for own, their in zip(ours, theirs, strict=True):
-        assert type(own) is type(their)
-        assert str(bare(own)) == str(bare(their))
-    assert [each.name for each in board.entries] == [each.name for each in kept.entries] == ["two"]
-    assert [each.value for each in board.entries] == [each.value for each in kept.entries]
-    passed, empty = asyncio.run(awaited())
-    assert passed.passed == ours[1].passed
-    assert empty.entries == ()
+    try:
+        with Client(URL, holdout="a", transport=transport) as client, Holdout.open(c) as holdout:
+            ours = [asking(client) for asking in TELLING.values()]
+            paced = holdout.on_behalf(Asker("anyone"), NO_PACE)  # as a server asks it
+            theirs = [asking(paced) for asking in TELLING.values()]
+            later = asyncio.run(awaited())
+            status, there = client.status(), holdout.status()
+    finally:
+        transport.end()
+    for name, own, their, late in zip(TELLING, ours, theirs, later, strict=True):
+        assert type(own) is type(their) is type(late), name
+        assert shown(asdict(own)) == shown(asdict(their)) == shown(asdict(late)), name
+        assert (own == late) == (name.startswith("price")), name  # receipts name the holdout
+    assert status.sets == there.sets
+    kinds = {type(each).__name__ for each in ours}
+    assert kinds == {"Answer", "Price", "Standings", "Submission", "Told"}
+    verdicts = {each.verdict for each in ours if isinstance(each, Told)} - {None}
+    assert verdicts >= {"pass", "fail", "better", "compatible"}
+    for path in (a, b, c):
+        assert check_holdout(path).passed
 
 
-def bare(result: Any) -> Any:
-    """A result without its receipt, which names the holdout."""
-    for name in ("verdict", "result"):
-        if hasattr(result, name):
-            inner = replace(getattr(result, name), receipt="")
-            return replace(result, **{name: inner})
-    return replace(result, receipt="")
+WRONG: dict[str, Asking] = {
+    "probabilities": lambda h: h.score(FAIR.assign(prediction=0.3)),
+    "no numbers": lambda h: h.score(FAIR.assign(prediction=math.nan)),
+    "no such label": lambda h: h.score(FAIR.assign(prediction=2)),
+    "an id twice": lambda h: h.score(pd.concat([FAIR, FAIR[:1]])),
+    "an id less": lambda h: h.gate(FAIR[1:], at_least=0.5),
+    "an unknown id": lambda h: h.gate({**BY_ID, 10**6: 1}, at_least=0.5),
+    "a guess out of range": lambda h: h.score(POOR, guess=1.5),
+    "a guess out of range, in a batch": lambda h: h.scores([POOR, GOOD], guesses=[1.5, 0.5]),
+    "too few guesses": lambda h: h.scores([POOR, GOOD], guesses=[0.5]),
+    "equal candidates": lambda h: h.best([POOR, GOOD, POOR]),
+    "with itself": lambda h: h.compare(FAIR, BY_ID),
+    "an incumbent that is it": lambda h: h.gate(FAIR, better_than=BY_ID),
+    "two thresholds": lambda h: h.gate(FAIR, at_least=0.5, at_most=0.6),
+    "no threshold": lambda h: h.gate(FAIR),
+    "a margin without an incumbent": lambda h: h.gate(FAIR, at_least=0.5, margin=0.1),
+    "beyond the metric": lambda h: h.gate(FAIR, at_least=2),
+    "no mean over rows": lambda h: h.compare(FAIR, GOOD, metric="f1"),
+    "no metric": lambda h: h.score(FAIR, metric="nothing"),
+    "no name": lambda h: h.enter(FAIR, " "),
+    "others have asked": lambda h: h.score(PREDICTED[0.8], max_level=0.5),
+    "told words by looks": lambda h: h.mean("x > 0.5", guess=0.5, protocol="estimate"),
+    "a guess by looks": lambda h: h.ask("avg(x)", grid=EIGHT, guess=0.5, protocol="estimate"),
+}
+
+
+def test_what_is_wrong_is_wrong_alike_and_nothing_is_told(tmp_path: Path) -> None:
+    a, b = (made_told(tmp_path / f"{name}.holdfast", labels=[0, 1]) for name in "ab")
+    transport = Served(a)
+    try:
+        with Client(URL, transport=transport) as client, Holdout.open(b) as holdout:
+            before = holdout.receipt
+            for name, asking in WRONG.items():
+                with pytest.raises(HoldfastError) as ours:
+                    asking(client)
+                with pytest.raises(HoldfastError) as theirs:
+                    asking(holdout)
+                assert type(ours.value) is type(theirs.value), name
+                assert str(ours.value) == str(theirs.value), name
+            status = client.status()
+            assert holdout.receipt == before
+    finally:
+        transport.end()
+    assert status.answers == 0
+    assert status.sets == holdout.status().sets

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
-from functools import partial
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,11 @@ from holdfast.client.http import (
     address_of,
 )
 from holdfast.errors import Damaged, Exhausted, HoldfastError, Infeasible, InvalidInput, Unavailable
+from holdfast.holdout.answering import ToldPrice
 from holdfast.holdout.doubts import Doubt
-from holdfast.protocols.answers import Answer, Corrected, Verdict
+from holdfast.protocols.answers import ROWS, Answer, Corrected, Told, Verdict
+from holdfast.server.bodies import read_parts
+from holdfast.verbs import WORDS
 from tests.client.conftest import carried
 
 URL = "http://127.0.0.1/holdouts/a"
@@ -41,6 +43,19 @@ ANSWER = Answer(
 VERDICT = Verdict(
     *("verify", 7.0, "equals", None, True, 0.1, 0.2, 0.95, "a promise", 0.5, 1.5, 3, True, 9),
     *(5.0, 6.5, 30),
+)
+
+TOLD = Told(
+    *("score", "accuracy", 0.9, 0.1 + 0.2, 1 / 3, 0.9, True, None, (0, -1), 0.25, 3.0, 0.95, True),
+    *(ROWS, {"precise": True, "cut": [0.0, 2.5]}, 1.25, 4, -0.02, ("B", "A")),
+    assumes=("so",),
+    receipt="a:1:f",
+)
+WINNER = Told(
+    *("best", "accuracy", None, None, None, None, None, None, (1,), 0.7, 3.0, 0.95, True, ROWS),
+    {"of": 2},
+    names=("one", "two"),
+    batch=(TOLD,),
 )
 
 
@@ -101,12 +116,18 @@ def test_errors(
         (VERDICT, "verdict"),
         (Corrected(VERDICT, ANSWER), "corrected"),
         (Corrected(VERDICT, None), "corrected"),
+        (TOLD, "told"),
+        (WINNER, "told"),
     ],
-    ids=["answer", "verdict", "corrected", "confirmed"],
+    ids=["answer", "verdict", "corrected", "confirmed", "told", "winner"],
 )
 def test_results_come_back_as_they_were(result: Any, kind: str) -> None:
     sent = json.loads(json.dumps({"type": kind, **result.to_dict(), "of a newer version": 1}))
     assert wire.read_result(sent) == result
+
+
+def test_all_that_is_told_travels() -> None:
+    assert {each.name for each in fields(Told)} <= TOLD.to_dict().keys()
 
 
 def test_numbers_that_are_not_finite() -> None:
@@ -177,10 +198,13 @@ def test_without_a_name_the_server_is_asked_once() -> None:
     price |= {"budget": 2.0, "budget_left": None, "affordable": True, "cached": False}
     price |= {"reason": None, "grid": {"low": 0.0, "high": 1.0, "points": 2}, "assumes": ["so"]}
     price |= {"doubts": [{"parameter": "grid", "message": "It is.", "refused": True}]}
+    offer = {"letter": [0], "nats": 0.1, "low": 0.2, "level": 3.1}
+    price["told"] = {"told_so_far": 1.0, "level": 3.0, "half_width": 0.1, "answers": [offer]}
     found, calls, _ = carried(conversations.price(QUESTION), [[{"name": "a b"}], price])
     assert [call.path for call in calls] == ["/api/holdouts", "/api/holdouts/a%20b/price"]
     assert (found.grid, found.assumes, found.budget_left) == ((0.0, 1.0, 2), ("so",), math.inf)
     assert found.doubts == (Doubt("grid", "It is."),)
+    assert found.told == ToldPrice(1.0, 3.0, 0.1, (offer,))
     assert len(carried(conversations.look("1"), [job("queued")])[1]) == 1
 
 
@@ -226,36 +250,82 @@ IDS = "predictions by row id"
         ("gate", ("nowhere.csv",), ALL, "predictions", "in a file that exists"),
         ("gate", ({"a": float("nan")},), ALL, "predictions", "finite numbers"),
         ("gate", ({"a": None},), ALL, "predictions", "Missing ones"),
-        ("gate", ({1: 0, "1": 1},), ALL, "predictions", "one for every id"),
         ("gate", (FRAME.assign(more=1),), ALL, "predictions", "two columns"),
         ("gate", (BY_ID,), {**ALL, "form": "xls"}, "form", "csv, json, parquet"),
         ("gate", (BY_ID,), {**ALL, "metric": max}, "metric", "--metrics FILE.py"),
         ("gate", (BY_ID,), {**ALL, "target": "y"}, "target", "left out here"),
         ("gate", (BY_ID,), {"at_least": math.inf}, "at_least", "a finite number"),
-        ("gate", (BY_ID,), {}, "at_least or at_most", "one of them"),
-        ("score", (BY_ID,), {}, "name", "every score is an entry of the leaderboard"),
-        ("score", (BY_ID,), {"name": "a", "grid": hf.grid([0, 1])}, "grid", "left out here"),
-        ("enter", (BY_ID,), {"name": "a", "by": "estimate"}, "by", "A server chooses the part"),
+        ("score", (BY_ID,), {"grid": hf.grid([0, 1])}, "grid", "left out here"),
+        ("score", (Model(),), {}, "predictions", "predict there, and send"),
+        ("score", (BY_ID,), {"guess": math.nan}, "guess", "a finite number"),
+        ("score", (BY_ID,), {"guess_se": -1}, "guess_se", "in [0, inf]"),
+        ("compare", (BY_ID, Model()), {}, "predictions", "predict there, and send"),
+        ("compare", (BY_ID, FRAME), {"names": ["a", "a"]}, "names", "all different"),
+        ("best", ([],), {}, "candidates", "from 2"),
+        ("best", ([BY_ID],), {}, "candidates", "from 2"),
+        ("best", ({"a": BY_ID, "b": BY_ID},), {}, "candidates", "a list of two or more"),
+        ("scores", ([BY_ID, FRAME],), {"guesses": [0.5, "x"]}, "guess", "a finite number"),
+        ("scores", ([BY_ID, FRAME],), {"names": ["a"]}, "names", "one for each candidate"),
+        ("enter", (BY_ID, "a"), {"protocol": "estimate"}, "protocol", "A server chooses the part"),
+        ("enter", (BY_ID, 7), {}, "name", "text"),
     ],
 )
 def test_what_does_not_travel(
     verb: str, words: tuple[Any, ...], more: dict[str, Any], parameter: str, said: str
 ) -> None:
     with pytest.raises(InvalidInput) as wrong:
-        getattr(wire, verb, partial(wire.question, verb))(*words, **more)
+        wire.question(verb, *words, **more)
     assert wrong.value.parameter == parameter
     assert said in str(wrong.value)
 
 
 def test_what_travels() -> None:
-    asked = wire.question("verify", "avg(x)", np.float64(7), tolerance=1, where="y > 0", by="a")
-    common = {"where": "y > 0", "by": "a"}
+    asked = wire.question(
+        "verify", "avg(x)", np.float64(7), tolerance=1, where="y > 0", protocol="a"
+    )
+    common = {"where": "y > 0", "protocol": "a"}
     assert asked.body == {"estimator": "avg(x)", "guess": 7.0, "tolerance": 1.0, **common}
     assert wire.question("verify", "avg(x)", 1, claim="at least").body["claim"] == "at least"
     points = hf.grid(0, 1, step=0.25)
     assert hf.Grid.from_json(wire.question("ask", "avg(x)", grid=points).body["grid"]) == points
     assert wire.question("ask", "avg(x)", request="mine").key == "mine"
     assert wire.question("ask", "avg(x)").key != wire.question("ask", "avg(x)").key
+
+
+def test_words_about_predictions_are_parameters_and_predictions_the_content() -> None:
+    score = wire.question("score", BY_ID, guess=np.float64(0.1) * 3, precise=True, metric="f1")
+    assert score.parameters == {"metric": "f1", "guess": repr(0.1 * 3), "precise": "true"}
+    assert (score.body, score.content) == ({}, wire.content_of(BY_ID))
+    assert wire.question("score", BY_ID, metric="accuracy", precise=False).parameters == {}
+    assert wire.question("compare", BY_ID, FRAME, margin=0).parameters == {"margin": "0.0"}
+    guesses = wire.question("scores", [BY_ID, FRAME, BY_ID], guesses=[0.5, None, 1]).parameters
+    assert guesses == {"guesses": "0.5,,1.0"}
+    assert WORDS["guesses"].read(guesses["guesses"]) == [0.5, None, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("verb", "given", "more", "names"),
+    [
+        ("compare", (BY_ID, FRAME), {}, ["B", "A"]),
+        ("compare", (BY_ID, FRAME), {"names": ("new “ü”", 'a%22"; x')}, ["new “ü”", 'a%22"; x']),
+        ("best", ([BY_ID, FRAME],), {}, ["candidate 1", "candidate 2"]),
+        ("scores", ([BY_ID, FRAME],), {"names": ["x", "y"]}, ["x", "y"]),
+        ("gate", (BY_ID,), {"better_than": FRAME}, ["predictions", "better_than"]),
+    ],
+)
+def test_several_predictions_are_parts_with_names(
+    verb: str, given: tuple[Any, ...], more: dict[str, Any], names: list[str]
+) -> None:
+    content = wire.question(verb, *given, **more).content
+    assert content is not None
+    parts = read_parts(content.data, content.kind)
+    assert [name for name, _ in parts] == names
+    assert [part for _, part in parts] == [wire.content_of(each).data for each in (BY_ID, FRAME)]
+
+
+def test_predictions_are_no_job() -> None:
+    with pytest.raises(InvalidInput, match="verb must be one of ask"):
+        carried(talk().submit(wire.question("score", BY_ID)), [])
 
 
 def test_predictions_have_the_type_of_their_form(tmp_path: Path) -> None:
@@ -265,12 +335,15 @@ def test_predictions_have_the_type_of_their_form(tmp_path: Path) -> None:
         "application/json": [
             BY_ID,
             FRAME.set_index("number")["prediction"],
+            *(FRAME, pa.Table.from_pandas(FRAME)),
             json.dumps(FRAME.to_dict("records")).encode(),
         ],
         "text/csv": [FRAME.to_csv(index=False).encode()],
-        "application/vnd.apache.parquet": [FRAME, pa.Table.from_pandas(FRAME), file],
+        "application/vnd.apache.parquet": [FRAME.assign(prediction=math.nan), file],
     }
     for kind, given in forms.items():
         assert {wire.content_of(each).kind for each in given} == {kind}
     assert wire.content_of(b"{", "csv").kind == "text/csv"
     assert json.loads(wire.content_of({1: 0.5, 2: 1}).data) == {"1": 0.5, "2": 1.0}
+    twice = wire.content_of(pd.concat([FRAME[:1], FRAME[:1]])).data
+    assert twice == b'{"1": 1, "1": 1}'  # it is the holdout that refuses it

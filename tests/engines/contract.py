@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from holdfast.engines.python.estimator import local_estimator
-from holdfast.engines.source import Engines, EngineSource, Limits
+from holdfast.engines.source import Engines, Limits
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE
 from tests.engines.contract_stores import BAD, BLOCKS, EMPTY, LAYOUTS, Stored, stored
@@ -93,7 +93,53 @@ class EngineContract(ABC):
         for bounds in (UNIT, (-1.0, 3.0)) if name.startswith("number") else (UNIT,):
             sums = asked.engines.sums(function, where, 0, BLOCKS, bounds)
             assert sums.dtype == np.int64
-            assert sums.tolist() == [_sum(frame, name, bounds) for frame in asked.given.frames]
+            assert sums.tolist() == [_terms(f, name, bounds).sum() for f in asked.given.frames]
+
+    @pytest.mark.parametrize("name", TERMS)
+    def test_terms_are_those_of_pandas_and_add_up(self, asked: Asked, name: str) -> None:
+        function, where = asked.language.term(name, asked.given.store)
+        for bounds in (UNIT, (-1.0, 3.0)) if name.startswith("number") else (UNIT,):
+            terms = asked.engines.terms(function, where, 0, BLOCKS, bounds)
+            assert terms.dtype == np.int64
+            wanted = np.concatenate([_terms(f, name, bounds) for f in asked.given.frames])
+            assert terms.tolist() == wanted.tolist()
+            sums = asked.engines.sums(function, where, 0, BLOCKS, bounds)
+            assert terms.reshape(BLOCKS, -1).sum(axis=1).tolist() == sums.tolist()
+
+    def test_the_term_of_nothing_is_1(self, asked: Asked) -> None:
+        terms = asked.engines.terms(None, None, 1, 3)
+        assert terms.tolist() == [WEIGHT_SCALE] * (2 * asked.given.store.units)
+
+    def test_terms_of_two_questions_are_of_the_same_units(self, asked: Asked) -> None:
+        """However blocks are asked: together, from the middle of a shard, or one by one."""
+        number, _ = asked.language.term("number", asked.given.store)
+        _, some = asked.language.term("count of some rows", asked.given.store)
+        both = asked.engines.terms(number, some, 0, BLOCKS)
+        kept = asked.engines.terms(None, some, 0, BLOCKS)
+        assert 0 < np.count_nonzero(kept) < len(kept)
+        assert set(kept.tolist()) == {0, WEIGHT_SCALE}
+        assert not both[kept == 0].any()
+        if asked.given.store.manifest.one_row_units:
+            every = asked.engines.terms(number, None, 0, BLOCKS)
+            assert both.tolist() == np.where(kept == 0, 0, every).tolist()
+        parts = [(0, 1), (1, 4), (4, 9), (9, BLOCKS)]
+        found = [asked.engines.terms(number, some, *part) for part in parts]
+        assert np.concatenate(found).tolist() == both.tolist()
+
+    @pytest.mark.parametrize("how", ["error", "no number", "end", "kill"])
+    def test_a_block_that_fails_has_no_terms(self, asked: Asked, how: str) -> None:
+        """As it has no sum; no other is the worse for it, and nothing is said of it."""
+        term = asked.language.hostile_term(how, asked.given.store)
+        if term is None:
+            pytest.skip("no question in this language can do that")
+        terms = asked.engines.terms(term, None, 0, BLOCKS).reshape(BLOCKS, -1)
+        good, _ = asked.language.term("number", asked.given.store)
+        wanted = asked.engines.terms(good, None, 0, BLOCKS).reshape(BLOCKS, -1).copy()
+        assert wanted[BAD].any()
+        wanted[BAD] = 0
+        assert terms.tolist() == wanted.tolist()
+        sums = asked.engines.sums(term, None, 0, BLOCKS)
+        assert sums.tolist() == wanted.sum(axis=1).tolist()
 
     def test_any_part_of_the_blocks(self, asked: Asked) -> None:
         whole = asked.values(MEAN)
@@ -103,18 +149,13 @@ class EngineContract(ABC):
             assert asked.values(MEAN, start, stop).tobytes() == whole[start:stop].tobytes()
             part = asked.engines.sums(function, where, start, stop)
             assert part.tolist() == sums[start:stop].tolist()
-
-    def test_parts_of_a_source(self, asked: Asked) -> None:
-        source = EngineSource(asked.engines, 2, 9).part(1, 5)
-        assert (source.blocks, source.units) == (4, asked.given.store.units)
-        values = source.values(asked.estimator(MEAN))
-        assert values.tobytes() == asked.values(MEAN, 3, 7).tobytes()
+            terms = asked.engines.terms(function, where, start, stop)
+            assert terms.reshape(stop - start, -1).sum(axis=1).tolist() == part.tolist()
 
     def test_blocks_that_are_not_there_are_refused(self, asked: Asked) -> None:
-        source = EngineSource(asked.engines, 0, BLOCKS)
         for start, stop in [(-1, 5), (5, 5), (0, BLOCKS + 1)]:
             with pytest.raises(InvalidInput):
-                source.part(start, stop)
+                asked.values(MEAN, start, stop)
 
     def test_a_block_without_values_is_a_failure_alone(self, asked: Asked) -> None:
         missing = np.isnan(asked.values(MEAN))
@@ -207,7 +248,8 @@ class EngineContract(ABC):
             engines.close()
 
 
-def _sum(frame: Any, name: str, bounds: tuple[float, float]) -> int:
+def _terms(frame: Any, name: str, bounds: tuple[float, float]) -> NDArray[np.int64]:
+    """Of every unit of a block, in the order of their numbers."""
     _, function, _, where = TERMS[name]
     kept = frame if where is None else frame[where(frame)]
     terms = np.ones(len(kept))
@@ -216,4 +258,6 @@ def _sum(frame: Any, name: str, bounds: tuple[float, float]) -> int:
         numbers = np.asarray(function(kept), np.float64)
         terms = (np.clip(np.where(np.isnan(numbers), low, numbers), low, high) - low) / (high - low)
     average = kept.assign(term=terms).groupby("__unit").term.mean()
-    return int(np.floor(average * WEIGHT_SCALE + 0.5).sum())
+    parts = np.floor(average * WEIGHT_SCALE + 0.5)
+    every = parts.reindex(frame["__unit"].unique(), fill_value=0)
+    return np.asarray(every, np.int64)

@@ -130,6 +130,9 @@ class Language(Protocol):
     def hostile(self, name: str, store: BlockStore) -> Any | None:
         """The mean of x, but on bad blocks the worst; None if it has no way to do that."""
 
+    def hostile_term(self, name: str, store: BlockStore) -> Any | None:
+        """The term w, but on bad blocks the worst; None if it has no way to do that."""
+
 
 class _Sql:
     def estimator(self, question: Question, store: BlockStore) -> Any:
@@ -146,6 +149,13 @@ class _Sql:
             return None
         sql = f"avg(CASE WHEN bad <> 0 THEN {worst} ELSE x END)"
         return replace(sql_estimator("avg(x)", store.schema), aggregate=sql)
+
+    def hostile_term(self, name: str, store: BlockStore) -> Any | None:
+        worst = HOSTILE[name].get("sql")
+        if worst is None:
+            return None
+        sql = f"(CASE WHEN bad <> 0 THEN {worst} ELSE w END)"
+        return replace(sql_term("w", store.schema), sql=sql)
 
 
 class _Python:
@@ -164,6 +174,14 @@ class _Python:
             return worst(frame) if frame.bad.any() else frame.x.mean()
 
         return local_estimator(estimator)
+
+    def hostile_term(self, name: str, store: BlockStore) -> Any | None:
+        worst = HOSTILE[name]["python"]
+
+        def term(frame: Any) -> Any:
+            return worst(frame) if frame.bad.any() else frame.w
+
+        return local_estimator(term)
 
 
 SQL: Language = _Sql()

@@ -26,9 +26,6 @@ from holdfast.cli.app import run
 from holdfast.errors import HoldfastError
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.planning.joint import joint_plan
-from holdfast.protocols.exact import exact_weights
-from holdfast.protocols.weights import WeightedEstimates
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings
 from tests.holdout import plans
@@ -66,20 +63,19 @@ PLANS: dict[str, Callable[[], Any]] = {
     "amplified": plans.amplified,
     "direct-mean": plans.direct,
     "median-mean": plans.medians,
-    "exact-verify": plans.verdicts,
-    "exact-correct": plans.corrections,
-    "exact": plans.exact,
     "rounds": plans.rounds,
     "split": plans.split,
     "gate": plans.gates,
     "leaderboard": plans.board,
     "score": plans.scores,
-    "weights": lambda: joint_plan(WeightedEstimates(queries=5, universe=2, tail=0.05)),
-    "exact-weights": lambda: exact_weights(5, universe=2, tail=0.25),
+    "weights": plans.weights,
+    "told": plans.told,
 }
 
 
 def blocks_of(plan: Any) -> int:
+    if plan.past() is not None:
+        return 600
     parts = getattr(plan, "parts", ())
     return int(plan.blocks * max((getattr(part, "subblocks", 1) for part in parts), default=1))
 
@@ -118,6 +114,14 @@ def history(holdout: Holdout, frame: pd.DataFrame) -> Facts:
             "score": lambda: holdout.score(right),
             "enter": lambda: holdout.enter(right.assign(prediction=1), name="ones"),
             "gate": lambda: holdout.gate(right, at_least=0.5),
+            "score precisely": lambda: holdout.score(right.assign(prediction=1), precise=True),
+            "score off the guess": lambda: holdout.score(right.assign(prediction=0), guess=0.5),
+            "compare": lambda: holdout.compare(right, right.assign(prediction=1), guess=0.2),
+            "compare with a margin": lambda: holdout.compare(
+                right, right.assign(prediction=1), margin=0
+            ),
+            "best": lambda: holdout.best([right, right.assign(prediction=1)]),
+            "scores": lambda: holdout.scores([right, right.assign(prediction=1)], guesses=[1, 0.7]),
             "leaderboard": holdout.leaderboard,
         }
     found = {what: told(work) for what, work in asked.items()}

@@ -40,12 +40,12 @@ def forge(folder: Path, edit: Callable[[list[Entry]], None]) -> None:
     for file in folder.glob(f"{LEDGER}*"):
         file.unlink()
     first, *rest = entries
-    with SqliteLedger.create(folder / LEDGER, holdout, first.body) as ledger:
+    with (
+        SqliteLedger.create(folder / LEDGER, holdout, first.body) as ledger,
+        ledger.begin() as transaction,
+    ):
         for each in rest:
-            with ledger.begin() as transaction:
-                transaction.append(
-                    each.kind, each.body, question=each.question, request=each.request
-                )
+            transaction.append(each.kind, each.body, question=each.question, request=each.request)
 
 
 def found(entries: list[Entry], kind: str, part: str, verb: str = "", nth: int = 0) -> Entry:

@@ -5,21 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from holdfast.planning.joint import rounds_plan
-from holdfast.protocols.exact import (
-    ExactCorrections,
-    ExactEstimates,
-    ExactVerdicts,
-    exact_corrections,
-    exact_estimates,
-    exact_verdicts,
-)
 from holdfast.protocols.guesses import VerdictPart
 from holdfast.protocols.means import DirectPart
 from holdfast.protocols.plans import JointPlan, LookPart
 from holdfast.protocols.rounds import RoundsPlan
 from holdfast.protocols.searches import SearchPart
 from holdfast.protocols.split import SplitPlan, split_plan
+from holdfast.protocols.told import ToldPlan, told_plan
+from holdfast.protocols.weights import WeightsPart
 
 BLOCKS = 400
 
@@ -203,28 +196,60 @@ def medians() -> JointPlan:
     return joint(part, blocks=31, order=4.553509661059582, confidence=0.8)
 
 
-@cache
-def verdicts() -> ExactVerdicts:
-    """Twenty guesses, three refusals, exactly."""
-    return exact_verdicts(20, 3)
-
-
-@cache
-def corrections() -> ExactCorrections:
-    """Twenty guesses, three corrections, exactly."""
-    return exact_corrections(20, 3, grid=8)
-
-
-@cache
-def exact() -> ExactEstimates:
-    """Four exact answers."""
-    return exact_estimates(4, grid=8)
+def told() -> ToldPlan:
+    """No plan: what is told over 600 units."""
+    return told_plan(600)
 
 
 @cache
 def rounds() -> RoundsPlan:
     """Twenty questions in two rounds."""
-    return rounds_plan(20, 2, exact=True)
+    part = VerdictPart(
+        name="verify",
+        protocol="verify",
+        queries=20,
+        refusals=2,
+        sides=2,
+        tail_low=0.01,
+        tail_high=0.3,
+        twice_target=76,
+        failure_low=0.008723217739700357,
+        failure_high=0.0362767822602995,
+        no_price=0.552184282780655,
+        yes_price=0.018808980960235585,
+        false_yes=2.180804434925089e-10,
+        false_no=9.069195565074874e-10,
+        looks=40,
+    )
+    verification = JointPlan(
+        462, 15.910466184698857, 0.12200221103214011, 0.9550000000000001, (part,)
+    )
+    plan = RoundsPlan(verification, 2, 93, 0.95)
+    assert plan.verify()
+    return plan
+
+
+@cache
+def weights() -> JointPlan:
+    """Five questions by weights about blocks of two kinds."""
+    part = WeightsPart(
+        name="weights",
+        protocol="weights",
+        queries=5,
+        updates=4,
+        universe=2,
+        tail=0.05,
+        twice_target=82,
+        twice_slack=31,
+        failure_low=0.0441313404138607,
+        failure_updates=0.005868659586139282,
+        no_price=0.3634974598570332,
+        yes_price=0.07543907419193967,
+        false_yes=2.451741134103372e-09,
+        false_no=3.2603664367440454e-10,
+        looks=18,
+    )
+    return joint(part, blocks=133, order=8.255378515062045, confidence=0.95)
 
 
 @cache

@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from holdfast.holdout.answering import OpenHoldout
+from holdfast.engines.source import Engines
 from holdfast.holdout.holdout import Holdout
+from holdfast.store.blocks import BlockStore
 
 _numbers = itertools.count(1)
 
@@ -68,6 +69,9 @@ class Still:
         self.evaluations += 1
         return np.full(self._blocks, 2**15, np.int64)
 
+    def terms(self, function: Any, /, where: Any = None, bounds: Any = None) -> NDArray[np.int64]:
+        return self.sums(function, where, bounds)
+
 
 def _spread(blocks: int) -> NDArray[np.float64]:
     return np.arange(blocks) / blocks
@@ -90,12 +94,28 @@ class Broken(Still):
 @contextmanager
 def sources(make: Callable[[int], Still] = Still) -> Iterator[None]:
     """No engine is started: every set of blocks is what `make` makes of their number."""
+    with blocks_from(lambda start, stop: make(stop - start)):
+        yield
 
-    def source(_: OpenHoldout, start: int, stop: int, __: object) -> Still:
-        return make(stop - start)
+
+@contextmanager
+def blocks_from(make: Callable[[int, int], Still]) -> Iterator[None]:
+    """The sealed blocks from one to another are what `make` makes; the open ones are their own."""
+    known = Engines.values, Engines.sums
+
+    def values(engines: Engines, estimator: Any, start: int, stop: int, *rest: Any) -> Any:
+        if type(engines.store) is not BlockStore:
+            return known[0](engines, estimator, start, stop, *rest)
+        return make(start, stop).values(estimator)
+
+    def sums(engines: Engines, term: Any, where: Any, start: int, stop: int, *rest: Any) -> Any:
+        if type(engines.store) is not BlockStore:
+            return known[1](engines, term, where, start, stop, *rest)
+        return make(start, stop).sums(term, where, *rest[:1])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(OpenHoldout, "_source", source)
+        patch.setattr(Engines, "values", values)
+        patch.setattr(Engines, "sums", sums)
         yield
 
 

@@ -13,11 +13,11 @@ import pytest
 
 import holdfast as hf
 from holdfast.planning.joint import joint_plan
-from holdfast.protocols.exact import exact_estimates, exact_weights
 from holdfast.protocols.plans import JointPlan
 from holdfast.protocols.searches import Estimates
 from holdfast.protocols.shapes import BoundedMean, KnownSd
 from holdfast.protocols.weights import WeightedEstimates
+from tests.holdout import plans
 
 GRID = hf.grid(0, 1, step=0.05)
 
@@ -139,9 +139,9 @@ def test_a_request_needs_an_estimator_that_can_be_compared(tmp_path: Path) -> No
 
 
 def test_two_parts_of_one_name_are_refused(tmp_path: Path) -> None:
-    named = joint_plan(Estimates(5, tail_low=0.1, tail_high=0.1, name="exact"))
+    named = joint_plan(Estimates(5, tail_low=0.1, tail_high=0.1, name="split"))
     with pytest.raises(hf.InvalidInput, match="names"):
-        hf.Holdout.create(tmp_path / "a", frame(19), [named, exact_estimates(2)])
+        hf.Holdout.create(tmp_path / "a", frame(19), [named, plans.split()])
 
 
 def test_weights_need_units_of_one_row(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_weights_need_units_of_one_row(tmp_path: Path) -> None:
         hf.Holdout.create(
             tmp_path / "a",
             data,
-            exact_weights(5, universe=2, tail=0.1),
+            plans.weights(),
             unit="id",
             universe={"x": [0.0, 1.0]},
             block_units=1,

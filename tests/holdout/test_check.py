@@ -20,7 +20,6 @@ from holdfast.errors import Damaged, HoldfastError, InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.questions import question_key
-from holdfast.protocols.exact import exact_weights
 from tests.holdout import plans
 from tests.holdout.forging import LEDGER, Entry, failed, forge, found
 from tests.holdout.tables import broken, sealed, sources
@@ -32,23 +31,20 @@ POINTS = hf.grid(0, 1, points=8)
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A holdout of every kind of set, with answers, refusals and a question that was lost."""
     path = tmp_path_factory.mktemp("original") / "a.holdfast"
-    made = [plans.mixed(), plans.verdicts(), plans.corrections()]
-    made += [plans.exact(), plans.rounds(), plans.split()]
+    made = [plans.mixed(), plans.amplified(), plans.rounds(), plans.split()]
     with sealed(path, made, open_fraction=0.0) as holdout:
         with sources(broken(RuntimeError("lost"))), pytest.raises(RuntimeError):
             holdout.ask("min(x)", grid=POINTS)
         with sources():
             for number in range(2):
-                holdout.ask(f"avg(x) + {number}", grid=POINTS, by="estimate")
-                holdout.ask(f"avg(x) + {number}", grid=POINTS, by="exact")
-                holdout.ask(f"avg(x) + {number}", by="rounds")
-                holdout.ask(f"avg(x) + {number}", by="split")
+                holdout.ask(f"avg(x) + {number}", grid=POINTS, protocol="estimate")
+                holdout.ask(f"avg(x) + {number}", grid=POINTS, protocol="amplified")
+                holdout.ask(f"avg(x) + {number}", protocol="rounds")
+                holdout.ask(f"avg(x) + {number}", protocol="split")
                 for guess in (0.5, 9):
-                    holdout.verify(f"avg(x) + {number}", guess, by="verify")
-                    holdout.verify(f"avg(x) + {number}", guess, by="exact-verify")
-                    holdout.correct(f"avg(x) + {number}", guess, grid=POINTS, by="exact-correct")
-            holdout.correct("avg(c)", 0.5, grid=POINTS, by="verify")
-            holdout.correct("avg(c)", 9, grid=POINTS, by="verify")
+                    holdout.verify(f"avg(x) + {number}", guess, protocol="verify")
+            holdout.correct("avg(c)", 0.5, grid=POINTS, protocol="verify")
+            holdout.correct("avg(c)", 9, grid=POINTS, protocol="verify")
             holdout.interval("avg(x)", grid=hf.grid(0, 1, points=4))
     return path
 
@@ -202,14 +198,6 @@ def a_set_of_its_own(entries: list[Entry]) -> None:
     found(entries, "reserved", "estimate").body["set"] = "other"
 
 
-def a_refusal_given_back(entries: list[Entry]) -> None:
-    """That its verdict does not give back."""
-    yes = found(entries, "recorded", "exact-verify", nth=0).body
-    no = found(entries, "recorded", "exact-verify", nth=1).body
-    assert (yes["drawn"]["refused"], no["drawn"]["refused"]) == (False, True)
-    no["charges"] = yes["charges"]
-
-
 def behind_a_later_question(entries: list[Entry]) -> None:
     """A lost question of fresh blocks is recorded after a later one."""
     first = found(entries, "recorded", "split", nth=0)
@@ -227,9 +215,9 @@ def below_nothing(entries: list[Entry]) -> None:
 def more_than_planned(entries: list[Entry]) -> None:
     """A fourth refusal, at its right price."""
     while len([e for e in entries if e.kind == "recorded"]) < 60:
-        held = copy.deepcopy(found(entries, "reserved", "exact-verify", nth=1))
+        held = copy.deepcopy(found(entries, "reserved", "verify", nth=1))
         entries.append(held)
-        no = copy.deepcopy(found(entries, "recorded", "exact-verify", nth=1))
+        no = copy.deepcopy(found(entries, "recorded", "verify", nth=1))
         no.body["reserves"] = [len(entries)]
         held.question = no.question = f"{len(entries):064x}"
         entries.append(no)
@@ -244,7 +232,7 @@ def more_than_the_budget(entries: list[Entry]) -> None:
 
 def a_smaller_grid_than_asked(entries: list[Entry]) -> None:
     """The reservation says that its grid was smaller than the one recorded."""
-    held = found(entries, "reserved", "exact")
+    held = found(entries, "reserved", "amplified")
     held.body["question"]["grid"] = hf.grid(0, 1, points=2).to_json()
 
 
@@ -288,7 +276,6 @@ FORGERIES: dict[Edit, str] = {
     invented: "answers",
     below_nothing: "prices",
     a_set_of_its_own: "prices",
-    a_refusal_given_back: "prices",
     behind_a_later_question: "prices",
     more_than_planned: "budget",
     more_than_the_budget: "budget",
@@ -315,7 +302,7 @@ def test_a_forged_chain_is_found_by_what_it_says(folder: Path, forgotten: None, 
 
 def weaker(entries: list[Entry]) -> None:
     """Half of the blocks: more questions than they can bear."""
-    entries[0].body["sets"][1]["plan"]["queries"] *= 2
+    entries[0].body["sets"][-1]["plan"]["queries"] *= 2
 
 
 def surer(entries: list[Entry]) -> None:
@@ -364,7 +351,7 @@ def test_a_folder_of_another_format_is_refused_by_its_number(
     folder: Path, forgotten: None, number: int | None
 ) -> None:
     forge(folder, lambda entries: entries[0].body.update(format=number))
-    with pytest.raises(InvalidInput, match=r"of format 2; got .* made it: open it with that"):
+    with pytest.raises(InvalidInput, match=r"of format 3; got .* made it: open it with that"):
         Holdout.open(folder)
 
 
@@ -449,8 +436,8 @@ def test_a_receipt_of_another_holdout_is_refused(folder: Path, tmp_path: Path) -
 def test_bytes_changed_in_the_ledger_are_found(folder: Path) -> None:
     file = folder / LEDGER
     data = file.read_bytes()
-    at = data.index(b'"refused":true')
-    file.write_bytes(data[:at] + b'"refused":TRUE' + data[at + 14 :])
+    at = data.index(b'"drawn":')
+    file.write_bytes(data[:at] + b'"DRAWN":' + data[at + 8 :])
     assert set(failed(check_holdout(folder))) == {"chain"}
 
 
@@ -471,7 +458,7 @@ def test_one_byte_of_the_data_is_enough(folder: Path) -> None:
 
 
 def test_a_changed_universe_is_found(tmp_path: Path) -> None:
-    plan = exact_weights(5, universe=2, tail=0.25)
+    plan = plans.weights()
     data = {"y": np.arange(plan.blocks) % 2 == 0, "i": np.arange(plan.blocks) + 0.625}
     made = Holdout.create(tmp_path / "a", data, plan, universe={"y": [False, True]}, block_units=1)
     made.close()
@@ -508,14 +495,14 @@ _NARROW = {"kind": "sd", "sd": 1e-9}
 @pytest.mark.parametrize(
     ("part", "change"),
     [
-        ("exact-verify", lambda each: each.body["question"].pop("guess")),
-        ("exact-verify", lambda each: each.body["question"].update(guess=True)),
-        ("exact-verify", lambda each: each.body["question"].update(guess="0.5")),
-        ("exact-verify", lambda each: each.body["question"].update(gate="no")),
-        ("exact-verify", lambda each: each.body["question"].update(limits={"a": 1})),
-        ("exact", lambda each: each.body["question"].update(range=[3.0, 1.0])),
-        ("exact", lambda each: each.body["question"].update(claim="equals")),
-        ("exact", lambda each: each.body["question"].update(shape=_NARROW)),
+        ("verify", lambda each: each.body["question"].pop("guess")),
+        ("verify", lambda each: each.body["question"].update(guess=True)),
+        ("verify", lambda each: each.body["question"].update(guess="0.5")),
+        ("verify", lambda each: each.body["question"].update(gate="no")),
+        ("verify", lambda each: each.body["question"].update(limits={"a": 1})),
+        ("amplified", lambda each: each.body["question"].update(range=[3.0, 1.0])),
+        ("amplified", lambda each: each.body["question"].update(claim="equals")),
+        ("amplified", lambda each: each.body["question"].update(shape=_NARROW)),
         ("split", lambda each: each.body["question"].update(shape=_NARROW)),
         ("split", lambda each: each.body.update(note="more")),
     ],
@@ -530,11 +517,11 @@ def test_a_question_has_the_words_of_its_verb(
 @pytest.mark.parametrize(
     ("part", "facts"),
     [
-        ("exact", {"left": 0.5}),
-        ("exact", {"left": True}),
-        ("exact", {"assumes": ["anything"]}),
-        ("exact", {"empty": [1, 2]}),
-        ("exact-verify", {"refusals": 0}),
+        ("amplified", {"left": 0.5}),
+        ("amplified", {"left": True}),
+        ("amplified", {"assumes": ["anything"]}),
+        ("amplified", {"empty": [1, 2]}),
+        ("verify", {"refusals": 0}),
         ("rounds", {"left": 0.0}),
         ("split", {"asker": "nobody"}),
         ("split", {"drawn": {"value": " 1_0 "}}),

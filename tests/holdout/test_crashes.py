@@ -27,8 +27,7 @@ LEFT = {
 }
 PLANS: dict[str, tuple[Callable[[], Any], Callable[[Holdout], Any]]] = {
     "mixed": (plans.mixed, lambda h: h.ask("avg(x)", grid=POINTS)),
-    "exact": (plans.exact, lambda h: h.ask("avg(x)", grid=POINTS)),
-    "exact-verify": (plans.verdicts, lambda h: h.verify("avg(x)", 0.5)),
+    "split": (plans.split, lambda h: h.ask("avg(x)")),
     "rounds": (plans.rounds, lambda h: h.ask("avg(x)")),
 }
 
@@ -45,7 +44,7 @@ def test_killed(tmp_path: Path, kind: str, point: str) -> None:
         assert [row.kind for row in holdout.journal.ledger.rows()] == LEFT[point]
         before = holdout.status().sets[0]
         assert before.unsettled == (LEFT[point] == ["created", "reserved"])
-        free = kind in ("exact-verify", "rounds") and "recorded" in LEFT[point]  # a Yes
+        free = kind == "rounds" and "recorded" in LEFT[point]  # a Yes
         assert (before.spent > 0) == (point != "in the reservation" and not free)
         again = ask(holdout)
         assert again.cached == ("recorded" in LEFT[point])

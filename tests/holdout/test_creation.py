@@ -21,7 +21,7 @@ from holdfast.errors import Damaged, Infeasible, InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.spec import BlockSet, joint_confidence, read_sets, sets_for
-from holdfast.protocols.exact import exact_verdicts
+from holdfast.protocols.split import split_plan
 from tests.holdout import plans
 from tests.holdout.tables import sealed, sources, table
 
@@ -37,7 +37,7 @@ def test_a_path_where_something_is_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     for name in ("taken", "file"):
         with pytest.raises(InvalidInput, match="nothing is yet"):
-            sealed(tmp_path / name, plans.exact())
+            sealed(tmp_path / name, plans.split())
     assert left_behind(tmp_path) == ["file", "taken"]
 
 
@@ -73,12 +73,12 @@ def test_a_path_where_something_is_is_refused(tmp_path: Path) -> None:
 def test_a_creation_that_fails_leaves_nothing(
     tmp_path: Path, more: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    data = table(plans.exact().blocks)
-    given = {"plan": plans.exact(), **more}
+    data = table(plans.split().blocks)
+    given = {"plan": plans.split(), **more}
     with pytest.raises(error, match=message):
         Holdout.create(tmp_path / "deep" / "a", data, **given)
     assert [name for name in left_behind(tmp_path) if name != "deep"] == []
-    Holdout.create(tmp_path / "b", data, plans.exact()).close()  # the data are still unknown
+    Holdout.create(tmp_path / "b", data, plans.split()).close()  # the data are still unknown
 
 
 def test_an_interruption_leaves_nothing(tmp_path: Path) -> None:
@@ -87,13 +87,13 @@ def test_an_interruption_leaves_nothing(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sealed(tmp_path / "a", plans.exact(), progress=stop)
+        sealed(tmp_path / "a", plans.split(), progress=stop)
     assert left_behind(tmp_path) == []
 
 
 def test_progress_goes_from_stage_to_stage(tmp_path: Path) -> None:
     seen: list[tuple[str, float]] = []
-    sealed(tmp_path / "a", plans.exact(), progress=lambda *said: seen.append(said)).close()
+    sealed(tmp_path / "a", plans.split(), progress=lambda *said: seen.append(said)).close()
     assert all(0 <= done <= 1 for _, done in seen)
     assert ("writing", 1.0) in seen
 
@@ -108,9 +108,7 @@ def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
 
 
 def test_only_the_owner_can_read_a_universe(tmp_path: Path) -> None:
-    from holdfast.protocols.exact import exact_weights
-
-    plan = exact_weights(5, universe=2, tail=0.25)
+    plan = plans.weights()
     data = {"y": np.arange(plan.blocks) % 2 == 0, "i": np.arange(plan.blocks) + 0.125}
     made = Holdout.create(tmp_path / "a", data, plan, universe={"y": [False, True]}, block_units=1)
     with made as holdout:
@@ -123,15 +121,15 @@ def test_only_the_owner_can_read_a_universe(tmp_path: Path) -> None:
 
 
 def test_the_same_data_need_a_reason(tmp_path: Path) -> None:
-    data = table(plans.exact().blocks)
-    with Holdout.create(tmp_path / "a", data, plans.exact()) as first:
+    data = table(plans.split().blocks)
+    with Holdout.create(tmp_path / "a", data, plans.split()) as first:
         shuffled = data.sample(frac=1, random_state=1)[data.columns[::-1]]
         with pytest.raises(InvalidInput, match="new_budget") as refused:
-            Holdout.create(tmp_path / "b", shuffled, plans.exact())
+            Holdout.create(tmp_path / "b", shuffled, plans.split())
         assert first.status().holdout in str(refused.value)
         assert not (tmp_path / "b").exists()
         reason = "a <b>new</b> study"
-        again = Holdout.create(tmp_path / "b", shuffled, plans.exact(), new_budget=f" {reason} ")
+        again = Holdout.create(tmp_path / "b", shuffled, plans.split(), new_budget=f" {reason} ")
         with again:
             assert again.status().new_budget == reason
             assert reason in str(again.status())
@@ -141,17 +139,17 @@ def test_the_same_data_need_a_reason(tmp_path: Path) -> None:
         assert first.status().new_budget is None
     shutil.rmtree(tmp_path / "a")  # deleted is not forgotten
     with pytest.raises(InvalidInput, match="new_budget"):
-        Holdout.create(tmp_path / "a", data, plans.exact())
+        Holdout.create(tmp_path / "a", data, plans.split())
 
 
 # What is in it.
 
 
 def test_leftover_units_are_reported(tmp_path: Path) -> None:
-    blocks = plans.exact().blocks
+    blocks = plans.split().blocks
     data = table(3 * blocks + 7 + 20)
-    share = 20 / len(data)
-    with Holdout.create(tmp_path / "a", data, plans.exact(), open_fraction=share) as holdout:
+    share = 20.5 / len(data)
+    with Holdout.create(tmp_path / "a", data, plans.split(), open_fraction=share) as holdout:
         status = holdout.status()
         assert (status.blocks, status.block_units) == (blocks, 3)
         assert (status.open_units, status.leftover_units) == (20, 7)
@@ -162,15 +160,15 @@ def test_leftover_units_are_reported(tmp_path: Path) -> None:
 
 
 def test_without_an_open_part_there_is_none_to_show(tmp_path: Path) -> None:
-    with sealed(tmp_path / "a", plans.exact()) as holdout, pytest.raises(InvalidInput):
+    with sealed(tmp_path / "a", plans.split()) as holdout, pytest.raises(InvalidInput):
         holdout.open_table()
 
 
 def test_rows_of_one_id_stay_together(tmp_path: Path) -> None:
-    blocks = plans.exact().blocks
+    blocks = plans.split().blocks
     data = table(4 * 2 * blocks)
     data["who"] = np.random.default_rng(3).permutation(np.repeat(np.arange(2 * blocks), 4))
-    with Holdout.create(tmp_path / "a", data, plans.exact(), unit="who") as holdout:
+    with Holdout.create(tmp_path / "a", data, plans.split(), unit="who") as holdout:
         assert (holdout.status().units, holdout.status().block_units) == (2 * blocks, 2)
         stored = holdout._open.store.table(hidden=True).to_pandas()
         who = data.who.to_numpy()[stored["__row"]]
@@ -186,7 +184,7 @@ def test_the_plan_may_be_a_function_of_the_units(tmp_path: Path) -> None:
 
     def plan(units: int) -> Any:
         seen.append(units)
-        return plans.exact()
+        return plans.split()
 
     data = table(100)
     # 0.29 of 100 is 29, though 0.29 * 100 is less in floating point.
@@ -196,14 +194,14 @@ def test_the_plan_may_be_a_function_of_the_units(tmp_path: Path) -> None:
 
 def test_too_few_units_are_refused_with_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(Infeasible, match="fewer questions or a smaller tail, or bring more data"):
-        Holdout.create(tmp_path / "a", table(plans.exact().blocks - 1), plans.exact())
+        Holdout.create(tmp_path / "a", table(plans.split().blocks - 1), plans.split())
     assert left_behind(tmp_path) == []
 
 
 def test_a_plan_that_does_not_prove_itself_is_refused(tmp_path: Path) -> None:
     from dataclasses import replace
 
-    weaker = replace(plans.verdicts(), queries=2_000)
+    weaker = replace(plans.split(), queries=2_000)
     with pytest.raises(InvalidInput, match="certifies itself"):
         sealed(tmp_path / "a", weaker)
     richer = replace(plans.mixed(), budget=9.0)
@@ -224,10 +222,10 @@ def test_a_planned_split_is_split(tmp_path: Path) -> None:
 
 
 def test_a_name_is_the_folders_or_its_own(tmp_path: Path) -> None:
-    with sealed(tmp_path / "flights.holdfast", plans.exact()) as holdout:
+    with sealed(tmp_path / "flights.holdfast", plans.split()) as holdout:
         assert holdout.status().name == "flights"
         assert repr(holdout) == f"Holdout.open({str(tmp_path / 'flights.holdfast')!r})"
-    with sealed(tmp_path / "b", plans.exact(), name="Flüge <2013>") as holdout:
+    with sealed(tmp_path / "b", plans.split(), name="Flüge <2013>") as holdout:
         assert holdout.status().name == "Flüge <2013>"
         assert "<2013>" not in holdout.status()._repr_html_()
 
@@ -263,8 +261,6 @@ def test_a_seed_repeats_the_blocks_and_the_answers(tmp_path: Path) -> None:
 def test_sets_are_disjoint_and_cover_all_blocks(tmp_path: Path) -> None:
     every: list[Any] = [
         plans.amplified(),
-        plans.verdicts(),
-        plans.exact(),
         plans.split(),
         plans.rounds(),
     ]
@@ -281,11 +277,11 @@ def test_a_kind_of_plan_comes_once() -> None:
     with pytest.raises(InvalidInput, match="joint_plan"):
         sets_for([plans.mixed(), plans.estimates()])
     with pytest.raises(InvalidInput, match="once"):
-        sets_for([plans.verdicts(), exact_verdicts(5, 1)])
+        sets_for([plans.split(), split_plan(5)])
 
 
 def test_sets_that_overlap_are_refused() -> None:
-    sets = sets_for([plans.exact(), plans.split()])
+    sets = sets_for([plans.rounds(), plans.split()])
     written = [each.to_dict() for each in sets]
     blocks = sum(each.blocks for each in sets)
     assert read_sets(written, blocks) == sets

@@ -275,25 +275,25 @@ def test_a_filter_is_told_in_every_answer(tmp_path: Path) -> None:
     """Whether or not a block was empty: here none is."""
     lowest = "a block without such rows counts as the lowest point"
     lower = "a block without such rows counts as lower than all others"
-    every = [plans.mixed(), plans.verdicts(), plans.corrections(), plans.exact()]
+    every = [plans.mixed(), plans.amplified()]
     with made(tmp_path / "a", open_part=False, plan=every) as holdout:
         words: dict[str, Any] = {"where": "age > 0"}
         ages: dict[str, Any] = {**words, "grid": AGES}
-        for by in ("estimate", "exact"):
-            assert f"{lowest}, 18" in promise(holdout.ask("avg(age)", by=by, **ages))
+        for protocol in ("estimate", "amplified"):
+            assert f"{lowest}, 18" in promise(holdout.ask("avg(age)", protocol=protocol, **ages))
         assert f"{lowest}, 18" in promise(holdout.interval("avg(age)", **ages))
         assert f"{lowest}, 0" in promise(holdout.mean("died = 1", **words))
         inside = "avg(age) FILTER (WHERE age > 0)"
         assert f"{lowest}, 18" in promise(holdout.ask(inside, grid=AGES))
-        for by in ("verify", "estimate", "exact-verify"):
-            assert lower in promise(holdout.verify("avg(age)", 62, by=by, **words))
-        corrected = holdout.correct("avg(age)", 30, by="exact-correct", **ages)
+        for protocol in ("verify", "estimate"):
+            assert lower in promise(holdout.verify("avg(age)", 62, protocol=protocol, **words))
+        corrected = holdout.correct("avg(age)", 30, **ages)
         assert lower in promise(corrected.verdict)
         assert f"{lowest}, 18" in promise(corrected.correction)
         # Where nothing filters, and where nothing is a value too, there is nothing to tell.
         for text, where in (("avg(age)", None), ("count(*)", "age > 0"), ("count(age)", "age > 0")):
             points = grid([0, 1, 2, 3, 4, 20, 50, 80])
-            said = promise(holdout.ask(text, where=where, grid=points, by="exact"))
+            said = promise(holdout.ask(text, where=where, grid=points, protocol="amplified"))
             assert "without such rows" not in said
     assert check_holdout(tmp_path / "a").passed
 
@@ -318,7 +318,7 @@ def test_the_open_part_says_how_many_are_empty(tmp_path: Path) -> None:
 
 
 def test_answers_say_that_they_are_rounded_up(tmp_path: Path) -> None:
-    every = [plans.mixed(), plans.corrections(), plans.split()]
+    every = [plans.mixed(), plans.split()]
     with made(tmp_path / "a", open_part=False, plan=every) as holdout:
         for points, words in (
             (grid(20, 90, step=10), "a grid with step 10"),
@@ -329,11 +329,11 @@ def test_answers_say_that_they_are_rounded_up(tmp_path: Path) -> None:
             answer = holdout.ask("avg(age)", grid=points)
             assert promise(answer).endswith(f"; rounded up to {words}")
         assert "; rounded up to a grid with step 0.142857" in promise(holdout.mean("died = 1"))
-        corrected = holdout.correct("avg(age)", 30, grid=AGES, by="exact-correct")
+        corrected = holdout.correct("avg(age)", 30, grid=AGES)
         assert "rounded up to a grid with step 12" in promise(corrected.correction)
         for other in (
             holdout.interval("avg(age)", grid=AGES),  # its ends are moved outwards
-            holdout.ask("avg(age)", by="split"),  # on no grid
+            holdout.ask("avg(age)", protocol="split"),  # on no grid
             corrected.verdict,
         ):
             assert "rounded" not in promise(other)

@@ -20,10 +20,7 @@ import pytest
 import holdfast as hf
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.planning.joint import joint_plan
-from holdfast.protocols.exact import exact_weights
 from holdfast.protocols.shapes import BoundedMean, KnownSd
-from holdfast.protocols.weights import WeightedEstimates
 from tests.holdout import plans
 from tests.holdout.forging import Entry, failed, forge
 from tests.holdout.tables import Still, sealed, sources
@@ -33,20 +30,12 @@ SHAPE = KnownSd(0.1)
 _numbers = itertools.count()
 
 
-def weighted(path: Path, plan: Any) -> Holdout:
-    """A holdout of blocks that are one coin each, 70 % heads."""
-    blocks = plan.blocks
-    number = np.arange(blocks) + 0.5 + 10**6 * next(_numbers)  # no two tables are alike
-    data = {"y": np.arange(blocks) % 10 < 7, "i": number}
-    return Holdout.create(path, data, plan, universe={"y": [False, True]}, block_units=1)
-
-
-def exact_weighing(path: Path) -> Holdout:
-    return weighted(path, exact_weights(5, universe=2, tail=0.25))
-
-
 def weighing(path: Path) -> Holdout:
-    return weighted(path, joint_plan(WeightedEstimates(queries=5, universe=2, tail=0.05)))
+    """A holdout of blocks that are one coin each, nine in ten heads."""
+    plan, blocks = plans.weights(), plans.weights().blocks
+    number = np.arange(blocks) + 0.5 + 10**6 * next(_numbers)  # no two tables are alike
+    data = {"y": np.arange(blocks) % 10 > 0, "i": number}
+    return Holdout.create(path, data, plan, universe={"y": [False, True]}, block_units=1)
 
 
 def blocks_of(plan: Callable[[], Any]) -> Callable[[Path], Holdout]:
@@ -81,10 +70,6 @@ KINDS: dict[str, tuple[Made, Ask]] = {
     "simple": (blocks_of(plans.simple), lambda h: h.ask("avg(x)", grid=POINTS)),
     "amplified": (blocks_of(plans.amplified), lambda h: h.ask("avg(x)", grid=POINTS)),
     "weights": (weighing, lambda h: h.ask("avg(y)", grid=POINTS)),
-    "exact": (blocks_of(plans.exact), lambda h: h.ask("avg(x)", grid=POINTS, shape=SHAPE)),
-    "exact-verify": (blocks_of(plans.verdicts), lambda h: h.verify("avg(x)", 0.5)),
-    "exact-correct": (blocks_of(plans.corrections), lambda h: h.correct("avg(x)", 9, grid=POINTS)),
-    "exact-weights": (exact_weighing, lambda h: h.ask("avg(y)", grid=POINTS)),
     "rounds": (blocks_of(plans.rounds), lambda h: h.ask("avg(x)", shape=SHAPE)),
     "split": (blocks_of(plans.split), lambda h: h.ask("avg(x)")),
 }
@@ -96,7 +81,7 @@ def told(
 ) -> tuple[str, Path]:
     """A holdout with one answer; its row holds codes and numbers, and no sentence of the answer."""
     make, ask = KINDS[request.param]
-    still = nullcontext() if "weights" in request.param else sources()
+    still = nullcontext() if request.param == "weights" else sources()
     with make(tmp_path_factory.mktemp("told") / "a") as holdout, still:
         ask(holdout)
         (shown,) = [each["answer"] for each in holdout.transcript()]
@@ -163,8 +148,8 @@ def test_every_fact_that_a_question_decides(told: tuple[str, Path], forgotten: N
             lie(entries[-1].body)
 
         forge(path, edit)
-        if (kind, what[:8]) in (("near", "refused="), ("exact-weights", "no steps")):
-            continue  # read as yes or no; and a row without steps is one confirmed at once
+        if (kind, what[:8]) == ("near", "refused="):
+            continue  # read as yes or no
         assert failed(check_holdout(path)), what
     forge(path, lambda entries: entries.__setitem__(slice(None), copy.deepcopy(kept)))
     assert failed(check_holdout(path)) == {}

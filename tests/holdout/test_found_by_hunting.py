@@ -95,7 +95,7 @@ def test_a_model_that_gives_missing_values_is_wrong_there_and_nowhere_else(
         assert answer.high is not None
         assert answer.low <= truth <= answer.high
         assert answer.high - answer.low < 0.7
-        assert (answer.value > 0.5) == (truth > 0.5)
+        assert ((answer.value or 0) > 0.5) == (truth > 0.5)
 
 
 # Predictions in the order of the rows are held to what keyed ones are held to.
@@ -245,7 +245,7 @@ def test_a_verdicts_sentence_is_about_the_guess_or_less(tmp_path: Path) -> None:
     exact = 1_700_000_000.1264
     plan = plans.mixed()
     with sealed(tmp_path / "h", {"x": np.full(plan.blocks, exact)}, plan) as holdout:
-        promise = holdout.verify("avg(x)", exact, by="verify").promise
+        promise = holdout.verify("avg(x)", exact, protocol="verify").promise
         assert "give 1700000000.13 or less" in promise
         assert "give 1700000000.12 or more" in promise
         assert "no confirmation of 1700000000.1264" in promise
@@ -278,7 +278,7 @@ def test_open_blocks_without_a_value_count_as_lowest(tmp_path: Path) -> None:
     rows = 8 * plan.blocks
     data = pd.DataFrame({"w": SOME.random(rows) + 10, "g": SOME.random(rows) < 0.2})
     with sealed(tmp_path / "h", data, plan, open_fraction=0.5, block_units=4) as holdout:
-        told = holdout.verify("avg(w)", 10.5, where="g", by="verify", anyway=True)
+        told = holdout.verify("avg(w)", 10.5, where="g", protocol="verify", anyway=True)
         assert told.range_low is None
         assert told.range_high is not None
         assert told.range_high < 12

@@ -44,8 +44,8 @@ def template() -> Path:
     """A holdout that nothing was asked of, to copy."""
     if not _template:
         folder = Path(tempfile.mkdtemp(prefix="holdfast-machine-"))
-        made: list[Any] = [plans.mixed(), plans.verdicts(), plans.corrections(), plans.exact()]
-        sealed(folder / "a", [*made, plans.rounds(), plans.split()]).close()
+        made = [plans.mixed(), plans.amplified(), plans.rounds(), plans.split()]
+        sealed(folder / "a", made).close()
         _template.append(folder)
     return _template[0] / "a"
 
@@ -92,24 +92,26 @@ class Machine(RuleBasedStateMachine):
             return
         assert self.told.setdefault(key, said) == said
 
-    @rule(number=NUMBERS, grid=GRIDS, by=st.sampled_from(["estimate", "exact"]))
-    def ask(self, number: int, grid: Grid, by: str) -> None:
-        key = ("ask", number, grid, by)
-        self.once(key, lambda h: h.ask(f"avg(x) + {number}", grid=grid, by=by))
+    @rule(number=NUMBERS, grid=GRIDS, protocol=st.sampled_from(["estimate", "amplified"]))
+    def ask(self, number: int, grid: Grid, protocol: str) -> None:
+        key = ("ask", number, grid, protocol)
+        self.once(key, lambda h: h.ask(f"avg(x) + {number}", grid=grid, protocol=protocol))
 
-    @rule(number=NUMBERS, by=st.sampled_from(["rounds", "split"]))
-    def ask_exactly(self, number: int, by: str) -> None:
-        self.once(("ask", number, by), lambda h: h.ask(f"avg(x) + {number}", by=by))
+    @rule(number=NUMBERS, protocol=st.sampled_from(["rounds", "split"]))
+    def ask_exactly(self, number: int, protocol: str) -> None:
+        self.once(
+            ("ask", number, protocol), lambda h: h.ask(f"avg(x) + {number}", protocol=protocol)
+        )
 
-    @rule(number=NUMBERS, guess=GUESSES, by=st.sampled_from(["verify", "exact-verify"]))
-    def verify(self, number: int, guess: float, by: str) -> None:
-        key = ("verify", number, guess, by)
-        self.once(key, lambda h: h.verify(f"avg(x) + {number}", guess, by=by))
+    @rule(number=NUMBERS, guess=GUESSES)
+    def verify(self, number: int, guess: float) -> None:
+        key = ("verify", number, guess)
+        self.once(key, lambda h: h.verify(f"avg(x) + {number}", guess, protocol="verify"))
 
-    @rule(number=NUMBERS, guess=GUESSES, by=st.sampled_from(["verify", "exact-correct"]))
-    def correct(self, number: int, guess: float, by: str) -> None:
-        key = ("correct", number, guess, by)
-        self.once(key, lambda h: h.correct(f"avg(x) + {number}", guess, grid=POINTS, by=by))
+    @rule(number=NUMBERS, guess=GUESSES)
+    def correct(self, number: int, guess: float) -> None:
+        key = ("correct", number, guess)
+        self.once(key, lambda h: h.correct(f"avg(x) + {number}", guess, grid=POINTS))
 
     @rule(number=NUMBERS)
     def interval(self, number: int) -> None:
@@ -118,13 +120,13 @@ class Machine(RuleBasedStateMachine):
 
     @rule(
         number=st.integers(10, 12),
-        by=st.sampled_from(["estimate", "exact", "split", "rounds", "exact-verify", "verify"]),
+        protocol=st.sampled_from(["estimate", "amplified", "split", "rounds", "verify"]),
     )
-    def lose(self, number: int, by: str) -> None:
-        verb = self.holdout.verify if by.endswith("verify") else self.holdout.ask
-        more: dict[str, Any] = {"guess": 0.5} if by.endswith("verify") else {"grid": POINTS}
+    def lose(self, number: int, protocol: str) -> None:
+        verb = self.holdout.verify if protocol == "verify" else self.holdout.ask
+        more: dict[str, Any] = {"guess": 0.5} if protocol == "verify" else {"grid": POINTS}
         with sources(broken(Lost())), suppress(Lost, Exhausted):
-            verb(f"avg(x) + {number}", by=by, **more)
+            verb(f"avg(x) + {number}", protocol=protocol, **more)
 
     @rule()
     def reopen(self) -> None:
@@ -145,9 +147,7 @@ class Machine(RuleBasedStateMachine):
             for each in sets:
                 found = live.sets[each.name]
                 assert state(found) == state(folded.sets[each.name])
-                assert found.account.charged >= 0
-                if each.plan.priced:
-                    assert found.account.charged <= each.plan.limit
+                assert 0 <= found.account.charged <= each.plan.limit
 
     @invariant()
     def status_adds_up(self) -> None:
@@ -158,6 +158,7 @@ class Machine(RuleBasedStateMachine):
         assert status.receipt == str(self.holdout.receipt)
         for each in status.sets:
             assert 0 <= each.used <= 1
+            assert each.budget is not None
             assert each.spent <= each.budget * (1 + 1e-9)
             for part in each.parts:
                 assert part.questions_left >= 0

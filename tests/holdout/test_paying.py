@@ -34,9 +34,6 @@ CASES: dict[str, tuple[Callable[[], Any], Asking]] = {
     "direct mean": (plans.direct, lambda h: h.mean("y = 1")),
     "filtered mean": (plans.medians, lambda h: h.mean("y = 1", where="g = 'a'")),
     "medians": (plans.medians, lambda h: h.mean("y = 1")),
-    "exact": (plans.exact, lambda h: h.ask("avg(x)", grid=POINTS)),
-    "exact verify": (plans.verdicts, lambda h: h.verify("avg(x)", 0.5)),
-    "exact correct": (plans.corrections, lambda h: h.correct("avg(x)", 0.5, grid=POINTS)),
     "rounds": (plans.rounds, lambda h: h.ask("avg(x)")),
     "split": (plans.split, lambda h: h.ask("avg(x)")),
 }

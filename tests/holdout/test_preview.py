@@ -11,7 +11,6 @@ from holdfast.protocols.means import DirectMeans, DirectPart, MedianMeans, media
 from holdfast.protocols.searches import Estimates, SearchPart
 from holdfast.protocols.source import UNIT
 from holdfast.store.sealing import split_units
-from holdfast.theory.bars import verdict_bar
 from tests.holdout import plans
 
 
@@ -41,22 +40,9 @@ def test_the_bar_of_a_direct_search_is_the_plans() -> None:
     assert said.half_width == pytest.approx(widest, abs=1e-12)
 
 
-def test_a_gate_is_said_to_certify_what_it_does() -> None:
-    from holdfast.protocols.exact import exact_verdicts
-
-    plan = exact_verdicts(20, 2, 1e-6, 1 - 1e-6, sides=1)
-    split = split_units(5_000, plan.blocks)
-    (said,) = preview_of(sets_for(plan), 5_000, split).parts
-    gap = float(said.words.rpartition("− ")[2])
-    for percent in range(1, 100):
-        low, _ = verdict_bar(percent / 100, "at least", True, split.block_units, 1e-6, 1 - 1e-6)
-        assert low is not None
-        assert percent / 100 - low <= gap
-
-
 def test_what_is_left_over_is_counted() -> None:
-    sets = sets_for(plans.exact())
-    blocks = plans.exact().blocks
+    sets = sets_for(plans.split())
+    blocks = plans.split().blocks
     assert preview_of(sets, 10 * blocks, split_units(10 * blocks, blocks, 0.0, 4)).mostly_left_over
     assert not preview_of(
         sets, 7 * blocks, split_units(7 * blocks, blocks, 0.0, 4)

@@ -18,10 +18,9 @@ import holdfast as hf
 from holdfast.errors import Exhausted, InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.protocols.plans import JointPlan
 from holdfast.protocols.shapes import KnownSd
 from tests.holdout import plans
-from tests.holdout.tables import Still, broken, sealed, sources
+from tests.holdout.tables import Still, blocks_from, broken, sealed, sources
 from tests.mechanisms import laws
 
 POINTS = hf.grid(0, 1, points=8)
@@ -38,9 +37,6 @@ ASKS: dict[str, tuple[Callable[[], Any], Ask]] = {
     "direct mean": (plans.direct, lambda h: h.mean("y = 1")),
     "simple": (plans.simple, lambda h: h.ask("avg(x)", grid=POINTS)),
     "amplified": (plans.amplified, lambda h: h.ask("avg(x)", grid=POINTS)),
-    "exact": (plans.exact, lambda h: h.ask("avg(x)", grid=POINTS)),
-    "exact-verify": (plans.verdicts, lambda h: h.verify("avg(x)", 0.5)),
-    "exact-correct": (plans.corrections, lambda h: h.correct("avg(x)", 0.99, grid=POINTS)),
     "rounds": (plans.rounds, lambda h: h.ask("avg(x)")),
     "split": (plans.split, lambda h: h.ask("avg(x)")),
 }
@@ -70,8 +66,8 @@ def spent(holdout: Holdout) -> float:
 def worst(kind: str, holdout: Holdout) -> float:
     """What the question of this kind can cost at most, in its set's currency."""
     (one,) = holdout.spec.sets
-    if kind in ("rounds", "exact-verify", "exact-correct", "split", "exact"):
-        return 1.0  # round, refusal or question
+    if kind in ("rounds", "split"):
+        return 1.0  # round or question
     plan: Any = one.plan
     prices = {part.name: part.prices(plan.order) for part in plan.parts}
     name = one.plan.names[0]
@@ -113,7 +109,7 @@ def test_a_draw_that_breaks_leaves_the_worst_case_charged(
     assert holdout.status().answers == 0
     with sources():  # and it can be asked again, at its price
         ASKS[kind][1](holdout)
-    assert spent(holdout) > worst(kind, holdout) * 1.01 or kind in ("exact-verify", "rounds")
+    assert spent(holdout) > worst(kind, holdout) * 1.01 or kind == "rounds"
     assert check_holdout(holdout.path).passed
     with Holdout.open(holdout.path) as again:
         assert again.status().to_dict() == holdout.status().to_dict()
@@ -124,7 +120,7 @@ def test_an_entropy_that_fails_leaves_the_worst_case_charged(
     kind: str, holdout: Holdout, still: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.holdout.answering.chosen_entropy", lambda *_: laws.Script([]))
-    if not isinstance(holdout.spec.sets[0].plan, JointPlan):
+    if kind == "split":
         ASKS[kind][1](holdout)  # no coin is flipped
         return
     with pytest.raises(laws.Exhausted):
@@ -304,8 +300,6 @@ OTHERS: dict[str, Ask] = {
     "near": lambda h: h.verify("avg(c)", 0.5, tolerance=0.1),
     "median mean": lambda h: h.mean("x > 3"),
     "direct mean": lambda h: h.mean("x > 3"),
-    "exact-verify": lambda h: h.verify("avg(c)", 0.5),
-    "exact-correct": lambda h: h.correct("avg(c)", 0.5, grid=POINTS),
     "interval": lambda h: h.ask("avg(x)", grid=POINTS),  # another verb is another question
 }
 
@@ -359,7 +353,6 @@ def test_what_cannot_be_paid_is_refused_and_not_written(tmp_path: Path, still: N
 @pytest.mark.parametrize(
     ("plan", "questions", "ask"),
     [
-        (plans.exact, 4, lambda h, i: h.ask(f"avg(x) + {i}", grid=POINTS)),
         (plans.split, 3, lambda h, i: h.ask(f"avg(x) + {i}")),
         (plans.simple, 5, lambda h, i: h.ask(f"avg(x) + {i}", grid=POINTS)),
         (plans.amplified, 4, lambda h, i: h.ask(f"avg(x) + {i}", grid=POINTS)),
@@ -384,54 +377,45 @@ def test_exactly_the_planned_questions(
 
 
 def test_refusals_run_out_and_exhausted_is_free(tmp_path: Path, still: None) -> None:
-    both = [plans.mixed(), plans.verdicts(), plans.corrections()]
-    with sealed(tmp_path / "a", both) as holdout:
-        for by in ("verify", "exact-verify"):
-            for number in range(3):
-                refused = holdout.verify(f"avg(x) + {number}", 9, by=by)
-                assert (refused.verdict, refused.refusals_left) == ("not compatible", 2 - number)
+    with sealed(tmp_path / "a", plans.mixed()) as holdout:
         for number in range(3):
-            assert holdout.correct(f"avg(x) + {number}", 9, grid=POINTS, by="exact-correct").value
+            refused = holdout.verify(f"avg(x) + {number}", 9, protocol="verify")
+            assert (refused.verdict, refused.refusals_left) == ("not compatible", 2 - number)
         before, said = holdout.receipt, spent(holdout)
-        assert holdout.verify("avg(c)", 0.5, by="verify").verdict == "exhausted"
-        assert holdout.verify("avg(c)", 0.5, by="exact-verify").verdict == "exhausted"
-        assert holdout.correct("avg(c)", 0.5, grid=POINTS, by="exact-correct").value is None
+        assert holdout.verify("avg(c)", 0.5, protocol="verify").verdict == "exhausted"
         assert holdout.receipt == before
         # A correction by looks finds out at its second step: what the first held is given back.
-        corrected = holdout.correct("avg(c)", 0.5, grid=POINTS, by="verify")
+        corrected = holdout.correct("avg(c)", 0.5, grid=POINTS, protocol="verify")
         assert (corrected.verdict.verdict, corrected.value) == ("exhausted", None)
         assert spent(holdout) == said
-        assert holdout.status().answers == 9
+        assert holdout.status().answers == 3
         assert check_holdout(holdout.path).passed
-        assert not holdout.correct("avg(c)", 0.5, grid=POINTS, by="verify").verdict.cached
-        key = holdout.correct("avg(c)", 0.5, grid=POINTS, by="verify", request="r")
-        assert key == holdout.correct("avg(c)", 0.5, grid=POINTS, by="verify", request="r")
+        assert not holdout.correct("avg(c)", 0.5, grid=POINTS, protocol="verify").verdict.cached
+        key = holdout.correct("avg(c)", 0.5, grid=POINTS, protocol="verify", request="r")
+        assert key == holdout.correct("avg(c)", 0.5, grid=POINTS, protocol="verify", request="r")
 
 
 def test_a_yes_gives_its_refusal_back(tmp_path: Path, still: None) -> None:
-    with sealed(tmp_path / "a", [plans.mixed(), plans.verdicts()]) as holdout:
-        for by in ("verify", "exact-verify"):
-            for number in range(5):
-                assert holdout.verify(f"avg(x) + {number}", 0.5, by=by).verdict == "compatible"
-        main, own = holdout.status().sets
+    with sealed(tmp_path / "a", plans.mixed()) as holdout:
+        for number in range(5):
+            assert (
+                holdout.verify(f"avg(x) + {number}", 0.5, protocol="verify").verdict == "compatible"
+            )
+        (main,) = holdout.status().sets
         assert {part.name: part.refusals_left for part in main.parts}["verify"] == 3
-        assert (own.spent, own.parts[0].questions_left) == (0, 15)
         prices = plans.mixed().part("verify").prices(plans.mixed().order)
         assert main.spent == pytest.approx(10 * prices.yes, rel=1e-9)
 
 
-def test_rounds_throw_a_set_away_when_it_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rounds_throw_a_set_away_when_it_is_refused(tmp_path: Path) -> None:
     verification, last = plans.rounds().verification.blocks, plans.rounds().blocks
 
-    def lies(_: object, start: int, stop: int, __: object) -> Still:
+    def lies(start: int, stop: int) -> Still:
         # The first estimation sets say something else than the verification set.
         offset = 0.0 if start < verification or stop == last else 9.0
         return Still(stop - start, lambda blocks: np.full(blocks, offset))
 
-    monkeypatch.setattr("holdfast.holdout.answering.OpenHoldout._source", lies)
-    with sealed(tmp_path / "a", plans.rounds()) as holdout:
+    with blocks_from(lies), sealed(tmp_path / "a", plans.rounds()) as holdout:
         answer = holdout.ask("avg(x)")
         assert (answer.value, answer.price) == (0.0, 1.0)  # by the second set
         assert holdout.ask("avg(c)").price == 0
@@ -447,11 +431,12 @@ def test_rounds_throw_a_set_away_when_it_is_refused(
 
 
 def test_a_seed_certifies_nothing(tmp_path: Path, still: None) -> None:
-    both = [plans.mixed(), plans.verdicts()]
+    both = [plans.mixed(), plans.split()]
     with sealed(tmp_path / "a", both, seed=7) as holdout:
         answers = [
             holdout.ask("avg(x)", grid=POINTS),
-            holdout.verify("avg(x)", 0.5, by="exact-verify"),
+            holdout.verify("avg(x)", 0.5),
+            holdout.ask("avg(x)", protocol="split"),
             holdout.correct("avg(x)", 9, grid=POINTS).verdict,
             holdout.correct("avg(x)", 9, grid=POINTS).correction,
         ]

@@ -34,7 +34,7 @@ NAMES = RowIds(Ids("who", "text", 3, ""), pa.array(["b", "ä c", "7"]))
 
 
 def read(given: Any, ids: RowIds = INTEGERS, wanted: Wanted = NUMBER, **more: Any) -> list[Any]:
-    return list(read_submission(given, ids, wanted, **more).tolist())
+    return list(read_submission(given, ids, wanted, **more).by_row().values.tolist())
 
 
 def parquet(**columns: Any) -> bytes:
@@ -92,8 +92,8 @@ def test_a_file_by_its_ending(tmp_path: Path) -> None:
 
 
 def test_labels_are_integers_where_they_are_whole() -> None:
-    assert read_submission(CSV, INTEGERS, NUMBER).dtype == np.int64
-    assert read_submission(CSV, INTEGERS, Wanted()).dtype == np.float64
+    assert read_submission(CSV, INTEGERS, NUMBER).values.dtype == np.int64
+    assert read_submission(CSV, INTEGERS, Wanted()).values.dtype == np.float64
     true = b"row,prediction\n30,true\n4,False\n7,0\n-2,1\n"
     assert read(true, wanted=Wanted(label=True, binary=True)) == [0, 1, 1, 0]
 
@@ -146,6 +146,71 @@ def test_what_is_wrong_is_said_and_costs_nothing(given: Any, said: str) -> None:
     assert str(caught.value).isprintable()
 
 
+OPEN = RowIds(INTEGERS.about, INTEGERS.values, np.array([0, 2, 3]))  # −2 is an open row's
+
+
+@pytest.mark.parametrize("kind", ["integer", "far", "text"])
+def test_ids_of_open_rows_may_be_left_out(kind: str) -> None:
+    """And no others: those of rows that belong to no block are in no file, and needed too."""
+    kinds: dict[str, Any] = {"integer": [7, -2, 30, 4], "far": [7, -2, 2**60, 4]}
+    keys = {**kinds, "text": ["b", "a", "c", "d"]}[kind]
+    about = Ids("row", "text" if kind == "text" else "integer", 4, "")
+    ids = RowIds(about, pa.array(keys), OPEN.sealed)
+    whole = dict(zip(keys, [1, 2, 3, 4], strict=True))
+    found = read_submission(whole, ids, NUMBER).by_row()
+    assert found.complete
+    assert found.values.tolist() == [1, 2, 3, 4]
+    assert found.of_sealed.tolist() == [1, 3, 4]
+    some = read_submission(
+        {key: whole[key] for key in reversed(keys) if key != keys[1]}, ids, NUMBER
+    )
+    part = some.by_row()
+    assert not part.complete
+    assert part.of_sealed.tolist() == [1, 3, 4]
+    with pytest.raises(InvalidInput, match=r"for each of the 3 ids .* the 1 of open rows may be"):
+        read(dict.fromkeys(keys[:2], 1), ids)
+    with pytest.raises(InvalidInput, match=rf"1 ids without a prediction \({keys[3]}\)"):
+        read(dict.fromkeys(keys[:3], 1), ids)
+    unknown = {**whole, ("z" if kind == "text" else 5): 1}
+    with pytest.raises(InvalidInput, match=r"1 unknown ids \((z|5)\)"):
+        read(unknown, ids)
+    far = {**whole, ("é" if kind == "text" else 2**62): 1}
+    with pytest.raises(InvalidInput, match="1 unknown ids"):
+        read(far, ids)
+
+
+def test_text_labels_of_sealed_rows_alone() -> None:
+    ids = RowIds(NAMES.about, NAMES.values, np.array([0, 2]))
+    part = read_submission({"b": "x", "7": "y"}, ids, TEXT).by_row()
+    assert (part.of_sealed.tolist(), part.complete) == (["x", "y"], False)
+
+
+def test_the_same_ids_again_are_matched_as_the_first_time() -> None:
+    """What is remembered of one submission is no answer for another."""
+    for order in ([4, 7, -2, 30], [4, 7, -2, 30], [7, 4, -2, 30], [4, 7, -2, 30]):
+        values = {7: 1, -2: 2, 30: 3, 4: 4}
+        frame = pd.DataFrame({"row": order, "prediction": [values[each] for each in order]})
+        assert read(frame) == [1, 2, 3, 4]
+    for wrong in ([4, 7, -2, 31], [4, 7, -2, -2], [4, 7, -2]):
+        with pytest.raises(InvalidInput, match="ids"):
+            read(pd.DataFrame({"row": wrong, "prediction": 1}))
+
+
+@pytest.mark.parametrize(
+    "kind", ["str", "object", "category", "Int64", "int32", "uint64", "float32"]
+)
+def test_columns_of_every_type_that_can_be_labels(kind: str) -> None:
+    text = kind in ("str", "object", "category")
+    ids = pd.Series(["b", "7", "ä c"] if text else [7, 30, 4, -2])
+    given = pd.Series(["x", "y", "z"] if text else [1, 3, 4, 2]).astype(kind)
+    wanted = TEXT if text else NUMBER
+    name, known = ("who", NAMES) if text else ("row", INTEGERS)
+    frame = pd.DataFrame({name: ids, "prediction": given})
+    expected = ["x", "z", "y"] if text else [1, 2, 3, 4]
+    assert read(frame, known, wanted) == expected
+    assert read(pa.Table.from_pandas(frame), known, wanted) == expected
+
+
 def test_a_form_that_there_is_not() -> None:
     with pytest.raises(InvalidInput, match="csv, json, parquet"):
         read(CSV, form="xml")
@@ -185,8 +250,8 @@ def test_a_submission_is_bounded_by_its_rows() -> None:
         ("accuracy", "boolean", Wanted(label=True, binary=True)),
         ("f1", "number", Wanted(label=True, binary=True)),
         ("f1_macro", "text", Wanted(text=True, label=True)),
-        ("brier", "number", Wanted(within=(0.0, 1.0))),
-        ("log_loss", "boolean", Wanted(within=(0.0, 1.0))),
+        ("brier", "number", Wanted(within=(0.0, 1.0), called="probabilities")),
+        ("log_loss", "boolean", Wanted(within=(0.0, 1.0), called="probabilities")),
         ("roc_auc", "number", Wanted()),
         ("average_precision", "number", Wanted()),
         ("rmse", "number", Wanted()),
@@ -211,7 +276,7 @@ def test_metrics_that_a_target_cannot_have(metric: str, kind: str, said: str) ->
 
 
 def test_predictions_of_another_kind() -> None:
-    chance = Wanted(within=(0.0, 1.0))
+    chance = Wanted(within=(0.0, 1.0), called="probabilities")
     with pytest.raises(InvalidInput, match="probabilities between 0 and 1"):
         read(CSV, wanted=chance)
     with pytest.raises(InvalidInput, match="0 or 1"):

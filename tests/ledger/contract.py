@@ -115,9 +115,9 @@ class LedgerContract(ABC):
     ) -> None:
         with ledger.begin() as transaction:
             first = transaction.append("reserved", {}, question=A, request="r")
-            assert transaction.number == 2
+            assert transaction.head.number == 2
             second = transaction.append("recorded", {"drawn": 1}, question=A, request="r")
-            assert transaction.number == 3
+            assert transaction.head.number == 3
         with self.reopen(tmp_path) as other:
             for each in (ledger, other):
                 assert each.recorded(A) == second

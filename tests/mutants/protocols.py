@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from holdfast.errors import Exhausted
 from holdfast.mechanisms.looks import look
 from holdfast.protocols import plans
+from holdfast.protocols.answers import Answer
 from holdfast.protocols.base import (
     Drawn,
     Paid,
@@ -25,7 +26,6 @@ from holdfast.protocols.base import (
     block_floats,
 )
 from holdfast.protocols.budget import Account, Charge
-from holdfast.protocols.exact import ExactCorrect, ExactEstimate, ExactVerify
 from holdfast.protocols.guesses import Correct, VerdictPart, Verify, claim_counts
 from holdfast.protocols.means import DirectMean, MedianMean
 from holdfast.protocols.plans import JointPlan
@@ -33,7 +33,7 @@ from holdfast.protocols.registry import PROTOCOLS
 from holdfast.protocols.rounds import EffectiveRounds
 from holdfast.protocols.searches import Amplified, Estimate, Interval, Near, SearchPart
 from holdfast.protocols.split import Split
-from holdfast.protocols.weights import ExactWeighing, Weights
+from holdfast.protocols.weights import Weights
 from holdfast.randomness import Entropy
 from holdfast.theory.coins import Coin, VerdictCoin, coin_profile, refusal_price, verdict_coin
 from holdfast.theory.divergence import Curve, RenyiCurve
@@ -316,13 +316,13 @@ class CorrectionKept(Correct):
 class PlannedLooks(Estimate):
     """A larger grid costs what the planned one does."""
 
-    def _looks(self, question: Question) -> int:
-        return min(question.points.looks, self.part.looks_per_query)
+    def worst(self, question: Question) -> tuple[Charge, ...]:
+        return (self.part.on_grid(self.plan.order, min(question.points.size, self.part.grid)),)
 
 
 class LooksAsPlannedAlways(Estimate):
-    def _looks(self, _question: Question) -> int:
-        return self.part.looks_per_query
+    def worst(self, _question: Question) -> tuple[Charge, ...]:
+        return (self.part.on_grid(self.plan.order, self.part.grid),)
 
 
 class SearchedFirst(Estimate):
@@ -364,8 +364,9 @@ class MirroredInCounts(Interval):
 class PaidOnce(Interval):
     """Two searches for the price of one."""
 
-    def _looks(self, question: Question) -> int:
-        return question.points.looks
+    def worst(self, question: Question) -> tuple[Charge, ...]:
+        looks = question.points.looks
+        return (Charge(self.part.name, looks * self.no, looks),)
 
 
 # What each says and charges, by the oracle:
@@ -374,15 +375,15 @@ class PaidOnce(Interval):
 class OneLook(Near):
     """A guess and its tolerance for one look."""
 
-    def _looks(self, _question: Question) -> int:
-        return 1
+    def worst(self, _question: Question) -> tuple[Charge, ...]:
+        return (Charge(self.part.name, self.no, 1),)
 
 
 class BlocksTail(Amplified):
     """What is promised of a block is said of a sub-block."""
 
-    def _tails(self) -> tuple[float, float]:
-        return self.part.tail_low, self.part.tail_high
+    def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Answer:
+        return Estimate.answer(self, question, drawn, paid)
 
 
 class NextCell(DirectMean):
@@ -401,25 +402,6 @@ class BarUnderAFilter(MedianMean):
         return super().answer(replace(question, about=about), drawn, paid)
 
 
-class YesIsARefusal(ExactVerify):
-    def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
-        return self.worst(question)
-
-
-class UntoldCorrection(ExactCorrect):
-    """What a correction could have said is not counted."""
-
-    def worst(self, question: Question) -> tuple[Charge, ...]:
-        return tuple(replace(each, told=1) for each in super().worst(question))
-
-
-class OneQuestionAGrid(ExactEstimate):
-    """Every grid for the price of one question."""
-
-    def worst(self, question: Question) -> tuple[Charge, ...]:
-        return tuple(replace(each, price=Fraction(1)) for each in super().worst(question))
-
-
 class UpdatesForNothing(Weights):
     """A refused guess is charged like one that stands."""
 
@@ -428,23 +410,15 @@ class UpdatesForNothing(Weights):
         return (*(replace(each, price=self.yes) for each in refused), last)
 
 
-class HalfAQuestion(ExactWeighing):
-    def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
-        return tuple(
-            replace(each, price=each.price / 2) for each in super().charges(question, drawn)
-        )
-
-
 class DearRound(EffectiveRounds):
-    """A round costs more than its guess."""
+    """A round costs twice its guess."""
 
     def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
-        return tuple(
-            replace(each, price=each.price + 1) for each in super().charges(question, drawn)
-        )
+        charges = super().charges(question, drawn)
+        return tuple(replace(each, price=2 * each.price) for each in charges)
 
     def worst(self, question: Question) -> tuple[Charge, ...]:
-        return tuple(replace(each, price=each.price + 1) for each in super().worst(question))
+        return tuple(replace(each, price=2 * each.price) for each in super().worst(question))
 
 
 class OtherTail(Split):
@@ -487,13 +461,13 @@ class WithoutLooks(Account):
     """The looks of a part are not counted."""
 
     def hold(self, worst: Charge) -> None:
-        self.uses[worst.part].looks = 0
+        self.uses[worst.part] = replace(self.uses[worst.part], looks=0)
         super().hold(worst)
 
 
 class WithoutRefusals(Account):
     def hold(self, worst: Charge) -> None:
-        self.uses[worst.part].refusals = 0
+        self.uses[worst.part] = replace(self.uses[worst.part], refusals=0)
         super().hold(worst)
 
 
@@ -518,7 +492,8 @@ class ChargedWhenRefused(Account):
         try:
             super().hold(worst)
         except Exhausted:
-            self.uses[worst.part].looks += worst.looks
+            use = self.uses[worst.part]
+            self.uses[worst.part] = replace(use, looks=use.looks + worst.looks)
             raise
 
 
@@ -648,12 +623,8 @@ _BROKEN: dict[Callable[..., bool], dict[str, object]] = {
         "a sub-block has the tails of a block": BlocksTail,
         "a mean has the bar of another cell": NextCell,
         "a mean under a filter has a bar": BarUnderAFilter,
-        "an exact Yes costs a refusal": YesIsARefusal,
-        "an exact correction tells nothing": UntoldCorrection,
-        "exact answers cost one on any grid": OneQuestionAGrid,
         "updates of weights cost a Yes": UpdatesForNothing,
-        "exact weights cost half": HalfAQuestion,
-        "a round costs more than its guess": DearRound,
+        "a round costs twice its guess": DearRound,
         "a fresh answer says twice its tail": OtherTail,
     },
     test_budget.admits_exactly: {

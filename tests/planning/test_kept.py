@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.protocols.exact import exact_weights
 from holdfast.protocols.plans import SetPlan, plan_from_dict
 from tests.holdout import plans
 
@@ -17,10 +16,8 @@ KINDS: dict[str, Callable[[], SetPlan]] = {
     "mixed": plans.mixed,
     "amplified": plans.amplified,
     "direct": plans.direct,
-    "verdicts": plans.verdicts,
-    "corrections": plans.corrections,
-    "estimates": plans.exact,
-    "weights": lambda: exact_weights(5, universe=4, tail=0.25),
+    "told": plans.told,
+    "weights": plans.weights,
     "rounds": plans.rounds,
     "split": plans.split,
 }
@@ -65,20 +62,13 @@ def test_another_type_of_number_is_refused(kind: str) -> None:
 
 
 PROMISES = [  # what makes more of the same blocks
-    ("verdicts", ("queries",), lambda count: 100 * count),
-    ("verdicts", ("refusals",), lambda count: count + 5),
-    ("verdicts", ("blocks",), lambda blocks: blocks // 2),
-    ("verdicts", ("confidence",), lambda _: 0.999999),
-    ("verdicts", ("least",), lambda least: least - 10),
-    ("corrections", ("grid",), lambda _: 10**6),
-    ("estimates", ("queries",), lambda count: 10 * count),
-    ("estimates", ("rank",), lambda rank: rank + 10),
+    ("told", ("confidence",), lambda _: 0.5),
     ("split", ("queries",), lambda count: 100 * count),
     ("split", ("blocks_per_question",), lambda blocks: blocks // 2),
     ("rounds", ("sets",), lambda count: count + 1),
     ("rounds", ("set_blocks",), lambda blocks: blocks // 3),
     ("rounds", ("confidence",), lambda _: 0.99),
-    ("rounds", ("verification", "queries"), lambda count: 100 * count),
+    ("rounds", ("verification", "plan", "budget"), lambda budget: 2 * budget),
     ("mixed", ("plan", "budget"), lambda budget: 2 * budget),
     ("mixed", ("plan", "confidence"), lambda _: 0.99),
     ("mixed", ("plan", "blocks"), lambda blocks: blocks // 2),
@@ -86,7 +76,7 @@ PROMISES = [  # what makes more of the same blocks
     ("mixed", ("plan", "parts", 2, "refusals"), lambda _: 0),
     ("direct", ("plan", "parts", 0, "half_width"), lambda _: 0.001),
     ("amplified", ("plan", "parts", 0, "subblocks"), lambda _: 3),
-    ("weights", ("universe",), lambda _: 10**9),
+    ("weights", ("plan", "parts", 0, "universe"), lambda _: 10**9),
 ]
 
 
@@ -119,4 +109,4 @@ def test_keys_are_neither_more_nor_fewer(kind: str) -> None:
 def test_rounds_are_verified_by_a_plan_for_guesses() -> None:
     data = plans.rounds().kept()
     with pytest.raises(InvalidInput):
-        plan_from_dict({**data, "verification": plans.exact().kept()})
+        plan_from_dict({**data, "verification": plans.split().kept()})

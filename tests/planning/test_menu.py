@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -10,19 +11,18 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
 from holdfast.holdout.spec import joint_confidence, sets_for
-from holdfast.planning.joint import _share, joint_plan, plans_for, read_mix
-from holdfast.protocols.exact import ExactCorrections, ExactEstimates, ExactVerdicts
-from holdfast.protocols.guesses import Guesses
-from holdfast.protocols.means import DirectMeans, DirectPart
+from holdfast.planning.joint import _share, plans_for, read_mix
 from holdfast.protocols.plans import JointPlan, ProtocolMix
-from holdfast.protocols.registry import mix_names, protocols_for
+from holdfast.protocols.registry import mix_names
 from holdfast.protocols.rounds import RoundsPlan
 from holdfast.protocols.split import SplitPlan
+from holdfast.protocols.told import ToldPlan
+from holdfast.protocols.weights import WeightsPart
 
 
 def test_names_and_numbers() -> None:
     assert dict(read_mix("estimate", 5).queries) == {"estimate": 5}
-    assert dict(read_mix(" exact = 1e3 , split=2,", None).queries) == {"exact": 1000, "split": 2}
+    assert dict(read_mix(" simple = 1e3 , split=2,", None).queries) == {"simple": 1000, "split": 2}
     assert dict(read_mix("correct=50", None, refusals=3).queries) == {
         "verify": 50,
         "estimate": 3,
@@ -36,14 +36,14 @@ def test_names_and_numbers() -> None:
     [
         ("", 5, "at least one protocol"),
         ("nothing", 5, "some of"),
-        ("exact=many", 5, "NAME=QUESTIONS"),
-        ("exact", None, "queries"),
-        ("exact,split=3", None, "queries"),
-        ("exact,exact", 5, "once"),
-        ("exact=0", 5, "queries for exact"),
-        ("exact=1.5", 5, "whole number|NAME=QUESTIONS"),
-        ("exact=inf", 5, "whole number|NAME=QUESTIONS"),
-        ("exact=nan", 5, "whole number|NAME=QUESTIONS"),
+        ("split=many", 5, "NAME=QUESTIONS"),
+        ("split", None, "queries"),
+        ("simple,split=3", None, "queries"),
+        ("split,split", 5, "once"),
+        ("split=0", 5, "queries for split"),
+        ("split=1.5", 5, "whole number|NAME=QUESTIONS"),
+        ("split=inf", 5, "whole number|NAME=QUESTIONS"),
+        ("split=nan", 5, "whole number|NAME=QUESTIONS"),
     ],
 )
 def test_a_list_that_makes_no_sense(text: str, queries: int | None, message: str) -> None:
@@ -55,29 +55,35 @@ def test_numbers_that_make_no_sense() -> None:
     wrong = [("grid", 1), ("refusals", 0), ("confidence", 1), ("confidence", 0), ("tail", 0.5)]
     for name, number in [*wrong, ("tail", 0), ("rounds", 0)]:
         with pytest.raises(InvalidInput):
-            ProtocolMix({"exact": 3}, **{name: number})  # type: ignore[arg-type]
+            ProtocolMix({"split": 3}, **{name: number})  # type: ignore[arg-type]
 
 
 def test_each_protocol_has_its_plan() -> None:
-    text = "exact=3,exact-verify=5,exact-correct=5,rounds=5,split=2"
-    order = read_mix(text, None, refusals=2, rounds=2, grid=8, confidence=0.9)
+    order = read_mix("gate=5,rounds=5,split=2", None, refusals=2, rounds=2, confidence=0.94)
     made = plans_for(order)
-    kinds = [ExactEstimates, ExactVerdicts, ExactCorrections, RoundsPlan, SplitPlan]
-    assert [type(each) for each in made] == kinds
+    assert [type(each) for each in made] == [ToldPlan, RoundsPlan, SplitPlan]
     assert all(each.verify() for each in made)
     assert {each.confidence for each in made} == {0.98}
-    assert joint_confidence(sets_for(made)) == 0.9
-    exact, verdicts, corrections, rounds, split = made
-    assert isinstance(exact, ExactEstimates)
-    assert (exact.queries, exact.grid) == (3, 8)
-    assert isinstance(verdicts, ExactVerdicts)
-    assert (verdicts.queries, verdicts.refusals) == (5, 2)
-    assert isinstance(corrections, ExactCorrections)
-    assert (corrections.grid, corrections.refusals) == (8, 2)
+    assert joint_confidence(sets_for(made)) == 0.94
+    gates, rounds, split = made
+    assert isinstance(gates, ToldPlan)
+    assert (gates.queries, gates.blocks) == (5, rounds.blocks + split.blocks)
     assert isinstance(rounds, RoundsPlan)
     assert (rounds.queries, rounds.sets) == (5, 2)
     assert isinstance(split, SplitPlan)
     assert split.queries == 2
+
+
+def test_weights_share_the_budget_and_need_a_universe() -> None:
+    order = read_mix("simple=2,weights=5", None, grid=4, tail=0.05, confidence=0.8)
+    with pytest.raises(InvalidInput, match="how many different blocks"):
+        plans_for(order)
+    (made,) = plans_for(replace(order, universe=4))
+    assert isinstance(made, JointPlan)
+    assert made.names == ("simple", "weights")
+    part = made.part("weights")
+    assert isinstance(part, WeightsPart)
+    assert (part.queries, part.universe, part.tail) == (5, 4, 0.05)
 
 
 def test_what_answers_by_looks_shares_one_budget() -> None:
@@ -102,42 +108,21 @@ def test_estimates_alone_make_the_best_of_the_units() -> None:
     assert made.part("estimate").queries == 2
 
 
-def test_gates_are_guesses_on_one_side_with_few_blocks() -> None:
-    (made,) = plans_for(read_mix("gate=20", None, refusals=3))
-    assert isinstance(made, ExactVerdicts)
-    assert (made.sides, made.queries, made.refusals) == (1, 20, 3)
-    assert (made.tail_low, made.tail_high) == (1e-6, 1 - 1e-6)
-    assert made.verify()
-    by_looks = joint_plan(Guesses(20, 3, 1e-6, 1 - 1e-6, sides=1))
-    assert made.blocks < by_looks.blocks < 20
+def test_scores_and_gates_are_told() -> None:
+    for name in ("score", "gate"):
+        (made,) = plans_for(read_mix(f"{name}=20", None), 2_000)
+        assert isinstance(made, ToldPlan)
+        assert (made.queries, made.blocks, made.confidence) == (20, 100, 0.95)
+    with pytest.raises(InvalidInput, match="given once for each kind"):
+        sets_for(plans_for(read_mix("score=20,gate=5", None), 2_000))
 
 
-def test_gates_have_a_set_of_their_own_beside_exact_guesses() -> None:
-    made = sets_for(plans_for(read_mix("gate=20,exact-verify=5,verify=5", None, refusals=3)))
-    assert [each.name for each in made] == ["main", "gate", "exact-verify"]
-    parts = [(each.plan, part) for each in made for part in each.plan.parts]
-    who = [(kind.__name__, part.name) for kind, (_, part) in protocols_for("verify", parts)]
-    assert who == [("Verify", "verify"), ("ExactVerify", "gate"), ("ExactVerify", "exact-verify")]
+def test_the_menu_is_what_the_help_says() -> None:
+    from holdfast.cli.custody import create_command
 
-
-def test_scores_make_the_best_of_the_rows() -> None:
-    (made,) = plans_for(read_mix("score=20", None), 2_000)
-    assert isinstance(made, JointPlan)
-    part = made.part("mean")
-    assert isinstance(part, DirectPart)
-    assert made.blocks == 2_000
-    assert made.verify()
-    fewest = joint_plan(DirectMeans(20, part.half_width)).blocks
-    assert 0.99 * 2_000 <= fewest <= 1.01 * 2_000
-
-
-@pytest.mark.parametrize(
-    ("text", "units"),
-    [("score=20,verify=5", 2_000), ("score=20,gate=5", 2_000), ("score=20", None)],
-)
-def test_scores_want_all_rows_for_themselves(text: str, units: int | None) -> None:
-    with pytest.raises(InvalidInput, match="score by itself"):
-        plans_for(read_mix(text, None), units)
+    text = str(create_command.__annotations__["protocols"])
+    for name in [*mix_names(), "correct"]:
+        assert name in text
 
 
 @given(st.floats(0.01, 0.999), st.integers(1, 7))
@@ -147,11 +132,3 @@ def test_shares_add_up_to_what_was_asked_for(confidence: float, sets: int) -> No
     assert sets * (1 - Fraction(repr(share))) >= (1 - Fraction(repr(confidence))) * Fraction(
         999999, 1000000
     )
-
-
-def test_the_menu_is_what_the_help_says() -> None:
-    from holdfast.cli.custody import create_command
-
-    text = str(create_command.__annotations__["protocols"])
-    for name in [*mix_names(), "correct"]:
-        assert name in text

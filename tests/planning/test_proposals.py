@@ -44,12 +44,12 @@ def test_means_beat_the_reference_figures() -> None:
 
 
 def test_verification_beats_the_reference_figures() -> None:
-    made = verify(1_000, 10, looks=True)
+    made = verify(1_000, 10)
     assert made.plan.verify()
     assert made.blocks <= 3_200  # the reference is 4,439
     assert others(made)["paper"] == 1_046_522
-    assert verify(1_000, 1, looks=True).blocks <= 1_760  # 2,604
-    assert verify(10_000, 1, looks=True).blocks <= 2_130  # 3,123
+    assert verify(1_000, 1).blocks <= 1_760  # 2,604
+    assert verify(10_000, 1).blocks <= 2_130  # 3,123
 
 
 def test_looks_at_a_flat_price_are_among_the_starts() -> None:
@@ -57,17 +57,7 @@ def test_looks_at_a_flat_price_are_among_the_starts() -> None:
     flat = request.part(Setting(40.0, 0.1, 0.1, 0.05), request.starts()[1], 10_000)
     assert flat is not None
     assert flat.no_price == flat.yes_price
-    assert verify(1_000, 1_000, looks=True).blocks <= 10_900
-
-
-def test_exact_verdicts_are_taken_where_little_is_refused() -> None:
-    made = verify(1_000, 10)
-    assert (made.method, made.blocks) == ("exact", 1_153)
-    assert others(made)["two prices"] == verify(1_000, 10, looks=True).blocks
-    assert verify(1_000, 300).method == "two prices"
-    assert proposals.propose_correct(1_000, 10).method == "exact"
-    assert weights(10**6, 100, tail=0.05).method == "exact"
-    assert weights(10**6, 100, tail=0.25).method == "looks"
+    assert verify(1_000, 1_000).blocks <= 10_900
 
 
 def test_intervals_predict_their_width() -> None:
@@ -111,8 +101,8 @@ def test_rounds_correct_simple_amplified_split() -> None:
     assert rounds.blocks == (
         rounds.predicted["verification_blocks"] + 3 * rounds.predicted["set_blocks"]
     )
-    correct = proposals.propose_correct(200, refusals=3, looks=True)
-    assert correct.blocks >= verify(200, 3, looks=True).blocks
+    correct = proposals.propose_correct(200, refusals=3)
+    assert correct.blocks >= verify(200, 3).blocks
     simple = proposals.propose_simple(1_000)
     paper = others(simple)["paper"]
     assert paper is not None

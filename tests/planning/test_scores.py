@@ -36,7 +36,7 @@ def test_every_number_of_rows_has_a_plan(rows: int) -> None:
     assert plan.verify()
     assert plan.blocks == rows
     assert says_something(plan)
-    assert plan.part("mean").half_width == pytest.approx(0.216, abs=0.002)  # type: ignore[attr-defined]
+    assert plan.part("mean").half_width == pytest.approx(0.216, abs=0.002)
 
 
 # Numbers of questions and rows between which everything happens: no plan, a wide one, a narrow one.
@@ -64,7 +64,7 @@ def test_a_plan_proves_itself_and_says_something_or_it_is_refused(
     assert plan.verify()
     assert plan.blocks == rows
     assert says_something(plan)
-    assert plan.part("mean").half_width <= 0.45  # type: ignore[attr-defined]
+    assert plan.part("mean").half_width <= 0.45
     assert JointPlan.from_dict(plan.to_dict()) == plan
 
 

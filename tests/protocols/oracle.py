@@ -20,13 +20,9 @@ from holdfast.theory.coins import refusal_price, steepest_coin, verdict_coin
 from holdfast.theory.divergence import RenyiCurve
 from holdfast.theory.means import direct_bars, search_profile
 
-Charge = tuple[str, Fraction, int, int, int]  # part, price, looks, noes, told
+Charge = tuple[str, Fraction, int, int]  # part, price, looks, noes
 Clause = tuple[float, str, float]  # a share of fresh blocks, a comparison, a value
 OWN = {
-    "exact verdicts": "exact-verify",
-    "exact corrections": "exact-correct",
-    "exact estimates": "exact",
-    "exact weights": "exact-weights",
     "rounds": "rounds",
     "split": "split",
 }
@@ -89,7 +85,7 @@ def opinion(plan: dict[str, Any], facts: dict[str, Any], drawn: Any, units: int)
         paid = [
             (yes * (side != "at most") + no, 1 + (side != "at most"), 1) for _, side, _ in steps
         ]
-        charges = [(part["name"], *each, 1) for each in [*paid, (2 * yes, 2, 0)]]
+        charges = [(part["name"], *each) for each in [*paid, (2 * yes, 2, 0)]]
         return _on_grid(charges, (part["tail"],) * 2, facts, drawn, units)
     tails = part["tail_low"], part["tail_high"]
     if part["subblocks"] > 1:
@@ -98,7 +94,7 @@ def opinion(plan: dict[str, Any], facts: dict[str, Any], drawn: Any, units: int)
         return _near(part, facts, drawn, no, tails)
     points = _points(facts, part)
     looks = math.ceil(math.log2(points.size)) * (2 if verb == "interval" else 1)
-    charges = [(part["name"], looks * no, looks, 0, 1)]
+    charges = [(part["name"], looks * no, looks, 0)]
     if verb == "interval":
         low, high = points.cell(drawn["first"])[0], points.cell(drawn["last"])[1]
         middle = (points.point(drawn["first"]) + points.point(drawn["last"])) / 2
@@ -117,28 +113,16 @@ def _own(plan: dict[str, Any], facts: dict[str, Any], drawn: Any, units: int) ->
         guesses = plan["verification"]
         asked = {**facts, "verb": "verify", "guess": 0.0, "part": "verify"}
         charged = opinion(guesses, asked, drawn, units).charges
-        part = guesses["plan"]["parts"][0] if guesses["kind"] == "joint" else guesses
-        tails = (part["tail_low"],) * 2
+        tails = (guesses["plan"]["parts"][0]["tail_low"],) * 2
         return _as_it_came([(name, *each[1:]) for each in charged], tails, drawn)
     if kind == "split":
-        return _as_it_came([(name, one, 1, 0, 1)], (plan["tail_low"], plan["tail_high"]), drawn)
-    if kind == "exact weights":
-        return _on_grid([(name, one, 1, 0, 1)], (plan["tail"],) * 2, facts, drawn, units)
+        return _as_it_came([(name, one, 1, 0)], (plan["tail_low"], plan["tail_high"]), drawn)
     tails = plan["tail_low"], plan["tail_high"]
-    if kind == "exact estimates":
-        size = _points(facts).size
-        price = Fraction(math.log(size) / math.log(plan["grid"]))
-        return _on_grid([(name, price, 0, 0, size)], tails, facts, drawn, units)
     if drawn is None:
         return Opinion([], tails)
     refused = drawn["refused"]
-    told = _points(facts).size if refused and facts["verb"] == "correct" else 1
-    charges = [(name, one if refused else Fraction(0), 1, int(refused), told)]
-    correction = None
-    if facts["verb"] == "correct" and refused:  # its refusal has paid for it
-        correction = _on_grid([], (tails[0],) * 2, facts, drawn, units)
-    clauses = _verdict(facts, refused, tails)
-    return Opinion(charges, tails, refused=refused, clauses=clauses, correction=correction)
+    charges = [(name, one if refused else Fraction(0), 1, int(refused))]
+    return Opinion(charges, tails, refused=refused, clauses=_verdict(facts, refused, tails))
 
 
 def _guess(
@@ -155,12 +139,12 @@ def _guess(
     sides = 2 if facts.get("claim", "equals") == "equals" else 1
     refused = drawn["yes"] < sides
     worth = drawn["yes"] * yes + (no if refused else 0)
-    charges: list[Charge] = [(part["name"], worth, drawn["yes"] + refused, int(refused), 1)]
+    charges: list[Charge] = [(part["name"], worth, drawn["yes"] + refused, int(refused))]
     correction = None
     if facts["verb"] == "correct":
         search = next(each for each in joint["parts"] if each["protocol"] == "estimate")
         looks = math.ceil(math.log2(_points(facts).size)) if refused else 0
-        charge = search["name"], looks * prices_of(search, joint["order"])[0], looks, 0, 1
+        charge = search["name"], looks * prices_of(search, joint["order"])[0], looks, 0
         charges.insert(0, charge)
         if refused:
             around = search["tail_low"], search["tail_high"]
@@ -191,7 +175,7 @@ def _near(
     stands = [(tails[0], "or less", high), (tails[1], "or more", low)]
     beyond = [(tails[0], "less than", low), (tails[1], "more than", high)]
     refused = drawn["refused"]
-    charges = [(part["name"], 2 * no, 2, 0, 1)]
+    charges = [(part["name"], 2 * no, 2, 0)]
     return Opinion(charges, tails, refused=refused, clauses=beyond if refused else stands)
 
 
@@ -265,7 +249,7 @@ def _direct(
     low, high = facts.get("range", (0.0, 1.0))
     ends = bars.low[drawn["cell"]], bars.high[drawn["cell"]]
     below, above = (low + (high - low) * each for each in ends)
-    charges = [(part["name"], no, 1, 0, 1)]
+    charges = [(part["name"], no, 1, 0)]
     return Opinion(charges, (0.0, 0.0), (below + above) / 2, (below, above))
 
 

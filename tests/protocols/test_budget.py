@@ -14,6 +14,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
@@ -260,7 +261,8 @@ def test_what_it_buys_can_be_asked_and_not_one_more(before: list[str], name: str
     holdout = fresh()
     for kind in before[:12]:
         if kind == "one look":
-            holdout.account.hold(Charge("estimate", Fraction(1, 1000), 1))
+            with suppress(Exhausted):
+                holdout.account.hold(Charge("estimate", Fraction(1, 1000), 1))
         elif kind == "one side":
             holdout.verify(value, 0.4, claim="at most")
         elif not one(holdout, kind):
@@ -370,7 +372,7 @@ def test_what_is_held_is_spent_until_it_is_settled_for_less() -> None:
     [
         *(replace(HELD, price=Fraction(1, 99)), replace(HELD, looks=3), replace(HELD, noes=2)),
         *(replace(HELD, price=Fraction(-1)), replace(HELD, looks=-1), replace(HELD, noes=-1)),
-        *(replace(HELD, told=2), replace(HELD, told=0), replace(HELD, part="estimate")),
+        replace(HELD, part="estimate"),
     ],
 )
 def test_settled_within_what_was_held(wrong: Charge) -> None:
@@ -386,11 +388,11 @@ def test_a_part_of_another_plan_is_refused() -> None:
         Account(mixed_plan()).hold(Charge("other", Fraction(0), 1))
 
 
-@given(st.fractions(0, 10), st.integers(0, 99), st.integers(0, 9), st.sampled_from([1, 2, 10**30]))
-def test_a_charge_is_plain_data(worth: Fraction, looks: int, noes: int, told: int) -> None:
-    charge = Charge("a", worth, looks, noes, told)
+@given(st.fractions(0, 10), st.integers(0, 99), st.integers(0, 9))
+def test_a_charge_is_plain_data(worth: Fraction, looks: int, noes: int) -> None:
+    charge = Charge("a", worth, looks, noes)
     assert Charge.from_dict(charge.to_dict()) == charge
-    for key, wrong in (("price", 0.5), ("looks", "1"), ("noes", 1.0), ("told", True)):
+    for key, wrong in (("price", 0.5), ("looks", "1"), ("noes", True)):
         with pytest.raises(InvalidInput):
             Charge.from_dict({**charge.to_dict(), key: wrong})
 

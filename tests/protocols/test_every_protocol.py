@@ -310,7 +310,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "claim": ("about", ["equals"], 5),
     "tolerance": (-1, math.nan, "a", math.inf),
     "range": ((1, 0), (0, 0), (0, math.inf), (-1e301, 0), (1,), None, "01"),
-    "by": ("other", 5, "nothing of the kind"),
+    "protocol": ("other", 5, "nothing of the kind"),
 }
 
 
@@ -320,7 +320,7 @@ def test_wrong_questions_cost_nothing_and_are_refused_even_when_it_is_exhausted(
     holdout, spent = case.holdout(Untouched()), case.holdout()
     spent.account.charged = spent.account.limit
     before = account(holdout), account(spent)
-    words = {**case.words, "by": None}
+    words = {**case.words, "protocol": None}
     takes = {"ask": "shape", "correct": "shape", "mean": "range"}.get(case.verb)
     for key in {*words, *([takes] if takes else [])}:
         for wrong in WRONG[key]:
@@ -351,13 +351,13 @@ def test_what_is_no_entropy_is_refused_at_once() -> None:
 
 
 def test_who_answers() -> None:
-    """For every verb the first choice first; `by` selects a part."""
+    """For every verb the first choice first; `protocol` selects a part."""
     names = {name: type(case.protocol()).__name__ for name, case in CASES.items()}
-    assert {kind.__name__ for kind in PROTOCOLS} == {*names.values()}
+    assert {kind.__name__ for kind in PROTOCOLS if not kind.told} == {*names.values()}
     assert names["mean by estimates"] == names["median mean"] == "MedianMean"
     assert (names["near"], names["gate"]) == ("Near", "Verify")
     with pytest.raises(InvalidInput, match="the name of a part that can ask: estimate"):
-        fresh().ask(value, points(8), by="verify")
+        fresh().ask(value, points(8), protocol="verify")
     with pytest.raises(InvalidInput, match="none in this plan"):
         fresh(plans.split()).verify(value, 0.5)
     one_sided = replace(plans.gates(), parts=(*plans.gates().parts, *plans.estimates().parts))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import Exhausted, Infeasible, InvalidInput
@@ -17,7 +17,6 @@ from holdfast.grids import grid
 from holdfast.mechanisms.hypothesis import Universe
 from holdfast.planning.joint import joint_plan, rounds_plan
 from holdfast.protocols.budget import Charge
-from holdfast.protocols.exact import exact_weights
 from holdfast.protocols.memory import MemoryHoldout
 from holdfast.protocols.plans import JointPlan
 from holdfast.protocols.rounds import RoundsPlan
@@ -31,7 +30,7 @@ from holdfast.protocols.weights import (
 )
 from holdfast.randomness import SeededEntropy
 from holdfast.theory.sizing import median_failure
-from holdfast.theory.transcripts import most_updates
+from holdfast.theory.weights import most_updates
 from tests.protocols.worlds import Rows, fresh, value
 
 
@@ -43,9 +42,9 @@ def normal(blocks: int, units: int = 25) -> BlockArray:
 # Effective rounds.
 
 
-@pytest.fixture(scope="module", params=["looks", "exact"])
-def rounds(request: pytest.FixtureRequest) -> RoundsPlan:
-    return rounds_plan(queries=60, rounds=3, **{request.param: True})
+@pytest.fixture(scope="module")
+def rounds() -> RoundsPlan:
+    return rounds_plan(queries=60, rounds=3)
 
 
 def in_rounds(plan: RoundsPlan) -> MemoryHoldout:
@@ -83,7 +82,6 @@ def test_an_overused_set_is_thrown_away_and_the_rounds_end(rounds: RoundsPlan) -
 
 def test_the_plan_of_rounds_adds_up(rounds: RoundsPlan) -> None:
     assert rounds.verify()
-    assert rounds_plan(queries=60, rounds=3).blocks <= rounds.blocks
     part = rounds.guesses
     fresh_answers = 2 * median_failure(rounds.set_blocks, part.tail_low)
     alone = 3 * 60 * median_failure(rounds.set_blocks, part.tail_high)
@@ -174,37 +172,20 @@ def test_no_data_makes_more_updates_than_planned(weighing: tuple[JointPlan, Univ
     assert most_updates(universe.size, part.mass(plan.blocks)) <= part.updates
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.integers(0, 2**32), st.sampled_from([0.05, 0.2]))
-def test_exact_weights_never_exceed_their_updates(seed: int, tail: float) -> None:
-    plan = exact_weights(40, 30, tail=tail)
-    rng = np.random.default_rng(seed)
-    rows = rng.choice(30, size=plan.blocks, p=rng.dirichlet(np.full(30, 0.2))).astype(float)
-    source, universe = BlockArray(rows, plan.blocks), Universe.points(np.arange(30.0))
-    asked = fresh(plan, source, universe=universe)
-    for left in range(39, 19, -1):
-        values = rng.integers(0, 10, size=30).astype(float)
-        answer = asked.ask(values, grid(0, 9, step=1))
-        sample = values[rows.astype(int)]
-        assert min(np.sum(sample <= answer.value), np.sum(sample >= answer.value)) >= plan.least
-        assert (answer.price, answer.budget_left, answer.certified) == (1, left, True)
-    assert updates(asked) <= plan.updates
-
-
-def test_weights_end_after_the_planned_questions_and_report_progress() -> None:
-    plan, seen = exact_weights(2, 5, tail=0.2), []
-    source, universe = (
-        BlockArray(np.ones(plan.blocks), plan.blocks),
-        Universe.points(np.arange(5.0)),
-    )
-    asked = fresh(plan, source, universe=universe)
-    points = grid(0, 7, step=1)
+def test_weights_end_after_the_planned_looks_and_report_progress(
+    weighing: tuple[JointPlan, Universe],
+) -> None:
+    plan, universe = weighing
+    asked, points = dice(plan, universe, np.ones(3 * plan.blocks)), grid(0, 7, step=1)
+    seen: list[tuple[int, int]] = []
     answers = asked.ask_all(
         [lambda blocks: blocks.mean(axis=1)] * 2, points, progress=lambda *done: seen.append(done)
     )
     assert [answer.value for answer in answers] == [1, 1]
     assert seen == [(1, 2), (2, 2)]
-    with pytest.raises(Exhausted):
+    left = plan.parts[0].looks - asked.account.uses["weights"].looks
+    asked.account.hold(Charge("weights", Fraction(0), left - 1))
+    with pytest.raises(Exhausted, match="2 looks"):
         asked.ask(lambda blocks: blocks.mean(axis=1), points)
 
 

@@ -198,6 +198,8 @@ def test_any_source_that_has_blocks_will_do() -> None:
         def sums(self, function: Any, /, where: Any = None, bounds: Any = None) -> Any:
             raise NotImplementedError
 
+        terms = sums
+
         def part(self, start: int, stop: int, /) -> Any:
             raise NotImplementedError
 

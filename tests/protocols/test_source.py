@@ -190,6 +190,21 @@ def test_terms_are_clipped_and_failures_are_nothing() -> None:
     assert source.sums(lambda rows: rows.reshape(1, -1)).tolist() == [0, 0]
     assert source.sums(lambda rows: [1, None, "x"]).tolist() == [65536, 65536]
     assert source.sums(lambda rows: 1.0).tolist() == [0, 0]
+    assert source.terms(lambda rows: rows).tolist() == [65536, 0, 0, 65536, 0, 32768]
+    assert source.terms(lambda rows: rows[:2]).tolist() == [0] * 6
+
+
+def test_terms_add_up_to_sums_and_are_of_the_same_units() -> None:
+    source = BlockArray(np.arange(11.0), blocks=3)  # and two that are left out
+    some, bounds = (lambda rows: rows % 2 == 0), (-2.0, 8.0)
+    terms = source.terms(lambda rows: rows, some, bounds)
+    assert terms.dtype == np.int64
+    every = source.terms(lambda rows: rows, None, bounds)
+    kept = source.terms(None, some, bounds)
+    assert kept.tolist() == [65536, 0] * 4 + [65536]
+    assert terms.tolist() == np.where(kept > 0, every, 0).tolist()
+    sums = source.sums(lambda rows: rows, some, bounds)
+    assert terms.reshape(3, 3).sum(axis=1).tolist() == sums.tolist()
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))

@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from holdfast.grids import Grid, grid
 from holdfast.mechanisms.hypothesis import Universe
-from holdfast.planning.joint import joint_plan, rounds_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.protocols import registry
 from holdfast.protocols.base import Protocol, Question, Verb
-from holdfast.protocols.exact import exact_weights
 from holdfast.protocols.memory import MemoryHoldout
 from holdfast.protocols.plans import JointPlan, SetPlan
 from holdfast.protocols.registry import PROTOCOLS, protocols_for
@@ -123,7 +122,7 @@ class Case:
     plan: Callable[[], SetPlan]
     verb: Verb
     words: dict[str, Any] = field(default_factory=dict)
-    by: str | None = None
+    name: str | None = None
     estimator: Callable[[Rows], object] = value
     universe: Universe | None = None
 
@@ -135,14 +134,14 @@ class Case:
         return fresh(plan, data, entropy, universe=self.universe)
 
     def ask(self, holdout: MemoryHoldout, **other: Any) -> Any:
-        words = {"estimator": self.estimator, "by": self.by, **self.words, **other}
+        words = {"estimator": self.estimator, "protocol": self.name, **self.words, **other}
         return getattr(holdout, self.verb)(words.pop("estimator"), **words)
 
     def protocol(self, *, units: int = 1) -> Protocol[Any]:
         """The one that answers."""
         plan = self.plan()
         found = protocols_for(self.verb, [(plan, part) for part in plan.parts])
-        kind, (_, part) = next(each for each in found if self.by in (None, each[1][1].name))
+        kind, (_, part) = next(each for each in found if self.name in (None, each[1][1].name))
         return kind(plan, part, units, plan.confidence, certified=True)
 
     def question(self, **other: Any) -> Question:
@@ -153,11 +152,6 @@ class Case:
 @cache
 def weights_plan() -> JointPlan:
     return joint_plan(WeightedEstimates(60, universe=5, tail=0.1), confidence=0.8)
-
-
-@cache
-def rounds_by_looks() -> SetPlan:
-    return rounds_plan(20, 2, looks=True)
 
 
 EIGHT, FIVE = {"grid": points(8)}, Universe.points(np.arange(5.0))
@@ -181,20 +175,8 @@ CASES: dict[str, Case] = {
     "verify": Case(mixed_plan, "verify", GUESS),
     "gate": Case(plans.gates, "verify", {**GUESS, "claim": "at least"}),
     "correct": Case(mixed_plan, "correct", {**GUESS, **EIGHT}),
-    "exact": Case(plans.exact, "ask", EIGHT),
-    "exact verify": Case(plans.verdicts, "verify", GUESS),
-    "exact correct": Case(plans.corrections, "correct", {**GUESS, **EIGHT}),
     "weights": Case(weights_plan, "ask", {"grid": grid(0, 4, step=1)}, None, columns, FIVE),
-    "exact weights": Case(
-        cache(lambda: exact_weights(20, 5, tail=0.1)),
-        "ask",
-        {"grid": grid(0, 4, step=1)},
-        None,
-        columns,
-        FIVE,
-    ),
     "rounds": Case(plans.rounds, "ask"),
-    "rounds by looks": Case(rounds_by_looks, "ask"),
     "split": Case(plans.split, "ask"),
 }
 every = pytest.mark.parametrize("name", CASES)

@@ -96,11 +96,9 @@ class Writer:
         drawn = None if lost else {"index": int(points.ceiling(value))}
         self.add(Question("ask", "estimate", about, points, shape=shape), drawn, assumes)
 
-    def verify(
-        self, guess: float, *, refused: bool, claim: str = "equals", gate: bool | None = None
-    ) -> None:
+    def verify(self, guess: float, *, refused: bool, claim: str = "equals") -> None:
         """A guess that stands, or is refused by the first look."""
-        asked = Question("verify", "verify", AVERAGE, guess=guess, claim=claim, gate=gate)
+        asked = Question("verify", "verify", AVERAGE, guess=guess, claim=claim)
         sides = 2 if claim == "equals" else 1
         self.add(asked, {"yes": 0 if refused else sides})
 

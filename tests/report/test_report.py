@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import html
 import itertools
 import math
 import os
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import holdfast as hf
@@ -26,7 +28,6 @@ from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.records import answer_in
 from holdfast.holdout.spec import AnyPlan
 from holdfast.ledger.ledger import Row
-from holdfast.planning import exact_corrections, exact_estimates, exact_verdicts, exact_weights
 from holdfast.planning.joint import joint_plan, rounds_plan
 from holdfast.planning.solve import plan
 from holdfast.protocols.answers import Answer, Verdict
@@ -283,13 +284,6 @@ def test_what_is_special_is_said(
     assert [each for each in not_said if each in words] == []
 
 
-def test_a_gate_passes_or_fails(several: Writer) -> None:
-    several.verify(0.9, refused=False, claim="at least", gate=True)
-    assert "pass" in page(several).cells
-    several.verify(0.95, refused=True, claim="at least", gate=True)
-    assert "fail" in page(several).cells
-
-
 def test_a_changed_row_is_refused(several: Writer) -> None:
     rows = list(several.rows)
     rows[2] = replace(rows[2], body={**rows[2].body, "drawn": {"index": 9}})
@@ -303,14 +297,8 @@ PLANS: dict[str, tuple[Callable[[], AnyPlan], str]] = {
     "interval": (lambda: joint_plan(Intervals(5, grid=16)), "encloses the estimator's median"),
     "simple": (lambda: joint_plan(SimpleEstimates(5, grid=16)), "on a fresh block"),
     "amplified": (lambda: joint_plan(AmplifiedEstimates(5, grid=16)), "on one sub-block of"),
-    "exact": (lambda: exact_estimates(5), "5 questions on a grid of 32 points; exact"),
-    "exact-verify": (lambda: exact_verdicts(20, 2), "20 guesses, at most 2 refused; exact"),
-    "exact-correct": (
-        lambda: exact_corrections(20, 2),
-        "Confirmed or corrected: the answer lies",
-    ),
-    "exact-weights": (lambda: exact_weights(100, universe=10), "surprises; exact"),
-    "rounds": (lambda: rounds_plan(20, 2, exact=True), "20 questions in 2 rounds; exact"),
+    "weights": (lambda: joint_plan(WeightedEstimates(50, universe=21)), "surprises"),
+    "rounds": (lambda: rounds_plan(20, 2), "20 questions in 2 rounds; exact"),
     "split": (lambda: split_plan(3), "3 questions, fresh blocks for each; exact"),
 }
 
@@ -454,12 +442,12 @@ def test_every_kind_of_part_has_a_figure(request_for: Any) -> None:
 
 
 def test_exact_sets_have_no_privacy_and_say_so() -> None:
-    made = (plan(queries=20, grid=8, tail=0.25), exact_verdicts(10, 2), split_plan(3))
+    made = (plan(queries=20, grid=8, tail=0.25), rounds_plan(20, 2), split_plan(3))
     shown = page(Writer(spec_for(*made)))
     assert shown.cells.count("no privacy") == 2
     assert shown.cells.count("exact answers can single out a unit") == 2
     assert "Nothing was asked yet." in shown.words
-    assert "10 guesses, at most 2 refused; exact" in shown.words
+    assert "20 questions in 2 rounds; exact" in shown.words
 
 
 # A real holdout.
@@ -509,3 +497,23 @@ def test_an_older_copy_is_refused(folder: Path, tmp_path: Path) -> None:
         holdout.ask("min(x)", grid=hf.grid(0, 1, points=8))
     with pytest.raises(Damaged):
         report_html(copied)
+
+
+def test_what_is_told_is_shown_with_its_nats(tmp_path: Path) -> None:
+    count = 1_000
+    rows = pd.DataFrame({"row": range(count), "y": [k % 2 for k in range(count)]})
+    given = rows.assign(prediction=lambda f: (f.row % 10 > 0) * f.y)[["row", "prediction"]]
+    with Holdout.create(tmp_path / "h", rows, ids="row", target="y") as holdout:
+        for ask in (holdout.score, lambda p: holdout.gate(p, at_least=0.8)):
+            ask(given)
+        holdout.best([given, given.assign(prediction=0)], names=["<one>", "other"])
+        told = holdout.status().sets[0].told
+        page = html.unescape(report_html(holdout))
+        raw = report_html(holdout)
+    assert told is not None
+    assert told.answers == 3
+    assert "nats told so far" in page
+    assert page.count("With 95 % confidence") == 2
+    assert "<one> has the best accuracy" in page
+    assert "<one>" not in raw
+    assert "of the budget spent" not in page

@@ -27,6 +27,7 @@ from holdfast.server.middleware import HeaderLimits
 from holdfast.server.run import _checked
 from holdfast.server.service import Rates
 from holdfast.server.settings import Settings
+from holdfast.verbs import SCORES
 from tests.server.conftest import FAST, auth, made, tokens_of
 
 BASE = "/api/holdouts/study"
@@ -133,6 +134,7 @@ def test_rates_remember_so_many_names_and_no_more() -> None:
 # What a page of another site can make a browser send, without being asked first.
 
 
+PRICED = [f"price/{name}" for name in SCORES if name != "enter"]
 SIMPLE = ("", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x")
 
 
@@ -140,7 +142,7 @@ def test_simple_requests_of_other_sites_ask_nothing(folder: Path, served: Serve)
     client = served(folder)  # without tokens: whoever reaches it may ask
     for kind in SIMPLE:
         headers = {"Origin": "http://evil.example"} | ({"Content-Type": kind} if kind else {})
-        for place in ("ask", "jobs", "gate?at_least=0.5", "submissions?name=n"):
+        for place in ("ask", "jobs", "enter?name=n", *SCORES, *PRICED):
             sent = client.post(f"{BASE}/{place}", content=json.dumps(ASK).encode(), headers=headers)
             assert sent.status_code in (400, 415)
             assert "access-control-allow-origin" not in sent.headers

@@ -113,6 +113,7 @@ def test_there_are_five_commands() -> None:
     assert [words[-1] for words in first[:4]] == ["install", "create", "token", "serve"]
     assert "holdfast ask http://" in console()[4][0]
     readme = (PAGE.parents[2] / "README.md").read_text("utf-8")
-    assert "".join(f"$ {command}\n" for command, _ in console()[:5]) in readme
+    for place in (0, 2, 3):  # what is sealed and asked there is another table
+        assert f"$ {console()[place][0]}\n" in readme
     headings = re.findall(r"^## (\d)\. ", PAGE.read_text("utf-8"), re.MULTILINE)
     assert headings == ["1", "2", "3", "4", "5"]

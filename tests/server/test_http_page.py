@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from fastapi.testclient import TestClient
 from holdfast.planning.compare import compare_widths
 from holdfast.server import routes
 from holdfast.server.errors import STATUS
-from tests.server.conftest import auth
+from tests.holdout.test_told import made, right, rows
+from tests.server.conftest import auth, tokens_of
 from tests.server.test_matrix import TABLE
 from tests.test_docs_examples import compare
 from tools.fences import fences
@@ -70,16 +71,26 @@ def _keys(reply: Any) -> Iterator[str]:
 _DESCRIBED = ("methods", "columns", "parts", "grids", "findings")
 
 
-def test_the_examples_happen(client: TestClient, tokens: dict[str, str]) -> None:
+def test_the_examples_happen(
+    tmp_path: Path, folder: Path, served: Callable[..., TestClient]
+) -> None:
+    models, frame = tmp_path / "models.holdfast", rows(size=2_000)
+    made(models, frame).close()
+    predicted = right(frame, 0.9).to_csv(index=False)
+    client, tokens = served(folder, models), {"study": tokens_of(folder)["analyst"]}
+    tokens["models"] = tokens_of(models)["analyst"]
     found = [fence for fence in fences(page()) if fence.language in ("http", "json")]
-    assert len(found) >= 8
+    assert len(found) >= 12
     for asked, told in zip(found[::2], found[1::2], strict=True):
         head, _, body = asked.text.partition("\n\n")
         first, *more = head.splitlines()
         method, path = first.split()
         headers = dict(line.split(": ", 1) for line in more)
         if headers.pop("Authorization", None) is not None:
-            headers |= auth(tokens["analyst"])
+            headers |= auth(tokens["models" if "/models/" in path else "study"])
+        if body.rstrip().endswith("…"):
+            assert predicted.startswith(body.partition("\n")[0])
+            body = predicted
         reply = client.request(method, path, headers=headers, content=body)
         printed = json.dumps(reply.json(), indent=2)
         compare(told.text, printed, f"{Path(PAGE).name}:{asked.first_line}")

@@ -85,8 +85,8 @@ def test_a_bad_question_is_no_job(client: TestClient, tokens: dict[str, str]) ->
     wrong = client.post(PLACE, json={**BODY, "estimator": "avg(nothing)"}, headers=headers)
     assert wrong.status_code == 400
     assert client.get(PLACE, headers=headers).json() == []
-    malformed = client.post(PLACE, json={**BODY, "by": 7}, headers=headers).json()["error"]
-    assert malformed["parameter"] == "by"
+    malformed = client.post(PLACE, json={**BODY, "protocol": 7}, headers=headers).json()["error"]
+    assert malformed["parameter"] == "protocol"
 
 
 def test_jobs_of_one_asker_are_limited_and_old_ones_forgotten(

@@ -1,4 +1,4 @@
-"""The leaderboard and the gate over HTTP: who may, what is wrong, and an attack without gain."""
+"""The leaderboard over HTTP: who may, what is wrong, and an attack without gain."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
-from holdfast.engines.python.estimator import even_sums, row_terms
+from holdfast.engines.python.estimator import row_terms, unit_parts
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.server.schemas import GateShape, StandingsShape, SubmissionShape
+from holdfast.server.schemas import StandingsShape, SubmissionShape
 from tests.holdout.plans import board, scores
 from tests.holdout.tables import Still, sources, table
 from tests.server.conftest import auth, tokens_of
@@ -64,15 +64,10 @@ def told(client: TestClient, token: str, metric: str = "accuracy") -> Any:
 def test_replies_are_as_openapi_says(play: tuple[TestClient, dict[str, str]]) -> None:
     client, tokens = play
     token = tokens["analyst"]
-    first = post(client, "submissions", token, name="mine").json()
+    first = post(client, "enter", token, name="mine").json()
     assert TypeAdapter(SubmissionShape).validate_python(first).type == "answer"
-    other = CSV.replace("0,1\n", "0,0\n", 1)
-    second = post(client, "submissions", token, other, name="b", improve=True, margin=0.4).json()
-    assert TypeAdapter(SubmissionShape).validate_python(second).type == "verdict"
-    passed = post(client, "gate", token, at_least=0.1).json()
-    assert GateShape.model_validate(passed).passed
     standings = StandingsShape.model_validate(told(client, token))
-    assert [each.name for each in standings.entries] == ["mine", "b"]
+    assert [each.name for each in standings.entries] == ["mine"]
 
 
 def test_every_reply_about_predictions_names_its_reading(
@@ -81,35 +76,33 @@ def test_every_reply_about_predictions_names_its_reading(
     client, tokens = play
     token = tokens["analyst"]
     replies = [
-        post(client, "submissions", token, name="mine").json(),
-        post(client, "gate", token, at_least=0.1).json(),
+        post(client, "enter", token, name="mine").json(),
         told(client, token),
         client.get(f"{WHERE}/transcript", headers=auth(token)).json()["rows"][0]["answer"],
     ]
     for each in replies:
         assert each["reading"] == "rule-on-fresh-rows"
         assert each["reading_words"].startswith("this rule, on fresh rows (assumes that it was")
-    assert replies[1]["certifies"].endswith(replies[1]["reading_words"])
 
 
 def test_submissions_and_who_sees_them(play: tuple[TestClient, dict[str, str]]) -> None:
     client, tokens = play
-    first = post(client, "submissions", tokens["analyst"], name="mine", key="k1")
+    first = post(client, "enter", tokens["analyst"], name="mine", key="k1")
     assert first.status_code == 200
     answer = first.json()
     assert (answer["type"], answer["name"], answer["metric"]) == ("answer", "mine", "accuracy")
     assert answer["low"] <= 0.5 <= answer["high"]
     assert answer["certified"] is True
 
-    again = post(client, "submissions", tokens["analyst"], name="mine", key="k1")
+    again = post(client, "enter", tokens["analyst"], name="mine", key="k1")
     assert again.json()["receipt"] == answer["receipt"]
     assert again.json()["cached"] is True
     other = CSV.replace("0,1\n", "0,0\n", 1)
-    conflict = post(client, "submissions", tokens["analyst"], other, name="mine", key="k1")
+    conflict = post(client, "enter", tokens["analyst"], other, name="mine", key="k1")
     assert (conflict.status_code, conflict.json()["error"]["kind"]) == (409, "conflict")
 
     data = json.dumps({str(k): 1 for k in range(ROWS)})
-    same = post(client, "submissions", tokens["custodian"], data, "application/json", name="theirs")
+    same = post(client, "enter", tokens["custodian"], data, "application/json", name="theirs")
     assert same.json()["receipt"] == answer["receipt"]
     mine, seen = told(client, tokens["analyst"]), told(client, tokens["viewer"])
     assert [(each["name"], each["mine"]) for each in mine["entries"]] == [
@@ -123,20 +116,6 @@ def test_submissions_and_who_sees_them(play: tuple[TestClient, dict[str, str]]) 
     )
     assert "asker" not in mine["entries"][0]
 
-    # By that much it is no better, whatever the coins have made of the best one's value.
-    analyst = tokens["analyst"]
-    checked = post(client, "submissions", analyst, other, name="n", improve="true", margin=0.4)
-    assert (checked.json()["improved"], checked.json()["type"]) in [(False, "verdict")]
-
-
-def test_gates(play: tuple[TestClient, dict[str, str]]) -> None:
-    client, tokens = play
-    passed = post(client, "gate", tokens["analyst"], at_least=0.01).json()
-    assert (passed["passed"], passed["verdict"], passed["claim"]) == (True, "pass", "at least")
-    assert passed["certifies"].startswith("certified: ")
-    failed = post(client, "gate", tokens["analyst"], at_least=0.999).json()
-    assert (failed["passed"], failed["verdict"]) == (False, "fail")
-
 
 WRONG: list[tuple[str, dict[str, Any], int, str]] = [
     ("malformed", {"content": "what"}, 400, "bad_question"),
@@ -145,8 +124,9 @@ WRONG: list[tuple[str, dict[str, Any], int, str]] = [
     ("no name", {"name": None}, 400, "bad_question"),
     ("bad name", {"name": "\n"}, 400, "bad_question"),
     ("odd metric", {"metric": "__import__('os')"}, 400, "bad_question"),
-    ("margin", {"margin": "nan"}, 400, "bad_question"),
-    ("less than none", {"margin": -1}, 400, "bad_question"),
+    ("a word of another verb", {"margin": 0}, 400, "bad_question"),
+    ("a part of the plan", {"protocol": "mean"}, 400, "bad_question"),
+    ("a guess, by looks", {"guess": 0.5}, 400, "bad_question"),
     ("type", {"kind": "text/plain"}, 415, "unsupported"),
     ("json", {"kind": "application/json", "content": "[" * 2000}, 400, "bad_question"),
     ("too large", {"content": "x" * 3000}, 413, "too_large"),
@@ -165,15 +145,10 @@ def test_what_is_wrong_costs_nothing(
         rows = holdout.receipt.number
         for _, more, status, kind in WRONG:
             given = {"name": "a", **more}
-            reply = post(client, "submissions", tokens["analyst"], **given)
+            reply = post(client, "enter", tokens["analyst"], **given)
             assert (reply.status_code, reply.json()["error"]["kind"]) == (status, kind), more
-        for parameters in ({}, {"at_least": 0.5, "at_most": 0.6}, {"at_least": "nan"}):
-            reply = post(client, "gate", tokens["analyst"], **parameters)
-            assert reply.status_code == 400
-        for what in ("submissions", "gate"):
-            more = {"name": "a", "at_least": 0.5}
-            assert post(client, what, tokens["viewer"], **more).status_code == 403
-            assert post(client, what, "hf_none_x", **more).status_code == 401
+        assert post(client, "enter", tokens["viewer"], name="a").status_code == 403
+        assert post(client, "enter", "hf_none_x", name="a").status_code == 401
         assert holdout.receipt.number == rows
 
 
@@ -185,7 +160,7 @@ def still() -> Iterator[None]:
 
 
 class Labels(Still):
-    """The labels as blocks of one row, in this process: the sums are the engine's."""
+    """The labels as blocks of one row, in this process: sums and terms are the engine's."""
 
     def __init__(self, blocks: int, labels: Any) -> None:
         super().__init__(blocks)
@@ -193,7 +168,9 @@ class Labels(Still):
         self._arrays["__row"] = np.arange(blocks, dtype=float)[:, np.newaxis]
 
     def sums(self, function: Any, /, where: Any = None, bounds: Any = None) -> Any:
-        return even_sums(row_terms(function.batched(self._arrays), self.blocks), self.blocks)
+        return unit_parts(row_terms(function.batched(self._arrays), self.blocks)).astype(np.int64)
+
+    terms = sums
 
 
 def test_the_boosting_attack_by_several_tokens_gains_nothing(tmp_path: Path) -> None:
@@ -215,7 +192,7 @@ def test_frames_of_a_client_are_read(play: tuple[TestClient, dict[str, str]]) ->
     frame = pd.DataFrame({"row": range(ROWS), "prediction": [0.5] * ROWS})
     reply = post(
         client,
-        "submissions",
+        "enter",
         tokens["analyst"],
         frame.to_parquet(index=False),
         "application/vnd.apache.parquet",

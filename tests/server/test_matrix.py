@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from holdfast.client.wire import contents_of
 from holdfast.holdout.holdout import Holdout
 from holdfast.server import routes
 from holdfast.server.app import create_app
@@ -27,6 +28,9 @@ HOLDOUTS = ("one", "two")
 COMMAND = str(Path(sys.executable).with_name("holdfast"))
 ASK = {"estimator": "avg(x)", "grid": "0:7:1"}
 CSV = {"content": b"id,prediction\n1,1\n", "headers": {"Content-Type": "text/csv"}}
+
+_SEVERAL = contents_of(dict.fromkeys("ab", CSV["content"]))
+PARTS = {"content": _SEVERAL.data, "headers": {"Content-Type": _SEVERAL.kind}}
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,18 @@ TABLE = {
     ("GET", f"{OF_HOLDOUT}/left"): Entry("viewer"),
     ("GET", f"{OF_HOLDOUT}/leaderboard"): Entry("viewer"),
     # The holdouts here have no ids: whoever is let in is told so.
-    ("POST", f"{OF_HOLDOUT}/submissions"): Entry("analyst", 400, {"params": {"name": "n"}} | CSV),
-    ("POST", f"{OF_HOLDOUT}/gate"): Entry("analyst", 400, {"params": {"at_least": 0.5}} | CSV),
+    ("POST", f"{OF_HOLDOUT}/enter"): Entry("analyst", 400, {"params": {"name": "n"}} | CSV),
+    **{
+        ("POST", f"{OF_HOLDOUT}/{place}{verb}"): Entry("analyst", 400, sent)
+        for place in ("", "price/")
+        for verb, sent in {
+            "score": CSV,
+            "compare": PARTS,
+            "gate": {"params": {"at_least": 0.5}} | CSV,
+            "best": PARTS,
+            "scores": PARTS,
+        }.items()
+    },
     ("POST", f"{OF_HOLDOUT}/ask"): Entry("analyst", 200, {"json": ASK}),
     ("POST", f"{OF_HOLDOUT}/interval"): Entry("analyst", 200, {"json": ASK}),
     ("POST", f"{OF_HOLDOUT}/verify"): Entry(
@@ -284,7 +298,12 @@ def test_quotas_are_of_every_token_and_change_at_once(tmp_path: Path) -> None:
         assert not ask("y", "price", verb="ask").json()["affordable"]
         change = f"{place}/tokens/{grant.id}"
         larger = client.patch(change, json={"quota": 0.12}, headers=auth(keeper))
-        assert larger.json()["quota"] == 0.12
+        assert (larger.json()["quota"], larger.json()["nats"]) == (0.12, 5)
         assert [ask(each).status_code for each in "yc"] == [200, 409]
-        wrong = client.patch(change, json={"quota": 1.5}, headers=auth(keeper))
-        assert wrong.status_code == 400
+        for body in ({"quota": 1.5}, {"nats": 0}, {"nats": -1}, {"more": 1}, {}):
+            wrong = client.patch(change, json=body, headers=auth(keeper))
+            assert wrong.status_code == 400, body
+        both = client.patch(change, json={"quota": None, "nats": 7.5}, headers=auth(keeper)).json()
+        assert (both["quota"], both["nats"]) == (None, 7.5)
+        freed = client.patch(change, json={"nats": None}, headers=auth(keeper)).json()
+        assert (freed["quota"], freed["nats"]) == (None, None)

@@ -28,12 +28,13 @@ from tests.server.processes import serving
 
 VIEWS = ("ask", "answers", "leaderboard", "planner", "custodian")
 ENTRIES, SEED = 320, 4711  # rows of the leaderboard's table
+TOLD = 2_000  # rows of the table whose answers count what they tell
 Visiting = Callable[..., AbstractContextManager[Visitor]]
 
 
 @dataclass(frozen=True)
 class Site:
-    """A server of four holdouts: one with tokens, three that are open to all on this machine."""
+    """A server of five holdouts: one with tokens, four that are open to all on this machine."""
 
     url: str
     tokens: dict[str, str]
@@ -82,8 +83,11 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     registry = folder / "registry.holdfast"
     texts = {"sex": ["female", "male"]}
     registry_made(registry, ranges={"age": (18, 102)}, categories=texts).close()
+    told = folder / "told.holdfast"
+    Holdout.create(told, table(TOLD, seed=SEED), target="y", ids="number").close()
     options = ("--slot", "0.001", "--log-level", "warning", "--rate", "1000", "--burst", "1000")
-    with serving(entries, plain, registry, study, log=folder / "log", options=options) as running:
+    folders = (entries, plain, registry, study, told)
+    with serving(*folders, log=folder / "log", options=options) as running:
         yield Site(running.url, tokens)
         running.stop()
 
@@ -222,6 +226,50 @@ def test_a_mean_of_a_term_in_a_range(visit: Visiting, site: Site) -> None:
         visitor.visit("answers")
         expect(page.locator(f"#answer-{row['number']}")).to_contain_text("cut to [−9, 9]")
         expect(page.locator("#answer-group")).to_contain_text("means from −9 to 9")
+
+
+def test_what_is_told_has_its_sentence_and_no_budget(visit: Visiting, site: Site) -> None:
+    with visit() as visitor:
+        page = visitor.page
+        page.select_option("#holdout", "told")
+        budget, price = page.locator("#budget"), page.locator("#price")
+        expect(budget).to_contain_text(re.compile(r"told [\d.]+ nats in \d+ answers?"))
+        page.check("input[name=verb][value=mean]")
+        expect(page.locator("#grid")).to_be_hidden()
+        visitor.ask("y = 1", guess="0.3")
+        expect(price).to_contain_text(re.compile(r"Tells [\d.]+ nats if it is as expected, \[0\."))
+        expect(price).to_contain_text("a surprise: up to")
+        page.click("#ask-button")
+        card = page.locator(".answer-card")
+        expect(card).to_contain_text("on fresh rows, the share of rows with y = 1 is between")
+        expect(price).to_contain_text("Free.")
+        (row,) = [row for row in site.answers("told") if row["question"]["verb"] == "mean"]
+        answer = row["answer"]
+        assert answer["guess"] == 0.3
+        expect(card).to_contain_text(answer["promise"])
+        so_far = f"{nats(answer['told_so_far'])} in {answer['answers']} answer"
+        expect(card).to_contain_text(f"so far {so_far}")
+        expect(budget).to_contain_text(f"told {so_far}")
+        expect(page.locator("#buys-body tbody tr")).to_have_count(4)
+        page.check("#precise")
+        expect(price).to_contain_text("another likely answer: up to")
+        assert visitor.faults_here() == []
+        page.check("input[name=verb][value=verify]")
+        visitor.ask("avg(c)", guess="6")
+        page.click("#ask-button")
+        expect(card.locator(".pill").first).to_have_text("not compatible")
+        expect(card).to_contain_text("is below 6")
+        visitor.visit("answers")
+        line = page.locator(f"#answer-{row['number']}")
+        expect(line).to_contain_text(answer["promise"])
+        expect(line).to_contain_text(nats(answer["told"]))
+        expect(page.locator("#answer-table")).to_contain_text("is below 6")
+        assert visitor.faults_here() == []
+
+
+def nats(told: float) -> str:
+    """How much is told, as the page writes it."""
+    return f"{number(told, 3 if told >= 10 else 2)} nats"
 
 
 def test_a_slip_is_told_and_asked_only_if_it_is_meant(visit: Visiting, site: Site) -> None:
@@ -433,11 +481,27 @@ def test_predictions_become_an_entry(visit: Visiting, site: Site, tmp_path: Path
         expect(line.locator("button.receipt")).to_have_attribute("title", row["receipt"])
         visitor.visit("answers")
         expect(page.locator("#answer-table tbody tr")).to_contain_text(reading)
+        visitor.visit("leaderboard")
+        expect(page.locator("#entry-guess")).to_be_hidden()
+        page.select_option("#holdout", "told")
+        expect(page.locator("#entry-guess")).to_be_visible()
+        page.fill("#entry-name", "always no")
+        page.fill("#entry-guess", "some")
+        page.set_input_files("#file", {"name": "p.csv", "mimeType": "", "buffer": guesses(TOLD)})
+        page.click("#submit-button")
+        expect(page.locator("#entry-guess-error")).to_contain_text("must be a number")
+        page.fill("#entry-guess", "0.7")
+        page.click("#submit-button")
+        expect(page.locator("#submission-result")).to_contain_text("these rows, fresh labels")
+        expect(page.locator("#submission-result")).to_contain_text("nats, receipt")
+        expect(line).to_contain_text("always no")
+        (score,) = [row for row in site.answers("told") if row["question"]["verb"] == "score"]
+        assert score["answer"]["guess"] == 0.7
 
 
-def guesses() -> bytes:
-    """Predictions for every row of the board, all of them 0."""
-    lines = [f"{number},0" for number in table(ENTRIES, seed=SEED)["number"]]
+def guesses(rows: int = ENTRIES) -> bytes:
+    """Predictions for every row of a table, all of them 0."""
+    lines = [f"{number},0" for number in table(rows, seed=SEED)["number"]]
     return "\n".join(["number,prediction", *lines, ""]).encode()
 
 

@@ -57,7 +57,7 @@ def test_a_key_asks_once(client: TestClient, tokens: dict[str, str], folder: Pat
     [
         ({"estimator": "avg(nothing)", "grid": "0:7:1"}, "question"),
         ({"estimator": "avg(x)", "grid": "7:0:1"}, "grid"),
-        ({"estimator": "avg(x)", "grid": "0:7:1", "by": "nobody"}, "by"),
+        ({"estimator": "avg(x)", "grid": "0:7:1", "protocol": "nobody"}, "protocol"),
         ({"estimator": "avg(x)", "grid": "0:7:1", "surprise": 1}, "surprise"),
         ({"grid": "0:7:1"}, "estimator"),
     ],

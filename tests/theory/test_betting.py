@@ -19,7 +19,7 @@ from holdfast.errors import InvalidInput
 from holdfast.theory import betting
 from holdfast.theory.betting import (
     Bets,
-    Terms,
+    Tally,
     kl_high,
     kl_low,
     log_mean_above,
@@ -43,7 +43,7 @@ def fifty_digits() -> Iterator[None]:
         yield
 
 
-def exact_log_wealth(terms: Terms, mean: float, bets: Bets) -> mpf:
+def exact_log_wealth(terms: Tally, mean: float, bets: Bets) -> mpf:
     total = mpf(0)
     for stake, log in zip(bets.stakes.tolist(), bets.logs.tolist(), strict=True):
         part = mp.exp(mpf(log))
@@ -61,8 +61,8 @@ def exact_log_wealth(terms: Terms, mean: float, bets: Bets) -> mpf:
 def test_the_wealth_is_rounded_down_and_sharp(
     values: list[int], mean: float, stake: float | None, times: int
 ) -> None:
-    tally = Terms.tally(values, 20)
-    terms = Terms(tally.parts, tally.counts * times, 20)
+    tally = Tally.of(values, 20)
+    terms = Tally(tally.parts, tally.counts * times, 20)
     for side in (terms, terms.mirrored()):
         bets = Bets.spread(side.rows, stake)
         truth, ours = exact_log_wealth(side, mean, bets), log_wealth(side, mean, bets)
@@ -85,7 +85,7 @@ def bernoulli(p: Fraction) -> Law:
     return ((Fraction(0), 1 - p), (Fraction(2), p))
 
 
-def worst_expectation(wealth: Callable[[Terms, float], float]) -> float:
+def worst_expectation(wealth: Callable[[Tally, float], float]) -> float:
     """The largest E W over independent terms, not alike, whose mean of means is the hypothesis."""
     laws = [bernoulli(Fraction(i, 4)) for i in range(5)]
     third = Fraction(1, 3)
@@ -99,7 +99,7 @@ def worst_expectation(wealth: Callable[[Terms, float], float]) -> float:
             for outcome in product(*chosen):
                 chance = math.prod(float(p) for _, p in outcome)
                 if chance:
-                    terms = Terms.tally([int(x) for x, _ in outcome], 2)
+                    terms = Tally.of([int(x) for x, _ in outcome], 2)
                     total += chance * math.exp(wealth(terms, float(mean)))
             worst = max(worst, total)
     return worst
@@ -110,38 +110,38 @@ def test_the_expected_wealth_is_at_most_one_for_terms_that_are_not_alike() -> No
         assert 0.999 < worst_expectation(partial(log_wealth, bets=bets)) <= 1 + 1e-12
 
 
-def best_stake_afterwards(terms: Terms, mean: float) -> float:
+def best_stake_afterwards(terms: Tally, mean: float) -> float:
     wealths = betting._log_wealths(terms, mean, Bets.spread(3).stakes)
     return float(wealths.max())
 
 
-def no_weights(terms: Terms, mean: float) -> float:
+def no_weights(terms: Tally, mean: float) -> float:
     bets = Bets.spread(3)
     return log_wealth(terms, mean, Bets(bets.stakes, np.zeros(bets.stakes.size)))
 
 
-def nothing_for_zeros(terms: Terms, mean: float) -> float:
+def nothing_for_zeros(terms: Tally, mean: float) -> float:
     held = terms.parts > 0
     if not held.any():
         return 0.0
-    some = Terms(terms.parts[held], terms.counts[held], terms.whole)
+    some = Tally(terms.parts[held], terms.counts[held], terms.whole)
     return log_wealth(some, mean, Bets.spread(3))
 
 
-def a_lower_mean(terms: Terms, mean: float) -> float:
+def a_lower_mean(terms: Tally, mean: float) -> float:
     return log_wealth(terms, 0.9 * mean, Bets.spread(3))
 
 
 @pytest.mark.parametrize(
     "wealth", [best_stake_afterwards, no_weights, nothing_for_zeros, a_lower_mean]
 )
-def test_wealth_that_is_no_bet_is_caught(wealth: Callable[[Terms, float], float]) -> None:
+def test_wealth_that_is_no_bet_is_caught(wealth: Callable[[Tally, float], float]) -> None:
     assert worst_expectation(wealth) > 1.02
 
 
 def ends_are_right(values: list[int], nats: float, stake: float | None) -> bool:
     """In 50 digits the wealth at an end is enough, and a little further in it is not."""
-    terms = Terms.tally(values, 20)
+    terms = Tally.of(values, 20)
     bets = Bets.spread(terms.rows, stake)
     low, high = mean_low(terms, nats, bets), mean_high(terms, nats, bets)
     good = 0 <= low <= terms.mean + 1e-15 and terms.mean - 1e-15 <= high <= 1
@@ -173,11 +173,11 @@ def test_an_end_with_less_wealth_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_wealth_falls_in_the_mean() -> None:
-    terms, bets = Terms.tally([0, 3, 3, 9, 20], 20), Bets.spread(5)
+    terms, bets = Tally.of([0, 3, 3, 9, 20], 20), Bets.spread(5)
     wealths = [log_wealth(terms, mean, bets) for mean in np.linspace(0.01, 1, 60)]
     assert all(a > b for a, b in pairwise(wealths))
     assert log_wealth(terms, 0.0, bets) == math.inf
-    assert log_wealth(Terms.tally([0, 0], 20), 0.0, bets) == pytest.approx(0, abs=1e-9)
+    assert log_wealth(Tally.of([0, 0], 20), 0.0, bets) == pytest.approx(0, abs=1e-9)
 
 
 @given(st.integers(1, 500), st.data())
@@ -185,13 +185,13 @@ def test_pairs_are_terms(n: int, data: st.DataObject) -> None:
     wins = data.draw(st.integers(0, n))
     losses = data.draw(st.integers(0, n - wins))
     bets = Bets.spread(n, 0.2)
-    listed = Terms.tally([2] * wins + [0] * losses + [1] * (n - wins - losses), 2)
-    paired = Terms.paired(n, wins, losses)
+    listed = Tally.of([2] * wins + [0] * losses + [1] * (n - wins - losses), 2)
+    paired = Tally.paired(n, wins, losses)
     for value in (0.45, 0.5, 0.52):
         above = log_mean_above(paired, value, bets)
         assert above == pytest.approx(log_mean_above(listed, value, bets), abs=1e-9)
         assert log_mean_below(paired, value, bets) == pytest.approx(
-            log_mean_above(Terms.paired(n, losses, wins), 1 - value, bets), abs=1e-9
+            log_mean_above(Tally.paired(n, losses, wins), 1 - value, bets), abs=1e-9
         )
     assert mean_low(paired, 3.0, bets) == pytest.approx(mean_low(listed, 3.0, bets), abs=1e-9)
 
@@ -208,7 +208,7 @@ def test_coverage_of_bets_and_chernoff_by_enumeration() -> None:
         bets = Bets.spread(n, predicted_stake(0.5, 0.5, n, nats))
 
         def low(n: int, c: int, nats: float = nats, bets: Bets = bets) -> float:
-            return mean_low(Terms.tally([1] * c + [0] * (n - c), 1), nats, bets)
+            return mean_low(Tally.of([1] * c + [0] * (n - c), 1), nats, bets)
 
         for p in (0.05, 0.3, 0.5, 0.8, 0.95):
             assert miss_rate(low, p, n) <= math.exp(-nats)
@@ -235,7 +235,7 @@ def test_chernoff_in_50_digits(n: int, share: float, nats: float) -> None:
 def test_bets_are_between_chernoff_and_clopper_pearson_for_shares(nats: float) -> None:
     """0/1 terms: the exact interval inside, and with the right stake nearly Chernoff's."""
     n, c = 2_000, 1_500
-    terms = Terms.tally([1] * c + [0] * (n - c), 1)
+    terms = Tally.of([1] * c + [0] * (n - c), 1)
     stakes = [predicted_stake(p, math.sqrt(0.1875), n, nats) for p in (0.75, 0.25)]
     low, high = (
         end(terms, nats, Bets.spread(n, s))
@@ -249,26 +249,39 @@ def test_widths_follow_the_variance() -> None:
     """Within a twentieth of sd·√(2L/n) with a predicted stake, for small and large variance."""
     n, nats = 10_000, 5.0
     for d in (0.01, 0.05, 0.3):
-        terms, sd = Terms.paired(n, int(d * n / 2), int(d * n / 2)), math.sqrt(d)
+        terms, sd = Tally.paired(n, int(d * n / 2), int(d * n / 2)), math.sqrt(d)
         bets = Bets.spread(n, predicted_stake(0.5, sd / 2, n, nats))
         half = mean_high(terms, nats, bets) - mean_low(terms, nats, bets)
         assert half == pytest.approx(sd * math.sqrt(2 * nats / n), rel=0.05)
         assert half == pytest.approx(predicted_half_width(sd, n, nats), rel=0.03)
-    skewed = Terms.tally([1] * 9_900 + [0] * 100, 1)
+    skewed = Tally.of([1] * 9_900 + [0] * 100, 1)
     bets = Bets.spread(n, predicted_stake(0.99, 0.0995, n, nats, 0.0099 * 0.98))
     below = 0.99 - mean_low(skewed, nats, bets)
     assert predicted_half_width(0.0995, n, nats, 0.0099 * 0.98) == pytest.approx(below, rel=0.03)
 
 
+@pytest.mark.parametrize("mean", [0.02, 0.5, 0.9])
+def test_widths_of_terms_that_hardly_vary_are_those_of_the_largest_stake(mean: float) -> None:
+    """sd·√(2L/n) would say much less of one of them: no factor is below 1 − s."""
+    n, nats, gap = 3_000, 8.0, 0.005
+    terms = Tally.of(np.repeat([round(1e4 * (mean + k)) for k in (-gap, gap)], n // 2), 10_000)
+    for end, m in ((mean_low, mean), (mean_high, 1 - mean)):
+        found = end(terms, nats, Bets.spread(n, predicted_stake(m, gap, n, nats)))
+        half = predicted_half_width(gap, n, nats, mean=m)
+        assert abs(found - mean) == pytest.approx(half, rel=0.1)
+    widest = predicted_half_width(gap, n, nats, mean=max(mean, 1 - mean))
+    assert widest > 3 * gap * math.sqrt(2 * nats / n)
+
+
 @pytest.mark.parametrize(
     "refused",
     [
-        lambda: Terms.tally([], 5),
-        lambda: Terms.tally([6], 5),
-        lambda: Terms.tally([-1], 5),
-        lambda: Terms.paired(5, 3, 3),
+        lambda: Tally.of([], 5),
+        lambda: Tally.of([6], 5),
+        lambda: Tally.of([-1], 5),
+        lambda: Tally.paired(5, 3, 3),
         lambda: Bets.spread(5, 1.0),
-        lambda: mean_low(Terms.tally([1], 1), -1.0, Bets.spread(1)),
+        lambda: mean_low(Tally.of([1], 1), -1.0, Bets.spread(1)),
     ],
 )
 def test_nonsense_is_refused(refused: Callable[[], Any]) -> None:

@@ -184,6 +184,10 @@ def test_accounts_share_the_failure_and_count_what_read_their_rows() -> None:
     assert h.told == pytest.approx((3.5, 0.5))
     assert level(h, 2) == pytest.approx(math.log(2 / 0.005) + 0.5)
     assert level(History(0.05, extends=False)) == pytest.approx(math.log(20))
+    mixed = History(0.05, mixes=True).extend()
+    readings = [Fraction(mixed.share(e, j)) for e in (1, 2) for j in range(1, 400)]
+    assert Fraction(0.05) * Fraction(94, 100) < sum(readings) < Fraction(0.05)
+    assert level(mixed, reading=3) == pytest.approx(math.log(120 / (0.05 * 0.9)))
     for harmless in (0.0, 0.3, 0.999):
         truth = mp.log(mpf(0.05)) + mp.log(1 - mpf(harmless))
         assert truth - 1e-9 < allowance(cost(0.05), harmless) <= truth
@@ -198,6 +202,7 @@ def test_accounts_share_the_failure_and_count_what_read_their_rows() -> None:
         lambda: History(0.05).tell(-1.0),
         lambda: History(0.05).tell(1.0, newest=2),
         lambda: level(History(0.05), 2),
+        lambda: level(History(0.05), reading=2),
         lambda: Outward(1.5),
         lambda: Verdict(0.1, 3),
         lambda: Windows(10, 5, 4, 1),
@@ -305,7 +310,7 @@ def test_the_public_order_of_shifts() -> None:
 @given(st.floats(0.05, 3), st.integers(0, 20))
 def test_two_ends_on_a_lattice_add_up(x: float, span: int) -> None:
     """The joint code by brute force; its marginals are not larger, and nearly as large."""
-    code, q = Ends(x, span), Around(x)
+    code, q = Ends(Around(x), span), Around(x)
     excess = range(-span, 400)
     weights = [0.5 if e == 0 else 0.25 / (abs(e) * (abs(e) + 1)) for e in excess]
     assert sum(weights) <= 1
@@ -572,7 +577,7 @@ def test_the_condition_holds_for_what_is_told(
 
 def lattice_condition(n: int, at: float, span: int, x: float, pitch: Fraction) -> float:
     """The same for two ends on a lattice, chosen by p-values; and the choice against a scan."""
-    code, around_it, worst = Ends(x, span), Around(x), 0.0
+    code, around_it, worst = Ends(Around(x), span), Around(x), 0.0
     low0 = Fraction(1, 2) - pitch * span / 2
     high0 = low0 + pitch * span
     last = math.ceil((1 - high0) / pitch)
@@ -999,8 +1004,8 @@ def difference_width(n: int, d: float, h: History) -> float:
     pitch, paid = told.PRECISE_CELL * sd, at + 0.6
     half = betting.predicted_half_width(math.sqrt(d), n, paid)
     span = math.ceil(2 * half / pitch)
-    code, low = Ends(told.PRECISE_CELL / math.sqrt(2), span), -span * pitch / 2
-    terms = betting.Terms.paired(n, round(d * n / 2), round(d * n / 2))
+    code, low = Ends(Around(told.PRECISE_CELL / math.sqrt(2)), span), -span * pitch / 2
+    terms = betting.Tally.paired(n, round(d * n / 2), round(d * n / 2))
     bets = betting.Bets.spread(n, betting.predicted_stake(0.5, math.sqrt(d) / 2, n, paid))
     _, excess = code.choose(
         lambda a: betting.log_mean_above(terms, (1 + low + a * pitch) / 2, bets),

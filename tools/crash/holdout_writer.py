@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,13 @@ from holdfast.grids import grid
 from holdfast.holdout.answering import OpenHoldout
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
+from holdfast.holdout.questions import Asked
 from holdfast.holdout.records import answer_in
 from holdfast.holdout.spec import HoldoutSpec
 from holdfast.ledger.ledger import Row
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.protocols.answers import Answer
+from holdfast.protocols.base import Step, Values
 from holdfast.protocols.plans import JointPlan
 from holdfast.protocols.searches import SearchPart
 from holdfast.randomness import system_entropy, uniform_index
@@ -54,28 +56,14 @@ _PART = SearchPart(
 )
 
 
-class _Blocks:
+class _StubHoldout(OpenHoldout):
     """Blocks that take a moment to evaluate, and half of which are 0."""
 
-    def __init__(self, blocks: int) -> None:
-        self.blocks, self.units = blocks, 1
-
-    def values(self, estimator: Any, /) -> NDArray[np.float64]:
-        del estimator
-        time.sleep(uniform_index(_LONGEST_DRAW, system_entropy()) / 1e6)
-        return np.arange(self.blocks, dtype=np.float64) % 2
-
-    def sums(self, function: Any, /, where: Any = None, bounds: Any = None) -> NDArray[np.int64]:
-        raise NotImplementedError
-
-    def part(self, start: int, stop: int, /) -> _Blocks:
-        return _Blocks(stop - start)
-
-
-class _StubHoldout(OpenHoldout):
-    def _source(self, start: int, stop: int, progress: Any) -> Any:
+    def _found(self, step: Step, asked: Asked, progress: object) -> NDArray[np.float64]:
         del progress
-        return _Blocks(stop - start)
+        assert isinstance(step, Values)
+        time.sleep(uniform_index(_LONGEST_DRAW, system_entropy()) / 1e6)
+        return np.arange(asked.part.set.blocks, dtype=np.float64) % 2
 
 
 def recorded_values(rows: list[Row], holdout: str) -> dict[str, float]:

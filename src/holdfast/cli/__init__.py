@@ -1,6 +1,7 @@
 """The command line: thin, no statistics of its own.
 
-Exit status: 0 answered, 2 a bad question, 3 budget exhausted, 4 a gate failed, 1 anything else.
+Exit status: 0 answered, 2 a bad question, 3 nothing more can be told, 4 a gate failed, 5 a gate is
+unclear, 6 damaged or a check failed, 1 anything else.
 """
 
 from __future__ import annotations

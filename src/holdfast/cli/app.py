@@ -7,14 +7,16 @@ import json
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from copy import copy
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
 
-from holdfast.cli.ask import gate_command, verb_command
+from holdfast.cli.ask import leaderboard_command, verb_command
 from holdfast.cli.custody import (
+    DAMAGED,
     backup_command,
     check_command,
     create_command,
@@ -25,7 +27,7 @@ from holdfast.cli.custody import (
 )
 from holdfast.cli.plan import plan_command
 from holdfast.errors import Damaged, Doubtful, Exhausted, HoldfastError, Infeasible, InvalidInput
-from holdfast.verbs import VERBS
+from holdfast.verbs import SCORES, VERBS
 
 __all__ = ["add_commands", "app", "run"]
 
@@ -38,9 +40,9 @@ app = typer.Typer(
 )
 app.command("plan")(plan_command)
 app.command("create")(create_command)
-for _verb in VERBS.values():
+for _verb in (*SCORES.values(), *VERBS.values()):
     app.command(_verb.name)(verb_command(_verb))
-app.command("gate")(gate_command)
+app.command("leaderboard")(leaderboard_command)
 app.command("status")(status_command)
 app.command("check")(check_command)
 app.command("backup")(backup_command)
@@ -100,7 +102,7 @@ def _run(arguments: Sequence[str]) -> int:
     _print_anywhere()
     as_json = "--json" in arguments
     try:
-        status = app(args=list(arguments), standalone_mode=False)
+        status = _app_for(arguments)(args=list(arguments), standalone_mode=False)
         return status if isinstance(status, int) else 0
     except typer.Abort:
         typer.echo("Stopped.", err=True)
@@ -117,13 +119,23 @@ def _run(arguments: Sequence[str]) -> int:
         return 3
     except Damaged as wrong:
         _report(str(wrong), "damaged", as_json)
-        return 4
+        return DAMAGED
     except HoldfastError as wrong:
         _report(str(wrong), "error", as_json)
         return 1
     except OSError as wrong:
         _report(f"{wrong.strerror or wrong}: {wrong.filename or ''}", "system", as_json)
         return 1
+
+
+def _app_for(arguments: Sequence[str]) -> typer.Typer:
+    """All commands, or the one that is named alone: to build the others takes as long as it."""
+    named = [each for each in app.registered_commands if each.name in arguments[:1]]
+    if not named:
+        return app
+    one = copy(app)
+    one.registered_commands, one.registered_groups = named, []
+    return one
 
 
 def _print_anywhere() -> None:

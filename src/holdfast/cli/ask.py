@@ -1,10 +1,13 @@
-"""`holdfast ask`, `mean`, `interval`, `verify`, `correct`: questions to a holdout."""
+"""The commands that ask, made from the table of verbs; and the leaderboard.
+
+A verb is about SQL (`ask`, `mean`, …), or about files of predictions that name the rows they are
+for (`score`, `compare`, `gate`, …).
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,64 +17,92 @@ from holdfast.cli.common import (
     Engine,
     Json,
     Place,
+    Request,
     Token,
-    is_url,
+    Verbose,
+    asking,
     opened,
-    show_answer,
-    show_corrected,
     show_json,
-    show_verdict,
+    show_price,
+    show_result,
 )
-from holdfast.errors import Damaged, HoldfastError, InvalidInput
-from holdfast.verbs import REQUIRED, WORDS, VerbSchema
+from holdfast.errors import InvalidInput
+from holdfast.verbs import REQUIRED, SCORES, VerbSchema, Word
 
 if TYPE_CHECKING:
-    from holdfast.client.client import Client
-    from holdfast.holdout.holdout import Holdout
-    from holdfast.holdout.scoring import Gate
+    from holdfast.holdout.scoring import Submission
 
-__all__ = ["gate_command", "verb_command"]
+__all__ = ["leaderboard_command", "verb_command"]
 
-EXHAUSTED = 3
-
-_TYPES: dict[str, Any] = {"number": float, "distance": float, "flag": bool}
+_GATE = {"pass": 0, "fail": 4, "unclear": 5}
+_TYPES: dict[str, Any] = {"number": float, "distance": float, "flag": bool, "predictions": Path}
+_FILE = "CSV, JSON or Parquet: the ids' own column and `prediction`."
+_SUBJECTS = {
+    "model_or_predictions": ("PREDICTIONS", _FILE),
+    "predictions": ("PREDICTIONS", _FILE),
+    "against": ("OTHERS", "Those that they are compared with."),
+    "candidates": ("PREDICTIONS…", f"Two or more. {_FILE}"),
+}
+_Price = Annotated[
+    bool, typer.Option("--price", help="Ask nothing: show what each likely answer would tell.")
+]
+_Metrics = Annotated[
+    Path | None, typer.Option(help="FILE.py with metrics of your own, for a folder.")
+]
+_EXAMPLES = {
+    "score": "holdfast score test.holdfast predictions.csv --guess 0.91",
+    "compare": "holdfast compare test.holdfast new.csv old.csv",
+    "gate": "Exit status: 0 pass, 4 fail, 5 unclear.\n\n"
+    "holdfast gate test.holdfast new.csv --at-least 0.85\n\n"
+    "holdfast gate test.holdfast new.csv --better-than old.csv",
+    "best": "holdfast best test.holdfast a.csv b.csv c.csv --precise",
+    "scores": "holdfast scores test.holdfast a.csv b.csv c.csv",
+    "enter": "holdfast enter test.holdfast predictions.csv --name 'boosted trees'",
+}
 
 
 def verb_command(verb: VerbSchema) -> Callable[..., None]:
-    """The command of a verb, with an option for each of its words."""
-    by_name = inspect.Parameter.KEYWORD_ONLY
-    subject = WORDS[verb.subject]
+    """The command of a verb, with an argument or an option for each of its words."""
+    scored = verb.name in SCORES
 
     def command(**given: Any) -> None:
-        place, as_json = given.pop("place"), given.pop("as_json")
-        text, request = given.pop(subject.name), given.pop("request")
-        with _opened(place, given.pop("token"), given.pop("engine"), as_json) as (holdout, more):
-            words = {name: WORDS[name].parsed(given[name]) for name in verb.words}
-            asked = getattr(holdout, verb.name)
-            result = asked(_estimator(text), **words, request=request, **more)
-        title = f"mean of {text}" if verb.name == "mean" else text
-        _show(result, title, given["where"], as_json)
+        names = ("place", "token", "engine", "as_json", "verbose", "price", "request", "metrics")
+        place, token, engine, as_json, verbose, price, request, metrics = (
+            given.pop(name, None) for name in names
+        )
+        words = {each.name: each.parsed(given[each.name]) for each in verb.travelling}
+        if scored:
+            words |= _files(words)
+            title = f"{verb.name} by {words['metric']}"
+        else:
+            title = _title(verb, words)
+            words[verb.subject] = _estimator(words[verb.subject])
+        subject = words.pop(verb.subject)
+        with asking(place, token, engine, as_json, metrics) as (holdout, progress):
+            if price:
+                words.pop("name", None)  # an entry is a score
+                asked = "score" if verb.name == "enter" else verb.name
+                show_price(holdout.price(asked, subject, **words), as_json)
+                return
+            more = {"request": request, **progress}
+            result: Any = getattr(holdout, verb.name)(subject, **words, **more)
+        if verb.name == "enter":
+            _show_entry(result, title, as_json, verbose)
+        else:
+            show_result(result, title, as_json, verbose)
+        if verb.name == "gate" and result.verdict != "pass":
+            raise typer.Exit(_GATE[result.verdict])
 
-    shown = typer.Argument(metavar=subject.name.upper(), help=subject.help)
-    parameters: list[tuple[str, Any, Any]] = [
-        ("place", Place, ...),
-        (subject.name, Annotated[str, shown], ...),
-    ]
-    for name in verb.words:
-        word = WORDS[name]
-        kind = _TYPES.get(word.kind, str)
-        needed = word.default is REQUIRED
-        kind = kind if needed or word.default is not None else kind | None
-        option = typer.Option(f"--{name}", help=word.help)
-        parameters.append((name, Annotated[kind, option], ... if needed else word.default))
-    key = typer.Option(help="A key of yours: asked again with it, nothing is drawn anew.")
-    parameters += [("request", Annotated[str | None, key], None), ("token", Token, None)]
-    parameters += [("engine", Engine, None), ("as_json", Json, False)]
+    parameters: list[tuple[str, Any, Any]] = [("place", Place, ...)]
+    parameters += [_parameter(verb, word) for word in verb.travelling]
+    parameters += [("request", Request, None), ("token", Token, None), ("engine", Engine, None)]
+    parameters += [("metrics", _Metrics, None)] if scored else []
+    parameters += [("price", _Price, False), ("verbose", Verbose, False), ("as_json", Json, False)]
     command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # typer reads it
         [
             inspect.Parameter(
                 name,
-                by_name,
+                inspect.Parameter.KEYWORD_ONLY,
                 default=inspect.Parameter.empty if default is ... else default,
                 annotation=kind,
             )
@@ -79,30 +110,81 @@ def verb_command(verb: VerbSchema) -> Callable[..., None]:
         ]
     )
     command.__annotations__ = {name: kind for name, kind, _ in parameters}
-    command.__doc__ = f"{verb.help}\n\n{verb.more}".strip()
+    command.__doc__ = f"{verb.help}\n\n{_EXAMPLES.get(verb.name, verb.more)}".strip()
     return command
 
 
-@contextmanager
-def _opened(
-    place: str, token: str | None, engine: str | None, as_json: bool
-) -> Iterator[tuple[Holdout | Client, dict[str, Any]]]:
-    """The holdout, and a bar for evaluations that take long, where they take place here."""
-    from rich.console import Console
-    from rich.progress import Progress
+def _parameter(verb: VerbSchema, word: Word) -> tuple[str, Any, Any]:
+    """An argument for what a question is about, an option for every other word."""
+    name, needed = word.name, word.default is REQUIRED
+    kind = _TYPES.get(word.kind, str)
+    if name == verb.subject or (needed and name in _SUBJECTS):
+        metavar, words = _SUBJECTS.get(name, (name.upper(), word.help))
+        kind = list[Path] if word.kind == "candidates" else kind
+        return name, Annotated[kind, typer.Argument(metavar=metavar, help=words)], ...
+    kind = kind if needed or word.default is not None else kind | None
+    option = typer.Option(f"--{name.replace('_', '-')}", help=word.help)
+    return name, Annotated[kind, option], ... if needed else word.default
 
-    console = Console(stderr=True)
-    silent = as_json or not console.is_terminal  # else it leaves an empty line in a log
-    with (
-        opened(place, token, engine) as holdout,
-        Progress(console=console, transient=True, disable=silent) as progress,
-    ):
-        task = progress.add_task("evaluating", total=None, visible=False)
 
-        def report(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total, visible=True)
+def _title(verb: VerbSchema, words: dict[str, Any]) -> str:
+    text = words[verb.subject]
+    title = f"mean of {text}" if verb.name == "mean" else text
+    return title if words["where"] is None else f"{title} where {words['where']}"
 
-        yield holdout, {} if is_url(place) else {"progress": report}
+
+# Files of predictions.
+
+
+def _files(words: dict[str, Any]) -> dict[str, Any]:
+    """Refuse files that are not there, whoever is asked; call several by their files' names."""
+    several = [
+        each
+        for name in ("candidates", "model_or_predictions", "predictions", "against", "better_than")
+        for each in (words.get(name) if name == "candidates" else [words.get(name)]) or []
+        if each is not None
+    ]
+    for file in several:
+        if not file.is_file():
+            raise InvalidInput("predictions", str(file), "a file that exists")
+    if words.get("candidates") is None and "against" not in words:
+        return {}
+    names = _names(several)
+    return {} if names is None else {"names": names}
+
+
+def _names(files: Sequence[Path]) -> tuple[str, ...] | None:
+    """What people call them: by their files, if those have different names."""
+    for made in ([file.stem for file in files], [str(file) for file in files]):
+        if len({*made}) == len(made):
+            return tuple(made)
+    return None
+
+
+def _show_entry(entry: Submission, title: str, as_json: bool, verbose: bool) -> None:
+    if as_json:
+        show_json(entry.to_dict())
+    else:
+        typer.echo(f"{entry.name} is on the leaderboard for {entry.metric}")
+        show_result(entry.result, title, as_json, verbose)
+
+
+def leaderboard_command(
+    place: Place,
+    metric: Annotated[str, typer.Option(help="The name of a metric.")] = "accuracy",
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """The best submission of every name, with the ranks that their bars allow."""
+    with opened(place, token) as holdout:
+        standings = holdout.leaderboard(metric)
+    if as_json:
+        show_json(standings.to_dict())
+    else:
+        typer.echo(str(standings) if standings.entries else f"No entry yet for {metric}.")
+
+
+# Estimators.
 
 
 def _estimator(text: str) -> Any:
@@ -123,113 +205,3 @@ def _estimator(text: str) -> Any:
     if not callable(found):
         raise InvalidInput("estimator", text, f"a function that {path.name} defines")
     return found
-
-
-_SHOWN: dict[str, Callable[..., None]] = {
-    "answer": show_answer,
-    "verdict": show_verdict,
-    "corrected": show_corrected,
-}
-
-
-def _show(result: Any, text: str, where: str | None, as_json: bool) -> None:
-    title = text if where is None else f"{text} where {where}"
-    if as_json:
-        show_json(result.to_dict())
-    else:
-        _SHOWN[result.kind](result, title)
-    verdict = getattr(result, "verdict", None)
-    if "exhausted" in (verdict, getattr(verdict, "verdict", None)):
-        raise typer.Exit(EXHAUSTED)
-
-
-# `holdfast gate`: does a model's score reach a threshold? For continuous integration.
-
-
-FAILED = 4
-
-
-def gate_command(
-    where: Annotated[
-        str, typer.Argument(metavar="DIR-OR-URL", help="The holdout's folder, or a server.")
-    ],
-    predictions: Annotated[
-        Path,
-        typer.Option(help="CSV, JSON or Parquet: the ids' own column and `prediction`."),
-    ],
-    metric: Annotated[str, typer.Option(help="The name of a metric.")] = "accuracy",
-    at_least: Annotated[float | None, typer.Option(help="The score must reach this.")] = None,
-    at_most: Annotated[float | None, typer.Option(help="The score must not pass this.")] = None,
-    holdout: Annotated[
-        str | None, typer.Option(help="Which holdout of the server, if it has several.")
-    ] = None,
-    token: Token = None,
-    engine: Engine = None,
-    metrics: Annotated[
-        Path | None, typer.Option(help="FILE.py with metrics of your own, for a folder.")
-    ] = None,
-    request: Annotated[
-        str | None,
-        typer.Option(help="A key of yours: asked again with it, nothing is drawn anew."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Pass if a score on fresh data reaches a threshold: exit 0 pass, 4 fail, 3 exhausted.
-
-    holdfast gate churn.holdfast --metric accuracy --predictions new.csv --at-least 0.85
-    """
-    wanted: dict[str, Any] = {"metric": metric, "at_least": at_least, "at_most": at_most}
-    if request is not None:
-        wanted["request"] = request
-    try:
-        if is_url(where):
-            _refuse({"--metrics": metrics})
-            told = _remote(where, token, holdout, predictions, wanted)
-        else:
-            _refuse({"--token": token, "--holdout": holdout})
-            told = _local(Path(where), engine, metrics, predictions, wanted)
-    except Damaged as wrong:  # its exit status is that of a gate that failed
-        raise HoldfastError(str(wrong)) from wrong
-    if as_json:
-        show_json(told.to_dict())
-    else:
-        typer.echo(str(told))
-    if told.exhausted:
-        raise typer.Exit(EXHAUSTED)
-    if not told.passed:
-        raise typer.Exit(FAILED)
-
-
-def _refuse(options: dict[str, object]) -> None:
-    """Refuse what is not meant for such a place: it would be left out without a word."""
-    for name, value in options.items():
-        if value is not None:
-            hint = "--metrics is for a folder, --token and --holdout for a server."
-            raise InvalidInput(name, "(given)", "left out here", hint)
-
-
-def _local(
-    folder: Path,
-    engine: str | None,
-    metrics: Path | None,
-    predictions: Path,
-    wanted: dict[str, Any],
-) -> Gate:
-    from holdfast.holdout.holdout import Holdout
-    from holdfast.holdout.scoring import read_scorers
-
-    with Holdout.open(folder, engine=engine) as holdout:
-        if metrics is not None:
-            holdout.scorers = read_scorers(metrics)
-        return holdout.gate(predictions, **wanted)
-
-
-def _remote(
-    url: str, token: str | None, holdout: str | None, predictions: Path, wanted: dict[str, Any]
-) -> Gate:
-    from holdfast.client.client import Client
-
-    if not predictions.is_file():
-        raise InvalidInput("--predictions", str(predictions), "a file that exists")
-    with Client(url, token=token, holdout=holdout) as client:
-        return client.gate(predictions, **wanted)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,24 +17,28 @@ from holdfast.errors import HoldfastWarning, InvalidInput
 from holdfast.protocols.answers import confidence_text
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from holdfast.client.client import Client
+    from holdfast.holdout.answering import Price, ToldPrice
     from holdfast.holdout.holdout import Holdout
-    from holdfast.holdout.state import Status
-    from holdfast.protocols.answers import Answer, Corrected, Verdict
+    from holdfast.holdout.state import SetStatus, Status
 
 __all__ = [
     "Engine",
     "Folder",
     "Json",
     "Place",
+    "Request",
     "Token",
+    "Verbose",
+    "asking",
     "is_url",
     "opened",
-    "show_answer",
-    "show_corrected",
     "show_json",
+    "show_price",
+    "show_result",
     "show_status",
-    "show_verdict",
     "size",
     "warnings_shown",
     "whole",
@@ -61,6 +66,11 @@ Engine = Annotated[
 ]
 
 
+Request = Annotated[
+    str | None, typer.Option(help="A key of yours: asked again with it, nothing is told anew.")
+]
+
+
 def is_url(place: str) -> bool:
     """Whether a place is on a server, and no folder.
 
@@ -83,10 +93,49 @@ def opened(place: str, token: str | None = None, engine: str | None = None) -> H
     return Holdout.open(place, engine=engine)
 
 
+@contextmanager
+def asking(
+    place: str,
+    token: str | None,
+    engine: str | None,
+    as_json: bool,
+    metrics: Path | None = None,
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """The holdout, and a bar for evaluations that take long, where they take place here."""
+    if metrics is not None and is_url(place):
+        hint = "On a server they are its custodian's: holdfast serve --metrics FILE.py."
+        raise InvalidInput("--metrics", str(metrics), "left out for a server", hint)
+    silent = as_json or not sys.stderr.isatty()  # else it leaves an empty line in a log
+    with opened(place, token, engine) as holdout, nullcontext() if silent else _bar() as report:
+        if metrics is not None:
+            from holdfast.holdout.scoring import read_scorers
+
+            holdout.scorers = read_scorers(metrics)  # type: ignore[union-attr]  # no URL
+        yield holdout, {} if is_url(place) else {"progress": report}
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int], None]]:
+    """What shows on a terminal how far an evaluation is; loaded where there is one."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("evaluating", total=None, visible=False)
+
+        def report(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total, visible=True)
+
+        yield report
+
+
 # Values as people type them.
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="Say also what is assumed, and the receipt.")
+]
 
 
 def whole(text: str) -> int:
@@ -132,7 +181,7 @@ def size(option: str, text: str) -> int:
 # How answers, verdicts and the state of a holdout look in a terminal.
 
 
-_POOR = "bold yellow"
+EXHAUSTED = 3
 
 
 def show_json(data: object) -> None:
@@ -152,21 +201,70 @@ def warnings_shown() -> Iterator[None]:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
-def show_answer(answer: Answer, question: str) -> None:
-    """A value, its bar, its promise and its price."""
-    _lines(question, answer.described(), "bold green")
+def show_result(result: Any, title: str, as_json: bool, verbose: bool = False) -> None:
+    """An answer, a verdict, a correction or what is told; `exhausted` ends the command."""
+    if as_json:
+        show_json(result.to_dict())
+    elif result.kind == "told" and not verbose:
+        typer.echo(str(result))
+    else:
+        for step in result.steps:
+            _lines(title, step.described(), _style(step))
+            title = "corrected"
+    if getattr(result.steps[0], "verdict", None) == "exhausted":
+        raise typer.Exit(EXHAUSTED)
 
 
-def show_verdict(verdict: Verdict, question: str) -> None:
-    """Compatible, not compatible, cannot tell or exhausted."""
-    _lines(question, verdict.described(), "bold" if verdict.verdict == "compatible" else _POOR)
+def show_price(price: Price, as_json: bool) -> None:
+    """What a question would cost; of what is told, for each likely answer."""
+    if as_json:
+        show_json(price.to_dict())
+        return
+    if price.cached:
+        typer.echo("asked before, free")
+    elif price.told is None:
+        typer.echo(f"{price.price:.4g} {price.currency} at most; {price.budget_left:.4g} left")
+    else:
+        typer.echo("\n".join(_offers(price.told)))
+    if price.reason is not None:
+        typer.echo(price.reason)
+    for doubt in price.doubts:
+        typer.echo(f"Careful: {doubt.message}", err=True)
 
 
-def show_corrected(corrected: Corrected, question: str) -> None:
-    """The verdict, and what took the guess's place."""
-    show_verdict(corrected.verdict, question)
-    if corrected.correction is not None:
-        show_answer(corrected.correction, "corrected")
+def _offers(told: ToldPrice) -> list[str]:
+    """Lines for each likely answer."""
+    from holdfast.protocols.answers import number, rounded_up
+
+    lines = [f"{'if the answer is':<36}{'it tells':>12}{'later bars':>12}"]
+    for each in told.answers:
+        place = "" if each.get("candidate") is None else f"{each['candidate'] + 1}. "
+        what = f"{place}{_offered(each)}{' (expected)' if each['expected'] else ''}"
+        nats, then = f"{number(each['nats'], 2)} nats", f"±{rounded_up(each['half_width'], 2)}"
+        lines.append(f"{what:<36}{nats:>12}{then:>12}")
+    so_far = f"told so far {number(told.told_so_far, 3)} nats"
+    bar = f"±{rounded_up(told.half_width, 2)}"
+    return [*lines, f"{so_far}; now an expected share near 0.9 is within {bar}"]
+
+
+def _offered(answer: dict[str, Any]) -> str:
+    from holdfast.protocols.answers import bar_ends, number
+
+    low, high = answer["low"], answer["high"]
+    if answer["verdict"] is not None:
+        return str(answer["verdict"])
+    if low is not None and high is not None:
+        return "{} to {}".format(*bar_ends(low, high))
+    if low is None and high is None:
+        return "any"
+    return f"at most {number(high)}" if low is None else f"at least {number(low)}"
+
+
+def _style(step: Any) -> str:
+    word = getattr(step, "verdict", None)
+    if word in (None, "compatible", "better", "pass"):
+        return "bold green" if word is None else "bold"
+    return "bold yellow"
 
 
 def _lines(title: str, items: dict[str, str], style: str) -> None:
@@ -187,11 +285,7 @@ def _lines(title: str, items: dict[str, str], style: str) -> None:
 def show_status(status: Status) -> None:
     """Bars of what is spent, and what the rest buys."""
     from rich.console import Console
-    from rich.progress_bar import ProgressBar
-    from rich.table import Table
     from rich.text import Text
-
-    from holdfast.protocols.answers import ASSUMPTIONS
 
     console = Console(highlight=False)
     console.print(Text(status.name, style="bold"), Text(status.path, style="dim"))
@@ -200,15 +294,35 @@ def show_status(status: Status) -> None:
         f"{status.answers:,} questions answered; for all answers at once with confidence "
         f"{confidence_text(status.confidence)} ({sure})"
     )
-    console.print(
-        f"{status.blocks:,} blocks of {status.block_units:,} units; {status.open_units:,} units "
-        f"are open, {status.leftover_units:,} left over"
-    )
+    looked = [each for each in status.sets if each.told is None]
+    if looked:
+        console.print(
+            f"{status.blocks:,} blocks of {status.block_units:,} units; {status.open_units:,} "
+            f"units are open, {status.leftover_units:,} left over"
+        )
+    else:
+        console.print(f"{status.open_units:,} units are open")
+    for each in status.sets:
+        for line in [] if each.told is None else each.told.lines():
+            console.print(line, markup=False)
+    if looked:
+        _show_budgets(console, looked)
+    console.print(Text(f"assumes: {status.assumes}", style="dim"))
+    if status.budget_reason is not None:
+        console.print(status.budget_reason, markup=False)
+    console.print(Text(f"receipt  {status.receipt}", style="dim"), soft_wrap=True)
+
+
+def _show_budgets(console: Console, sets: Sequence[SetStatus]) -> None:
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=None, pad_edge=False)
     for heading in ("set", "spent", "", "part", "questions left", "refusals left"):
         table.add_column(heading, justify="right" if heading.endswith("left") else "left")
     notes: list[str] = []
-    for each in status.sets:
+    for each in sets:
         bar = ProgressBar(total=1.0, completed=each.used, width=20)
         for index, part in enumerate(each.parts):
             refusals = "" if part.refusals_left is None else f"{part.refusals_left:,}"
@@ -222,7 +336,3 @@ def show_status(status: Status) -> None:
     for note in notes:
         console.print(note, markup=False)
     console.print(Text("questions left: were all the rest of the set spent on that part", "dim"))
-    console.print(Text(f"assumes: {ASSUMPTIONS}", style="dim"))
-    if status.budget_reason is not None:
-        console.print(status.budget_reason, markup=False)
-    console.print(Text(f"receipt  {status.receipt}", style="dim"), soft_wrap=True)

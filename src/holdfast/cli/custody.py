@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from holdfast.protocols.plans import ProtocolMix
 
 __all__ = [
+    "DAMAGED",
     "backup_command",
     "check_command",
     "create_command",
@@ -50,23 +53,47 @@ def create_command(
     data: Annotated[
         list[str], typer.Option("--data", help="CSV or Parquet; several times for several files.")
     ],
-    queries: Annotated[int | None, whole_option("Questions to plan for.")] = None,
-    protocols: Annotated[
+    queries: Annotated[
+        int | None, whole_option("About how many questions you will ask, if you know.")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="For all answers at once.")] = 0.95,
+    reading: Annotated[
         str,
         typer.Option(
-            help="What will be asked, each perhaps with its own number: estimate,verify=100. Also "
-            "mean, interval, correct, score, gate, simple, amplified, exact, exact-verify, "
-            "exact-correct, rounds, split, weights."
+            help="What scores of predictions are about: rows (these rows, fresh labels) or rule "
+            "(this rule, on fresh rows)."
         ),
-    ] = "estimate",
+    ] = "rows",
+    split: Annotated[
+        str,
+        typer.Option(
+            help="How the table was split off from what people see: simple (at random), or "
+            "stratified by the target."
+        ),
+    ] = "simple",
+    protocols: Annotated[
+        str | None,
+        typer.Option(
+            help="A plan for other questions, each perhaps with its own number: "
+            "estimate,verify=100. Also mean, interval, correct, score, gate, simple, amplified, "
+            "rounds, split, weights."
+        ),
+    ] = None,
     plan: Annotated[
         Path | None, typer.Option(help="A plan that `holdfast plan --json` wrote, instead.")
     ] = None,
-    grid: Annotated[int, whole_option("Possible answers to a question.")] = 32,
-    tail: Annotated[float | None, typer.Option(help="ρ: answers lie in qi(ρ, 1−ρ).")] = None,
-    confidence: Annotated[float, typer.Option(help="For all answers at once.")] = 0.95,
-    refusals: Annotated[int, whole_option("Guesses that may be refused.")] = 10,
-    rounds: Annotated[int, whole_option("Rounds of questions (rounds).")] = 5,
+    grid: Annotated[
+        int | None, whole_option("With a plan: possible answers to a question, 32 if left out.")
+    ] = None,
+    tail: Annotated[
+        float | None, typer.Option(help="With a plan, ρ: answers lie in qi(ρ, 1−ρ).")
+    ] = None,
+    refusals: Annotated[
+        int | None, whole_option("With a plan: guesses that may be refused, 10 if left out.")
+    ] = None,
+    rounds: Annotated[
+        int | None, whole_option("With a plan: rounds of questions, 5 if left out (rounds).")
+    ] = None,
     unit: Annotated[
         str | None, typer.Option(help="Column that tells units apart; else every row is one.")
     ] = None,
@@ -74,7 +101,10 @@ def create_command(
         str | None,
         typer.Option(help="Column that names rows, for predictions; public, and not sealed."),
     ] = None,
-    open_fraction: Annotated[float, typer.Option(help="Share of the units that stays open.")] = 0.0,
+    open_fraction: Annotated[
+        float | None,
+        typer.Option(help="Share of the units that stays open: 0.4 if left out, 0 with a plan."),
+    ] = None,
     ranges: Annotated[
         list[str] | None,
         typer.Option("--range", help="COLUMN=LOW:HIGH, what its values can be; repeatable."),
@@ -122,20 +152,30 @@ def create_command(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Seal a table: random blocks, a plan, a ledger.
+    """Seal a table, so that it can be asked again and again, and say what bars to expect.
 
-    Before anything is sealed, it prints how large the blocks are, what is left over and how wide
-    the bars can be; on a terminal it asks, where a plan wastes more than half of the data.
+    No plan is needed: some rows stay open, to look at and to guess from, all others are sealed.
+    With --protocols, --plan, --grid or --tail a plan is made first, for any estimator of a block;
+    on a terminal it asks, where a plan wastes more than half of the data.
 
-    holdfast create flights.holdfast --data flights.parquet --queries 500
+    holdfast create test.holdfast --data test.csv --target label --ids id
+
+    holdfast create flights.holdfast --data flights.parquet --protocols estimate=500
     """
     from holdfast.holdout.holdout import Holdout
 
     values = _universe(universe or [])
-    mix = None
-    if plan is None:
+    mix = maker = None
+    given = any(each is not None for each in (protocols, grid, tail))
+    if plan is None and given:
+        wanted = {"grid": grid, "tail": tail, "refusals": refusals, "rounds": rounds}
         size = _universe_size(values, block_units)
-        mix = _mix(protocols, queries, grid, tail, confidence, refusals, rounds, size)
+        mix = _mix(protocols or "estimate", queries, confidence, size, wanted)
+    if plan is not None or mix is not None:
+        maker, queries = _plan_maker(plan, mix), None
+    else:
+        of_plans = {"--refusals": refusals, "--rounds": rounds, "--block-units": block_units}
+        _refuse_without_plan({**of_plans, "--values": universe})
     review = _Review(mix, block_units, ask=not yes, as_json=as_json)
     with (
         warnings_shown(),
@@ -143,10 +183,14 @@ def create_command(
         Holdout.create(
             folder,
             data,
-            _plan_maker(plan, mix),
+            maker,
             unit=unit,
             ids=ids,
             open_fraction=open_fraction,
+            queries=queries,
+            confidence=confidence,
+            reading=reading,
+            split=split,
             block_units=block_units,
             universe=values or None,
             ranges=_ranges(ranges or []),
@@ -168,16 +212,33 @@ def create_command(
         status = holdout.status()
     if as_json:
         show_json({**status.to_dict(), "preview": review.to_dict()})
-    else:
+    elif maker is not None:
         show_status(status)
+    else:
+        _show_sealed(folder, target, ids)
+
+
+def _show_sealed(folder: Path, target: str | None, ids: str | None) -> None:
+    """What to do next."""
+    if target is not None and ids is not None:
+        typer.echo(f"Sealed. Next: holdfast score {folder} predictions.csv")
+    else:
+        typer.echo(f'Sealed. Next: holdfast mean {folder} "COLUMN > 3"')
+
+
+def _refuse_without_plan(options: dict[str, object]) -> None:
+    for option, value in options.items():
+        if value is not None:
+            hint = "It is for questions that are planned: name them by --protocols."
+            raise InvalidInput(option, value, "left out without a plan", hint)
 
 
 def _plan_maker(plan: Path | None, mix: ProtocolMix | None) -> PlanMaker:
     from holdfast.planning.joint import plans_for, written_plan
 
-    if mix is not None:
-        return lambda units: plans_for(mix, units)
-    assert plan is not None
+    if plan is None:
+        assert mix is not None
+        return partial(plans_for, mix)
     made = written_plan(plan.read_text(encoding="utf-8"))
     return lambda _units: made
 
@@ -185,28 +246,17 @@ def _plan_maker(plan: Path | None, mix: ProtocolMix | None) -> PlanMaker:
 def _mix(
     protocols: str,
     queries: int | None,
-    grid: int,
-    tail: float | None,
     confidence: float,
-    refusals: int,
-    rounds: int,
     universe: int | None,
+    wanted: dict[str, Any],
 ) -> ProtocolMix:
     from holdfast.planning.joint import read_mix
 
     if queries is None and "=" not in protocols:
         hint = "Say how many questions you want to ask."
         raise InvalidInput("--queries", None, "a whole number", hint)
-    return read_mix(
-        protocols,
-        queries,
-        grid=grid,
-        tail=tail,
-        confidence=confidence,
-        refusals=refusals,
-        rounds=rounds,
-        universe=universe,
-    )
+    more = {name: value for name, value in wanted.items() if value is not None}
+    return read_mix(protocols, queries, confidence=confidence, universe=universe, **more)
 
 
 class _Review:
@@ -322,7 +372,7 @@ def _universe(texts: list[str]) -> dict[str, list[object]]:
 def _universe_size(values: dict[str, list[object]], block_units: int | None) -> int | None:
     if not values or block_units is None:
         return None
-    from holdfast.theory.transcripts import multiset_count
+    from holdfast.theory.weights import multiset_count
 
     cells = 1
     for each in values.values():
@@ -352,7 +402,7 @@ def _progress(*, quiet: bool, review: _Review) -> Iterator[Callable[[str, float]
 # `holdfast status`, `check` and `backup`: what is left, whether it adds up, and a copy of it.
 
 
-GATE = 4
+DAMAGED = 6
 
 
 def status_command(place: Place, token: Token = None, as_json: Json = False) -> None:
@@ -372,7 +422,7 @@ def check_command(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Verify chain, plan, prices, budget, answers and files; exit status 4 if anything is wrong."""
+    """Verify chain, plan, prices, budget, answers and files; exit status 6 if anything is wrong."""
     from holdfast.holdout.check import check_holdout
 
     checked = check_holdout(folder, receipt)
@@ -381,7 +431,7 @@ def check_command(
     else:
         typer.echo(str(checked))
     if not checked.passed:
-        raise typer.Exit(GATE)
+        raise typer.Exit(DAMAGED)
 
 
 def backup_command(
@@ -436,6 +486,9 @@ token_app = typer.Typer(
 Quota = Annotated[
     float | None, typer.Option(help="Share of the budget, such as 0.2; else no limit of its own.")
 ]
+Nats = Annotated[
+    float | None, typer.Option(help="How much may be told to it, in nats; inf for no limit.")
+]
 _SPAN = re.compile(r"(\d{1,6})([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
@@ -449,6 +502,7 @@ def create_token_command(
         str | None, typer.Option(help="When it ends: 12h, 30d, 8w, or a date 2027-01-31.")
     ] = None,
     quota: Quota = None,
+    nats: Nats = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -473,6 +527,7 @@ def create_token_command(
             name=name,
             expires=moment,
             quota=quota,
+            **({} if nats is None else {"nats": _limit(nats)}),
         )
         if file is not None:
             os.write(file, f"{token}\n".encode("ascii"))
@@ -485,7 +540,8 @@ def create_token_command(
         typer.echo(token)
     ends = "without an end" if grant.expires is None else f"until {grant.expires}"
     share = "" if grant.quota is None else f", for {grant.quota:.0%} of the budget"
-    about = f"{grant.role} {grant.name} (id {grant.id}), {ends}{share}"
+    most = "" if grant.nats is None else f", told {grant.nats:g} nats at most"
+    about = f"{grant.role} {grant.name} (id {grant.id}), {ends}{share}{most}"
     kept = "Keep it: it is not shown again." if output is None else f"The token is in {output}."
     typer.echo(f"{about}. {kept}", err=True)
 
@@ -498,21 +554,25 @@ def list_command(folder: Folder, as_json: Json = False) -> None:
     with Holdout.open(folder) as holdout:
         grants = holdout.access.grants()
         used = {grant.id: holdout.access.used(grant.id) for grant in grants}
+        told = {grant.id: holdout.access.told(grant.id) for grant in grants}
         holding = holdout.access.holding()
     if as_json:
-        show_json([{**grant.to_dict(), "used": used[grant.id]} for grant in grants])
+        of = [{"used": used[grant.id], "told": told[grant.id]} for grant in grants]
+        show_json([{**grant.to_dict(), **each} for grant, each in zip(grants, of, strict=True)])
         return
     from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for heading in ("id", "name", "role", "state", "quota", "used"):
+    for heading in ("id", "name", "role", "state", "quota", "used", "nats", "told"):
         table.add_column(heading)
     for grant in grants:
         state = "revoked" if grant.revoked else ("holds" if grant.id in holding else "expired")
         quota = "" if grant.quota is None else f"{grant.quota:.1%}"
         most = max(used[grant.id].values(), default=0.0)
-        table.add_row(grant.id, grant.name, grant.role, state, quota, f"{most:.1%}")
+        nats = "" if grant.nats is None else f"{grant.nats:g}"
+        row = (grant.id, grant.name, grant.role, state, quota, f"{most:.1%}", nats)
+        table.add_row(*row, f"{told[grant.id]:.3g}")
     Console(highlight=False).print(table if grants else "No token was ever made for this holdout.")
 
 
@@ -538,18 +598,30 @@ def quota_command(
     folder: Folder,
     token: Annotated[str, typer.Argument(metavar="ID", help="The token's id, as listed.")],
     quota: Annotated[float | None, typer.Argument(help="Share of the budget.")] = None,
+    nats: Nats = None,
     as_json: Json = False,
 ) -> None:
-    """Give a token another share of the budget; without one it has no limit of its own."""
+    """Give a token another share of the budget, or let it be told other nats.
+
+    Without either it has no limit of its own on the budget.
+    """
     from holdfast.holdout.holdout import Holdout
 
     with Holdout.open(folder) as holdout:
-        grant = holdout.access.set_quota(_identity(token), quota)
+        if nats is not None:
+            grant = holdout.access.set_nats(_identity(token), _limit(nats))
+        if nats is None or quota is not None:
+            grant = holdout.access.set_quota(_identity(token), quota)
     if as_json:
         show_json(grant.to_dict())
     else:
         share = "no limit of its own" if grant.quota is None else f"{grant.quota:.1%} of the budget"
-        typer.echo(f"{grant.name} (id {grant.id}) has {share}.")
+        most = "any number of nats" if grant.nats is None else f"at most {grant.nats:g} nats"
+        typer.echo(f"{grant.name} (id {grant.id}) has {share}, and may be told {most}.")
+
+
+def _limit(nats: float) -> float | None:
+    return None if nats == math.inf else nats
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.common import Json, whole, whole_option
-from holdfast.errors import InvalidInput
+from holdfast.cli.common import Json, show_json, whole, whole_option
+from holdfast.errors import Infeasible, InvalidInput
 from holdfast.grids import Grid, parse_grid
 
 if TYPE_CHECKING:
@@ -33,12 +33,11 @@ PROTOCOLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "auto": ((), ("refusals", "universe", "grid", "tail", "tail_high")),
     "interval": ((), ("grid", "tail", "rows", "half_width", "block_size", "shape", "sd")),
     "mean": ((), ("half_width",)),
-    "verify": (("refusals",), ("tail_low", "tail_high", "sides", "looks")),
-    "correct": (("refusals",), ("grid", "tail_low", "tail_high", "looks")),
-    "rounds": (("rounds",), ("tail_low", "tail_high", "looks")),
-    "weights": (("universe",), ("grid", "tail", "looks")),
+    "verify": (("refusals",), ("tail_low", "tail_high", "sides")),
+    "correct": (("refusals",), ("grid", "tail_low", "tail_high")),
+    "rounds": (("rounds",), ("tail_low", "tail_high")),
+    "weights": (("universe",), ("grid", "tail")),
     "split": ((), ("tail",)),
-    "exact": ((), ("grid", "tail")),
     "amplified": ((), ("grid", "tail")),
     "simple": ((), ("grid", "tail")),
 }
@@ -184,8 +183,8 @@ def plan_command(
     protocol: Annotated[
         str,
         typer.Option(
-            help="estimate, interval, mean, verify, correct, rounds, weights, split, exact, "
-            "amplified, simple, or auto for the cheapest."
+            help="estimate, interval, mean, verify, correct, rounds, weights, split, amplified, "
+            "simple, or auto for the cheapest."
         ),
     ] = "estimate",
     refusals: Annotated[
@@ -205,22 +204,19 @@ def plan_command(
     half_width: Annotated[
         float | None, typer.Option(help="Wanted half-width of a bar (mean, interval).")
     ] = None,
-    looks: Annotated[
-        bool, typer.Option("--looks", help="By looks only: blocks that other protocols may share.")
-    ] = False,
     as_json: Json = False,
     plot: Annotated[
         Path | None,
         typer.Option(help="Draw blocks against questions to this file (svg, png or pdf)."),
     ] = None,
 ) -> None:
-    """Find the best plan for what is known, and compare it with every alternative.
+    """What will I get? With rows alone, without a plan and with one; else the best plan.
 
-    Whatever is left out is found. Examples:
+    Whatever is left out is found, and compared with every alternative. Examples:
+
+    holdfast plan --rows 10000 --queries 100
 
     holdfast plan --queries 1000 --grid 32 --tail 0.25
-
-    holdfast plan --queries 500 --rows 300000
 
     holdfast plan --protocol verify --queries 1000 --refusals 10
 
@@ -234,7 +230,6 @@ def plan_command(
         "tail_high": tail_high,
         "sides": sides,
         "half_width": half_width,
-        "looks": looks or None,
     }
     of_estimates = {
         "rows": rows,
@@ -262,10 +257,11 @@ def plan_command(
         from holdfast.planning.compare import check_plot_file
 
         check_plot_file(plot)
-    from holdfast.planning.plan import explain
-    from holdfast.planning.solve import plan
-
-    made = plan(
+    by_looks = {name for name, value in of_estimates.items() if value is not None}
+    if rows is not None and by_looks == {"rows"}:
+        _show_both(rows, queries, confidence, as_json)
+        return
+    made = _solved(
         queries=queries,
         rows=rows,
         blocks=blocks,
@@ -284,10 +280,45 @@ def plan_command(
     if as_json:
         typer.echo(made.to_json())
     else:
-        typer.echo(explain(made, others=False))
-        _print_table(made)
+        _show_plan(made)
     if plot is not None:
         _draw(made, plot, quiet=as_json)
+
+
+def _solved(**given: Any) -> Plan:
+    from holdfast.planning.solve import plan
+
+    return plan(**given)
+
+
+def _show_plan(made: Plan) -> None:
+    from holdfast.planning.plan import explain
+
+    typer.echo(explain(made, others=False))
+    _print_table(made)
+
+
+def _show_both(rows: int, queries: int | None, confidence: float, as_json: bool) -> None:
+    """What so many rows give: without a plan, and then by looks."""
+    from holdfast.holdout.creation import preview_without_plan
+
+    preview = preview_without_plan(rows, queries, confidence)
+    made, reason = None, "say how many questions there will be, by --queries."
+    if queries is not None:
+        try:
+            made = _solved(rows=rows, queries=queries, confidence=confidence)
+        except Infeasible as wrong:
+            reason = str(wrong)
+    if as_json:
+        looks = {"infeasible": reason} if made is None else made.to_dict()
+        show_json({**looks, "told": preview.to_dict()})
+        return
+    typer.echo(f"Without a plan:\n{preview}\n")
+    if made is None:
+        typer.echo(f"By looks, for any estimator of a block: {reason}")
+    else:
+        typer.echo("By looks, for any estimator of a block:")
+        _show_plan(made)
 
 
 def _grid(text: str | None) -> int | Grid | None:

@@ -37,7 +37,7 @@ from holdfast.client.wire import (
 )
 from holdfast.concurrency import Closing
 from holdfast.errors import InvalidInput
-from holdfast.verbs import VERBS
+from holdfast.verbs import SCORES, VERBS
 
 if TYPE_CHECKING:
     import httpx2
@@ -66,11 +66,11 @@ __all__ = [
 def as_method(question: Callable[..., Any], method: Callable[..., Any]) -> None:
     """Give a method the question's signature: with `self`, and the answer that it returns.
 
-    >>> def ask(estimator: str, *, by: str | None = None) -> Asked[Answer]: ...
+    >>> def ask(estimator: str, *, protocol: str | None = None) -> Asked[Answer]: ...
     >>> def method(self, *words, **more): ...
     >>> as_method(ask, method)
     >>> inspect.signature(method)
-    <Signature (self, estimator: 'str', *, by: 'str | None' = None) -> 'Answer'>
+    <Signature (self, estimator: 'str', *, protocol: 'str | None' = None) -> 'Answer'>
     """
     own = inspect.signature(question)
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -82,7 +82,7 @@ def as_method(question: Callable[..., Any], method: Callable[..., Any]) -> None:
 
 def verb_question(verb: str) -> Callable[..., Asked[Any]]:
     """The function that makes a verb's question, with the signature of `Holdout`'s method."""
-    schema = VERBS[verb]
+    schema = VERBS.get(verb) or SCORES[verb]
 
     def question(*given: Any, **words: Any) -> Asked[Any]:
         return wire.question(verb, *given, **words)
@@ -111,23 +111,24 @@ class Talk:
 
     def answer(self, asked: Asked[R]) -> Steps[R]:
         """The answer to a question."""
-        content = asked.content
-        call = Call(
-            "POST",
-            (yield from self._path(asked.verb)),
-            asked.parameters,
-            asked.body if content is None else None,
-            None if content is None else content.data,
-            None if content is None else content.kind,
-            asked.key,
-        )
+        call = self._call((yield from self._path(asked.verb)), asked, key=asked.key)
         data = yield from self._data(call)
         return self._read(lambda: asked.read(data))
 
+    def _call(self, path: str, asked: Asked[Any], **more: Any) -> Call:
+        """A question as a call: of predictions, with parameters and content in place of a body."""
+        content = asked.content
+        if content is None:
+            return Call("POST", path, body=asked.body, **more)
+        return Call("POST", path, asked.parameters, None, content.data, content.kind, **more)
+
     def price(self, asked: Asked[Any]) -> Steps[Price]:
         """What the question would cost. Nothing is charged, so that it may be asked again."""
-        body = {"verb": asked.verb, **asked.body}
-        call = Call("POST", (yield from self._path("price")), body=body, safe=True)
+        if asked.content is None:
+            body = {"verb": asked.verb, **asked.body}
+            call = Call("POST", (yield from self._path("price")), body=body, safe=True)
+        else:
+            call = self._call((yield from self._path("price", asked.verb)), asked, safe=True)
         data = yield from self._data(call)
         return self._read(lambda: read_price(data))
 
@@ -135,6 +136,9 @@ class Talk:
 
     def submit(self, asked: Asked[Any]) -> Steps[JobStatus]:
         """A job that asks the question."""
+        if asked.content is not None:
+            hint = "Predictions are scored at once."
+            raise InvalidInput("verb", asked.verb, f"one of {', '.join(VERBS)}", hint)
         body = {"verb": asked.verb, **asked.body}
         call = Call("POST", (yield from self._path("jobs")), body=body, key=asked.key)
         return (yield from self._job(call))
@@ -295,12 +299,15 @@ class Client(Closing):
     correct = _asked(verb_question("correct"))
     mean = _asked(verb_question("mean"))
     interval = _asked(verb_question("interval"))
-    score = _asked(wire.score)
-    gate = _asked(wire.gate)
-    enter = _asked(wire.enter)
+    score = _asked(verb_question("score"))
+    compare = _asked(verb_question("compare"))
+    gate = _asked(verb_question("gate"))
+    best = _asked(verb_question("best"))
+    scores = _asked(verb_question("scores"))
+    enter = _asked(verb_question("enter"))
 
-    def price(self, verb: str, estimator: str, **words: Any) -> Price:
-        """What a question would cost, asked now: nothing is drawn, and nothing charged."""
+    def price(self, verb: str, estimator: object, **words: Any) -> Price:
+        """What a question would cost, asked now: nothing is drawn, told or charged."""
         return self._run(self._talk.price(wire.question(verb, estimator, **words)))
 
     def submit(self, verb: str, estimator: str, *words: Any, **more: Any) -> Job[Any]:
@@ -419,12 +426,15 @@ class AsyncClient:
     correct = _asynchronous_asked(verb_question("correct"))
     mean = _asynchronous_asked(verb_question("mean"))
     interval = _asynchronous_asked(verb_question("interval"))
-    score = _asynchronous_asked(wire.score)
-    gate = _asynchronous_asked(wire.gate)
-    enter = _asynchronous_asked(wire.enter)
+    score = _asynchronous_asked(verb_question("score"))
+    compare = _asynchronous_asked(verb_question("compare"))
+    gate = _asynchronous_asked(verb_question("gate"))
+    best = _asynchronous_asked(verb_question("best"))
+    scores = _asynchronous_asked(verb_question("scores"))
+    enter = _asynchronous_asked(verb_question("enter"))
 
-    async def price(self, verb: str, estimator: str, **words: Any) -> Price:
-        """What a question would cost, asked now: nothing is drawn, and nothing charged."""
+    async def price(self, verb: str, estimator: object, **words: Any) -> Price:
+        """What a question would cost, asked now: nothing is drawn, told or charged."""
         return await self._run(self._talk.price(wire.question(verb, estimator, **words)))
 
     async def submit(self, verb: str, estimator: str, *words: Any, **more: Any) -> AsyncJob[Any]:

@@ -6,12 +6,12 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from holdfast.client.http import Call, Cancelled, NotAllowed, Reply, ServerFailed, new_key
 from holdfast.errors import (
@@ -22,16 +22,14 @@ from holdfast.errors import (
     Infeasible,
     InvalidInput,
     Unavailable,
-    real_number,
 )
-from holdfast.protocols.answers import Answer, Corrected, Verdict
-from holdfast.verbs import HERE_ONLY, REQUIRED, VERBS
+from holdfast.protocols.answers import Answer, Corrected, Result, Told, Verdict
+from holdfast.verbs import SCORES, VERBS, VerbSchema
 
 if TYPE_CHECKING:
-    from holdfast.engines.source import Progress
     from holdfast.holdout.answering import Price
     from holdfast.holdout.leaderboard import Standings
-    from holdfast.holdout.scoring import Gate, Submission
+    from holdfast.holdout.scoring import Submission
     from holdfast.holdout.state import Status
     from holdfast.holdout.submissions import Pairs
 
@@ -41,16 +39,12 @@ __all__ = [
     "Content",
     "JobStatus",
     "content_of",
+    "contents_of",
     "data_of",
-    "enter",
     "error_of",
-    "gate",
     "httpx_is_there",
     "key_of",
     "question",
-    "read_answer",
-    "read_corrected",
-    "read_gate",
     "read_job",
     "read_page",
     "read_price",
@@ -58,9 +52,6 @@ __all__ = [
     "read_standings",
     "read_status",
     "read_submission",
-    "read_verdict",
-    "score",
-    "stays_here",
     "understood",
 ]
 
@@ -81,6 +72,20 @@ class Content:
 
     data: bytes
     kind: str
+
+
+def contents_of(given: Mapping[str, object], form: str | None = None) -> Content:
+    """Several predictions by id as one body: a part for each, by its name."""
+    boundary = new_key()
+    lines: list[bytes] = []
+    for name, each in given.items():
+        content = content_of(each, form)
+        shown = quote(name, safe=" ")
+        lines += [f"--{boundary}".encode()]
+        lines += [f'Content-Disposition: form-data; name="{shown}"'.encode()]
+        lines += [f"Content-Type: {content.kind}".encode(), b"", content.data]
+    data = b"\r\n".join([*lines, f"--{boundary}--".encode(), b""])
+    return Content(data, f"multipart/mixed; boundary={boundary}")
 
 
 def content_of(given: object, form: str | None = None) -> Content:
@@ -116,20 +121,15 @@ def _file(path: Path) -> tuple[bytes, str | None]:
 
 
 def _mapping(given: Any) -> Content:
-    """A dictionary, or a Series with its index, as a JSON object."""
-    pairs = _pairs(given, "")
-    values = dict(zip(map(str, pairs.ids.to_pylist()), pairs.values.to_pylist(), strict=True))
-    if len(values) < len(pairs):
-        raise InvalidInput("predictions", "an id twice", "one for every id")
-    try:
-        text = json.dumps(values, allow_nan=False)
-    except ValueError:
-        raise InvalidInput("predictions", "numbers that are not finite", "finite numbers") from None
-    return Content(text.encode(), _TYPES["json"])
+    """A dictionary, or a Series with its index."""
+    content = _object(_pairs(given, ""))
+    if content is None:
+        raise InvalidInput("predictions", "numbers that are not finite", "finite numbers")
+    return content
 
 
 def _table(given: Any) -> Content:
-    """A table as Parquet, which keeps the types of its two columns."""
+    """A table: as a JSON object, for which a server needs no process of its own, or as Parquet."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -139,9 +139,24 @@ def _table(given: Any) -> Content:
     others = [name for name in (given.columns if names is None else names) if name != PREDICTION]
     column = str(others[0]) if others else ""
     pairs = _pairs(given, column)  # says what is wrong with any other columns
+    content = _object(pairs)
+    if content is not None:
+        return content
     written = io.BytesIO()
     parquet.write_table(pa.table({column: pairs.ids, PREDICTION: pairs.values}), written)
     return Content(written.getvalue(), _TYPES["parquet"])
+
+
+def _object(pairs: Pairs) -> Content | None:
+    """Ids and predictions as a JSON object, also ids that come twice; None if JSON has none."""
+    try:
+        items = [
+            f"{json.dumps(str(each))}: {json.dumps(value, allow_nan=False)}"
+            for each, value in zip(pairs.ids.to_pylist(), pairs.values.to_pylist(), strict=True)
+        ]
+    except ValueError:
+        return None
+    return Content(f"{{{', '.join(items)}}}".encode(), _TYPES["json"])
 
 
 def _pairs(given: Mapping[Any, Any] | Any, column: str) -> Pairs:
@@ -277,8 +292,6 @@ _ERRORS: dict[str, _Maker] = {
 }
 
 T = TypeVar("T")
-Result = Answer | Verdict | Corrected
-
 _VERSION = "Does it run another version of Holdfast than this one?"
 
 
@@ -300,51 +313,42 @@ class JobStatus:
 
 
 def read_result(data: Mapping[str, Any]) -> Result:
-    """An answer, a verdict or a corrected guess."""
+    """An answer, a verdict, a corrected guess, or what was told."""
     if data["type"] == "answer":
         return _made(Answer, data)
     if data["type"] == "verdict":
         return _made(Verdict, data)
+    if data["type"] == "told":
+        return _read_told(data)
     later = data["correction"]
     return Corrected(
         _made(Verdict, data["verdict"]), None if later is None else _made(Answer, later)
     )
 
 
-def read_answer(data: Mapping[str, Any]) -> Answer:
-    """An answer, and nothing else."""
-    return _only(Answer, data)
+def _read_told(data: Mapping[str, Any]) -> Told:
+    many = {name: tuple(data[name]) for name in ("letter", "names", "assumes")}
+    return _made(Told, data, **many, batch=tuple(_read_told(each) for each in data["batch"]))
 
 
-def read_verdict(data: Mapping[str, Any]) -> Verdict:
-    """A verdict, and nothing else."""
-    return _only(Verdict, data)
+def _reader(*kinds: type[Any]) -> Callable[[Any], Any]:
+    """What reads results of these kinds, and nothing else."""
 
+    def read(data: Mapping[str, Any]) -> Any:
+        result = read_result(data)
+        if not isinstance(result, kinds):
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            raise TypeError(f"{type(result).__name__} in place of {wanted}")
+        return result
 
-def read_corrected(data: Mapping[str, Any]) -> Corrected:
-    """A corrected guess, and nothing else."""
-    return _only(Corrected, data)
-
-
-def _only(kind: type[T], data: Mapping[str, Any]) -> T:
-    result = read_result(data)
-    if not isinstance(result, kind):
-        raise TypeError(f"{type(result).__name__} in place of {kind.__name__}")
-    return result
-
-
-def read_gate(data: Mapping[str, Any]) -> Gate:
-    """A verdict on a threshold."""
-    from holdfast.holdout.scoring import Gate
-
-    return _made(Gate, data, verdict=read_verdict(data))
+    return read
 
 
 def read_submission(data: Mapping[str, Any]) -> Submission:
-    """A submission with its score, or with the verdict that it is no improvement."""
+    """A submission with its score."""
     from holdfast.holdout.scoring import Submission
 
-    return _made(Submission, data, result=read_result(data))
+    return _made(Submission, data, result=_reader(Answer, Told)(data))
 
 
 def read_standings(data: Mapping[str, Any]) -> Standings:
@@ -356,24 +360,28 @@ def read_standings(data: Mapping[str, Any]) -> Standings:
 
 def read_status(data: Mapping[str, Any], path: str) -> Status:
     """A holdout's status; its path is where this client finds it."""
-    from holdfast.holdout.state import PartStatus, SetStatus, Status
+    from holdfast.holdout.state import PartStatus, SetStatus, Status, ToldStatus
 
-    sets = tuple(
-        _made(SetStatus, each, parts=tuple(_made(PartStatus, part) for part in each["parts"]))
-        for each in data["sets"]
-    )
+    def read_set(each: Mapping[str, Any]) -> SetStatus:
+        parts, told = tuple(_made(PartStatus, part) for part in each["parts"]), each["told"]
+        made = None if told is None else _made(ToldStatus, told, bars=tuple(told["bars"]))
+        return _made(SetStatus, each, parts=parts, told=made)
+
+    sets = tuple(map(read_set, data["sets"]))
     return _made(Status, data, sets=sets, path=path)
 
 
 def read_price(data: Mapping[str, Any]) -> Price:
     """What a question would cost."""
-    from holdfast.holdout.answering import Price
+    from holdfast.holdout.answering import Price, ToldPrice
     from holdfast.holdout.doubts import Doubt
 
-    grid = data["grid"]
+    grid, told = data["grid"], data["told"]
     points = None if grid is None else (grid["low"], grid["high"], grid["points"])
     doubts = tuple(_made(Doubt, each) for each in data["doubts"])
-    return _made(Price, data, grid=points, assumes=tuple(data["assumes"]), doubts=doubts)
+    made = None if told is None else _made(ToldPrice, told, answers=tuple(told["answers"]))
+    known = {"assumes": tuple(data["assumes"]), "doubts": doubts, "told": made}
+    return _made(Price, data, grid=points, **known)
 
 
 def read_page(data: Mapping[str, Any]) -> tuple[list[dict[str, Any]], int | None]:
@@ -408,32 +416,27 @@ def understood(read: Callable[[], T], url: str) -> T:
 def _made(kind: type[T], data: Mapping[str, Any], **made: Any) -> T:
     """A dataclass from its dictionary. JSON has no infinity: a number that is null was not finite.
 
-    What is left of a budget can only have been without a bound; of other numbers nothing is known.
+    A budget, and what is left of it, can only have been without a bound; of other numbers nothing
+    is known.
     """
     values = {}
     for each in fields(kind):  # type: ignore[arg-type]
         value = made[each.name] if each.name in made else data[each.name]
         if value is None and each.type == "float":
-            value = math.inf if each.name == "budget_left" else math.nan
+            value = math.inf if each.name in ("budget", "budget_left") else math.nan
         values[each.name] = value
     return kind(**values)
 
 
 # Questions on their way to a server: checked as a holdout checks them, and made ready to travel.
 #
-# These have the signatures of `Holdout`'s methods. What runs here, a function, a progress bar,
-# cannot
-# travel, and is refused with a word on what to do instead.
+# These have the signatures of `Holdout`'s methods. What runs here, a function, a model, a progress
+# bar, cannot travel, and is refused with a word on what to do instead.
 
 
 R = TypeVar("R")
 
 _HOW = "Only SQL text travels to a server; this says how to run a Python function."
-_WHY = {
-    "by": "A server chooses the part of its plan that answers.",
-    "features": "A model stays where it is; its predictions travel to a server.",
-    "target": "On a server it is the custodian who has named the target.",
-}
 _KEY = re.compile(r"[!-~]{1,128}")
 
 
@@ -454,26 +457,58 @@ class Asked(Generic[R]):
 
 def question(verb: str, *given: Any, **words: Any) -> Asked[Any]:
     """The question that a verb and its arguments are: those of `Holdout`'s method."""
-    schema = VERBS.get(verb)
+    schema = VERBS.get(verb) or SCORES.get(verb)
     if schema is None:
-        raise InvalidInput("verb", verb, f"one of {', '.join(VERBS)}")
+        raise InvalidInput("verb", verb, f"one of {', '.join([*VERBS, *SCORES])}")
     bound = schema.signature().bind(*given, **words).arguments
-    stays_here(**bound.pop("options", {}))
-    key = key_of(bound.pop("request", None))
-    stays_here(**{name: bound.pop(name) for name in HERE_ONLY if name in bound})
-    body = {
-        word.name: word.written(bound[word.name])
-        for word in schema.travelling
-        if bound.get(word.name, word.default) not in (None, word.default)
-        or word.default is REQUIRED
-    }
-    return Asked(verb, body, key, _READ[schema.answer])
+    for name, value in bound.pop(schema.options or "", {}).items():
+        raise InvalidInput(name, value, "left out here", _HOW)
+    key, content = key_of(bound.pop("request", None)), _predictions(schema, bound)
+    body = {}
+    for name, value in bound.items():
+        word = schema.word(name)
+        if value is not None and word.kind == "here":  # it says how to evaluate
+            raise InvalidInput(name, value, "left out here", word.help)
+        if value is not None and value != word.default:
+            body[name] = word.written(value)
+    if content is None:
+        return Asked(verb, body, key, _READ[schema.answer])
+    parameters = {name: _parameter(value) for name, value in body.items()}
+    return Asked(verb, {}, key, _READ[schema.answer], parameters, content)
+
+
+def _predictions(schema: VerbSchema, bound: dict[str, Any]) -> Content | None:
+    """Take the predictions out of the words of a question; None if it is in SQL."""
+    from holdfast.holdout.scoring import candidate_names, how_many
+
+    if schema.name in VERBS:
+        return None
+    subject, form = bound.pop(schema.subject), bound.pop("form", None)
+    names = bound.pop("names", schema.word("names").default)
+    if schema.subject == "candidates":
+        titles = candidate_names(how_many(subject), names)
+        return contents_of(dict(zip(titles, subject, strict=True)), form)
+    if schema.name == "compare":
+        one, other = candidate_names(2, names)
+        return contents_of({one: subject, other: bound.pop("against")}, form)
+    incumbent = bound.pop("better_than", None)
+    if incumbent is not None:
+        return contents_of({"predictions": subject, "better_than": incumbent}, form)
+    return content_of(subject, form)
+
+
+def _parameter(value: object) -> str:
+    """A word as a parameter of an address."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _READ: dict[str, Callable[[Any], Any]] = {
-    "answer": read_answer,
-    "verdict": read_verdict,
-    "corrected": read_corrected,
+    "Answer": _reader(Answer, Told),
+    "Answer | Told": _reader(Answer, Told),
+    "Verdict": _reader(Verdict, Told),
+    "Corrected": _reader(Corrected),
+    "Told": _reader(Told),
+    "Submission": read_submission,
 }
 
 
@@ -484,104 +519,6 @@ def key_of(request: object) -> str:
     if not isinstance(request, str) or not _KEY.fullmatch(request):
         raise InvalidInput("request", request, "1 to 128 ASCII characters without spaces")
     return request
-
-
-def stays_here(**given: object) -> None:
-    """Refuse what says how to evaluate, and cannot travel."""
-    for name, value in given.items():
-        if value is not None:
-            why = HERE_ONLY.get(name, ("", _WHY.get(name, _HOW)))[1]
-            raise InvalidInput(name, value, "left out here", why)
-
-
-# Scores, gates and entries on their way to a server: predictions by row id, made ready to travel.
-#
-# These have the signatures of `Holdout`'s methods. A model stays where it is: its predictions
-# travel.
-
-
-def score(
-    model_or_predictions: object,
-    *,
-    metric: str | Callable[..., float] = "accuracy",
-    target: str | None = None,
-    features: Sequence[str] | None = None,
-    by: str | None = None,
-    request: str | None = None,
-    progress: Progress | None = None,
-    **asked: Any,
-) -> Asked[Answer]:
-    """The score of predictions by row id on fresh data.
-
-    On a server every score is an entry of the leaderboard, and needs a name: score(…, name="…").
-    """
-    name = asked.pop("name", None)
-    if name is None:
-        hint = "On a server every score is an entry of the leaderboard: score(…, name='…')."
-        raise InvalidInput("name", name, "the name of the entry", hint)
-    stays_here(target=target, features=features, by=by, progress=progress, **asked)
-    parameters = {"name": str(name), "metric": _metric(metric)}
-    content = content_of(model_or_predictions)
-    return Asked("submissions", {}, key_of(request), read_answer, parameters, content)
-
-
-def gate(
-    model_or_predictions: object,
-    *,
-    metric: str | Callable[..., float] = "accuracy",
-    at_least: float | None = None,
-    at_most: float | None = None,
-    target: str | None = None,
-    features: Sequence[str] | None = None,
-    form: str | None = None,
-    by: str | None = None,
-    request: str | None = None,
-    progress: Progress | None = None,
-) -> Asked[Gate]:
-    """Whether a score reaches a threshold: one verification on one side.
-
-    It is free if it does and the plan has gates of their own, and cheap if it is by looks.
-    """
-    from holdfast.holdout.scoring import side_of
-
-    stays_here(target=target, features=features, by=by, progress=progress)
-    side, threshold = side_of(at_least, at_most)
-    name = side.replace(" ", "_")
-    parameters = {"metric": _metric(metric), name: repr(real_number(name, threshold))}
-    content = content_of(model_or_predictions, form)
-    return Asked("gate", {}, key_of(request), read_gate, parameters, content)
-
-
-def enter(
-    predictions: object,
-    *,
-    name: str,
-    metric: str = "accuracy",
-    improve: bool = False,
-    margin: float = 0.0,
-    form: str | None = None,
-    by: str | None = None,
-    request: str | None = None,
-    progress: Progress | None = None,
-) -> Asked[Submission]:
-    """Score predictions keyed by row id, and enter them on the leaderboard under a name.
-
-    With `improve` the best score so far, and a margin, is verified first: if the submission is
-    confirmed to be no better, that is all that is asked, and it gets no score of its own.
-    """
-    stays_here(by=by, progress=progress)
-    parameters = {"name": str(name), "metric": _metric(metric)}
-    if improve:
-        parameters |= {"improve": "true", "margin": repr(real_number("margin", margin))}
-    content = content_of(predictions, form)
-    return Asked("submissions", {}, key_of(request), read_submission, parameters, content)
-
-
-def _metric(metric: object) -> str:
-    if isinstance(metric, str):
-        return metric
-    hint = "A function of your own runs where the holdout is: `holdfast serve --metrics FILE.py`."
-    raise InvalidInput("metric", metric, "the name of a metric", hint)
 
 
 # The library that a client needs and a holdout does not.

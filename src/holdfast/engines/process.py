@@ -155,7 +155,7 @@ class Worker:
 
 def _environment() -> dict[str, str]:
     """What Python needs to start, and to import what the parent can import; no secrets."""
-    path = os.pathsep.join(each or str(os.curdir) for each in sys.path)
+    path = os.pathsep.join(map(os.path.abspath, sys.path))
     kept = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     for name, value in os.environ.items():
         if name in _KEPT_VARIABLES or name.startswith(_KEPT_PREFIXES):

@@ -1,4 +1,4 @@
-"""One store and its engines as a source of values for protocols."""
+"""One store and its engines: values and sums of its blocks."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.engines.sql.engine import SqlEngine
+from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm
 from holdfast.errors import InvalidInput, real_number, whole_number
 from holdfast.protocols.source import UNIT, Bounds
 from holdfast.store.blocks import OPEN_FILE, BlockStore, Contents, Manifest, Shard, read_contents
+from holdfast.store.user_state import verify_once
 
 if TYPE_CHECKING:
     from holdfast.engines.python.engine import LocalEngine
     from holdfast.engines.python.estimator import LocalEstimator
     from holdfast.engines.python.metrics import PredictionEngine
-    from holdfast.engines.sql.engine import SqlEngine
 
 __all__ = [
-    "EngineSource",
     "Engines",
     "Limits",
     "OpenBlocks",
@@ -61,31 +62,36 @@ class Limits:
         self.memory = whole_number("memory", memory, 2**28, 2**50)
         self.workers = workers
         self.open_seconds = open_seconds
-
-    def told(self) -> dict[str, float] | None:
-        """What decides whether a block fails, where it is not the usual: another question then."""
-        if (self.block_seconds, self.memory) == (_BLOCK_SECONDS, _MEMORY):
-            return None
-        return {"block_seconds": self.block_seconds, "memory": self.memory}
+        # What decides whether a block fails, where it is not the usual: another question then.
+        self.told: dict[str, float] | None = None
+        if (self.block_seconds, self.memory) != (_BLOCK_SECONDS, _MEMORY):
+            self.told = {"block_seconds": self.block_seconds, "memory": self.memory}
 
 
 class Engines:
-    """The engines of one store, on this machine, each started when it is first needed.
+    """The engines of one store, on this machine; their processes start when they are needed.
 
     Blocks are asked shard by shard, as a cluster asks them: only one need be here at a time.
     """
 
     def __init__(self, store: BlockStore, limits: Limits | None = None) -> None:
         self.store, self.limits = store, limits or Limits()
-        self._sql: SqlEngine | None = None
+        self.sql = SqlEngine(
+            store,
+            memory_limit=self.limits.memory,
+            threads=self.limits.workers,
+            time_limit=self.limits.seconds,
+            block_time_limit=self.limits.block_seconds,
+        )
         self._local: LocalEngine | None = None
+        self._own: PredictionEngine | None = None
         self._lock = threading.Lock()
 
     def values(
         self, estimator: Any, start: int, stop: int, progress: Progress | None = None
     ) -> NDArray[np.float64]:
         """The estimator's value on the blocks start, …, stop − 1; NaN is a failure."""
-        if self._is_sql(estimator):
+        if isinstance(estimator, SqlEstimator):
             return self.sql.values(estimator, start, stop, progress=progress)
         engine = self._engine(estimator)
         found = []
@@ -107,7 +113,7 @@ class Engines:
 
         `where` is a condition of what is summed. Terms are scaled from `bounds` to [0, 1].
         """
-        if self._is_sql(function, where):
+        if isinstance(function, SqlTerm) or isinstance(where, SqlTerm):
             return self.sql.sums(function, where, start, stop, bounds=bounds, progress=progress)
         engine = self._engine(function, where)
         found = []
@@ -115,6 +121,28 @@ class Engines:
             for blocks, tell in shards:
                 found.append(engine.sums(function, where, *blocks, bounds=bounds, progress=tell))
         return np.concatenate(found)
+
+    def terms(
+        self,
+        function: Any,
+        where: Any,
+        start: int,
+        stop: int,
+        bounds: Bounds = UNIT,
+        progress: Progress | None = None,
+    ) -> NDArray[np.int64]:
+        """The terms that `sums` adds up, of one unit after another; 0 for those not summed.
+
+        The units of a block are in the order of their numbers, whatever is asked.
+        """
+        if isinstance(function, SqlTerm) or isinstance(where, SqlTerm):
+            return self.sql.terms(function, where, start, stop, bounds=bounds, progress=progress)
+        engine = self._engine(function, where)
+        found = []
+        with closing(self._shards(start, stop, progress)) as shards:
+            for blocks, tell in shards:
+                found.append(engine.terms(function, where, *blocks, bounds=bounds, progress=tell))
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def admit(
         self,
@@ -135,21 +163,12 @@ class Engines:
 
     def verify(self, holdout: str) -> None:
         """Raise `Damaged` unless the files are as they were written."""
-        from holdfast.store.user_state import verify_once
-
         verify_once(self.store.folder, self.store.kept_files, holdout)
-
-    def _is_sql(self, function: Any, where: Any = None) -> bool:
-        from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm
-
-        return isinstance(function, SqlEstimator | SqlTerm) or isinstance(where, SqlTerm)
 
     def _engine(self, function: Any, where: Any = None) -> LocalEngine | PredictionEngine:
         if where is not None or not getattr(function, "own", False):
             return self.local
-        from holdfast.engines.python.metrics import PredictionEngine
-
-        return PredictionEngine(self.store)
+        return self.own
 
     def _shards(
         self, start: int, stop: int, progress: Progress | None
@@ -168,23 +187,6 @@ class Engines:
                 yield (first, last), None if progress is None else tell
 
     @property
-    def sql(self) -> SqlEngine:
-        """The engine for SQL."""
-        from holdfast.engines.sql.engine import SqlEngine
-
-        with self._lock:
-            if self._sql is None:
-                limits = self.limits
-                self._sql = SqlEngine(
-                    self.store,
-                    memory_limit=limits.memory,
-                    threads=limits.workers,
-                    time_limit=limits.seconds,
-                    block_time_limit=limits.block_seconds,
-                )
-            return self._sql
-
-    @property
     def local(self) -> LocalEngine:
         """The engine for Python callables."""
         from holdfast.engines.python.engine import LocalEngine
@@ -200,44 +202,23 @@ class Engines:
                 )
             return self._local
 
+    @property
+    def own(self) -> PredictionEngine:
+        """The engine for Holdfast's own metrics of predictions."""
+        from holdfast.engines.python.metrics import PredictionEngine
+
+        found = self._own
+        if found is None:  # if two threads make one, either will do
+            self._own = found = PredictionEngine(self.store)
+        return found
+
     def close(self) -> None:
         """End the workers. They start again by themselves if they are needed again."""
+        self.sql.close()
         with self._lock:
-            for engine in (self._sql, self._local):
-                if engine is not None:
-                    engine.close()
-            self._sql = self._local = None
-
-
-class EngineSource:
-    """The blocks start, …, stop − 1 of a store, as protocols ask them."""
-
-    def __init__(
-        self, engines: Engines, start: int, stop: int, progress: Progress | None = None
-    ) -> None:
-        self._engines, self._start, self._stop = engines, start, stop
-        self._progress = progress
-
-    @property
-    def blocks(self) -> int:
-        return self._stop - self._start
-
-    @property
-    def units(self) -> int:
-        return self._engines.store.units
-
-    def values(self, estimator: Any, /) -> NDArray[np.float64]:
-        return self._engines.values(estimator, self._start, self._stop, self._progress)
-
-    def sums(self, function: Any, /, where: Any = None, bounds: Bounds = UNIT) -> NDArray[np.int64]:
-        engines, progress = self._engines, self._progress
-        return engines.sums(function, where, self._start, self._stop, bounds, progress)
-
-    def part(self, start: int, stop: int, /) -> EngineSource:
-        stop = whole_number("stop", stop, 1, self.blocks)
-        start = whole_number("start", start, 0, stop - 1)
-        first = self._start
-        return EngineSource(self._engines, first + start, first + stop, self._progress)
+            if self._local is not None:
+                self._local.close()
+            self._local = self._own = None
 
 
 _CLUSTERS = ("dask://", "dask+tls://")
@@ -281,10 +262,10 @@ class OpenBlocks(BlockStore):
     Anybody may see it. An estimator's values on it show where its answers may lie, at no price.
     """
 
-    @property
-    def shards(self) -> tuple[Shard, ...]:
-        rest = self.manifest.leftover_units > 0  # a last block that is not whole
-        return (Shard(OPEN_FILE, 0, self.blocks + rest, self.manifest.block_rows),)
+    def __init__(self, folder: Path, manifest: Contents) -> None:
+        super().__init__(folder, manifest)
+        rest = manifest.leftover_units > 0  # a last block that is not whole
+        self.shards = (Shard(OPEN_FILE, 0, self.blocks + rest, manifest.block_rows),)
 
 
 def open_blocks(store: BlockStore) -> OpenBlocks | None:
@@ -306,4 +287,6 @@ def open_blocks(store: BlockStore) -> OpenBlocks | None:
         shards=(),
         location=None,
     )
-    return OpenBlocks(store.folder, manifest)
+    made = OpenBlocks(store.folder, manifest)
+    made.data_rows = sealed.rows
+    return made

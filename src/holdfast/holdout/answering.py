@@ -12,25 +12,34 @@ the answer unseen. Asked again, the question is drawn anew and charged again: no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.engines.python.estimator import ASSUMPTION_PREDICTIONS
 from holdfast.engines.python.metrics import Labels
 from holdfast.engines.source import (
-    EngineSource,
+    Engines,
     Limits,
     Progress,
     check_engine,
     open_engines,
     open_store,
 )
-from holdfast.errors import Damaged, Exhausted, HoldfastError, InvalidInput, Unavailable
+from holdfast.errors import (
+    Damaged,
+    Exhausted,
+    HoldfastError,
+    InvalidInput,
+    Unavailable,
+    real_number,
+)
 from holdfast.grids import Grid
 from holdfast.holdout.doubts import Doubt, doubts_of, empty_blocks
 from holdfast.holdout.journal import Journal
@@ -60,22 +69,25 @@ from holdfast.holdout.records import (
     row_facts,
     said,
 )
-from holdfast.holdout.spec import AnswerablePart, HoldoutSpec, chosen_entropy
-from holdfast.holdout.state import HoldoutState
+from holdfast.holdout.spec import AnswerablePart, BlockSet, HoldoutSpec, chosen_entropy
+from holdfast.holdout.state import HoldoutState, SetState
 from holdfast.holdout.tokens import Asker
 from holdfast.holdout.universe import World
 from holdfast.ledger.ledger import Hold, Ledger, Row, Transaction, check_against
 from holdfast.ledger.opening import open_ledger
 from holdfast.ledger.witness import Witness
-from holdfast.protocols.answers import Result, at_least, in_full
+from holdfast.protocols.answers import AT_SHARES, ROWS, Result, Told, at_least, in_full
 from holdfast.protocols.base import (
     Drawn,
     Paid,
+    PastTold,
     Places,
     Question,
     Reserve,
     Step,
+    Steps,
     Sums,
+    Terms,
     Values,
     Verb,
     checked_grid,
@@ -84,10 +96,21 @@ from holdfast.protocols.base import (
 )
 from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.shapes import BoundedMean, Shape
-from holdfast.protocols.source import UNIT, Bounds
+from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
+from holdfast.protocols.told import Expects, Past, forecast
 from holdfast.store.user_state import recognise, state_folder
 
-__all__ = ["HERE", "Backends", "OpenHoldout", "Pace", "Price", "price_of"]
+__all__ = [
+    "HERE",
+    "Backends",
+    "OpenHoldout",
+    "Pace",
+    "Price",
+    "ToldPrice",
+    "found_by",
+    "price_of",
+    "refuse_told",
+]
 
 
 class Pace(Protocol):
@@ -105,12 +128,17 @@ class Pace(Protocol):
         """Until what follows may be seen."""
         ...
 
+    def again(self, seconds: float) -> None:
+        """One more slot begins here, for what takes so long at worst."""
+        ...
+
 
 _SHORT = 1_000  # characters of a text that is remembered: what it becomes is larger
 _REMEMBERED = 512
 _CLOSE = 1e-9  # of a range: what a mean's own rounding may pass it by
 _FEW = 10_000  # values on open blocks that are remembered
 _FAULTS = (AssertionError, ArithmeticError, LookupError, TypeError, ValueError)
+_FEW_ROWS, _FEW_BLOCKS = 20, 10  # of the open part that make no guess
 _CLAIMS = ("equals", "at least", "at most")
 
 
@@ -123,6 +151,14 @@ class Backends:
 
 
 HERE = Backends()
+
+
+def refuse_told(words: Mapping[str, Any]) -> None:
+    """Refuse what only questions have that are answered by what is told."""
+    for name, value in words.items():
+        if value is not None and value is not False and name not in ("metric", "share"):
+            hint = "Create the holdout without a plan, or with --protocols score."
+            raise InvalidInput(name, value, "left out where answers are by looks", hint)
 
 
 class OpenHoldout:
@@ -169,7 +205,7 @@ class OpenHoldout:
         estimator: Any,
         *,
         where: Any = None,
-        by: str | None = None,
+        protocol: str | None = None,
         grid: Grid | None = None,
         shape: Shape | None = None,
         guess: float | None = None,
@@ -178,23 +214,36 @@ class OpenHoldout:
         columns: Sequence[str] | None = None,
         range: Bounds | None = None,  # noqa: A002 – as `Holdout.mean` has it
         options: Mapping[str, Any] | None = None,
-        gate: bool = False,
+        others: Sequence[Any] = (),
+        names: Sequence[str] = (),
+        **told: Any,
     ) -> Asked:
-        """The question that these words are. `gate`: the verdict is on a score, and bounds it."""
-        part = self.spec.part_for(verb, by, one_sided=claim != "equals")
+        """The question that these words are.
+
+        `others` are further rules that it is about, `names` what all of them are called, and `told`
+        what only questions about single rows have.
+        """
+        part = self.spec.part_for(verb, protocol, one_sided=claim != "equals")
+        words: dict[str, Any] = {}
+        if part.kind.told:
+            words = {"guess": guess, "tolerance": tolerance, **told}
+            words |= {"claim": claim} if verb in ("gate", "verify") else {}
+            if verb in ("ask", "interval", "verify"):
+                estimands = [self._estimand(estimator, where, options or {})]
+                words["grid"] = self._grid(part, estimands[0], grid)
+            else:
+                every = (estimator, *others)
+                estimands = [self._rows_estimand(each, where, columns, range) for each in every]
+            return self._told(part, verb, estimands, names, words)
+        refuse_told(told if verb in ("verify", "correct") else {"guess": guess, **told})
         if verb == "mean":
-            estimand = estimand_of_rows(
-                estimator, self.spec.manifest, self.spec.ranges, where, columns, range
-            )
-            estimand = self._admit(estimand, rows=True)
+            estimand = self._rows_estimand(estimator, where, columns, range)
         else:
             estimand = self._estimand(estimator, where, options or {})
-        words: dict[str, Any] = {}
         if verb in ("verify", "correct"):
             words["guess"] = same_number("guess", guess)
         if verb == "verify":
             words |= self._nearness(part, estimand, tolerance, claim)
-            words |= {"gate": True} if gate else {}
         assumptions = estimand.assumptions
         if shape is not None:
             assumptions += (self._claimed(shape, estimand),)
@@ -209,14 +258,126 @@ class OpenHoldout:
             grid=self._grid(part, estimand, grid),
             shape=shape,
             range=estimand.range if estimand.cut else None,
-            limits=self._engines.limits.told(),
+            limits=self._engines.limits.told,
             **words,
         )
+        answers = self.spec.protocol(part)
+        answers.admit(question)
+        if verb == "verify" and not part.part.tells:
+            raise _empty(part)
+        return Asked(part, answers, question, estimand, assumptions)
+
+    def _rows_estimand(
+        self,
+        term: Any,
+        where: Any,
+        columns: Sequence[str] | None,
+        range: Bounds | None,  # noqa: A002 – as `Holdout.mean` has it
+    ) -> Estimand:
+        """A term of one row, admitted."""
+        manifest, ranges = self.spec.manifest, self.spec.ranges
+        found = estimand_of_rows(term, manifest, ranges, where, columns, range)
+        return self._admit(found, rows=True)
+
+    def _told(
+        self,
+        part: AnswerablePart,
+        verb: Verb,
+        estimands: Sequence[Estimand],
+        names: Sequence[str],
+        words: dict[str, Any],
+    ) -> Asked:
+        """A question that is answered at the level of all that was told before."""
+        first, *others = estimands
+        about = {**first.about, **({"names": list(names)} if names else {})}
+        if verb in ("compare", "gate") and others:
+            about["against"] = names[1]
+        for name in ("guess", "tolerance", "threshold", "margin", "guess_se", "max_level"):
+            low = -math.inf if name in ("guess", "threshold") else 0.0
+            given = words.get(name)
+            words[name] = None if given is None else same_number(name, given, low)
+        words["error"], max_level = words.pop("guess_se"), words.pop("max_level")
+        words["precise"] = True if words.get("precise") else None
+        # A condition in SQL is 0 or 1 of a row; the mean over the rows of a unit need not be.
+        condition = self.spec.manifest.one_row_units and first.range == UNIT
+        condition = condition and bool(getattr(first.estimator, "boolean", False))
+        share = words.pop("share", None) or condition
+        reading, differ = words.pop("reading", None), words.pop("differ", None)
+        about |= {} if reading is None or "reading" not in about else {"reading": reading}
+        about |= {} if words.pop("greater", True) else {"greater": False}
+        target = words.pop("target", None)
+        about |= {} if target in (None, self.spec.target) else {"target": target}
+        if self.spec.split == "stratified":
+            about = self._at_shares(verb, about)
+        question = Question(
+            verb,
+            part.name,
+            about,
+            range=first.range if first.cut else None,
+            limits=self._engines.limits.told,
+            share=True if share else None,
+            candidates=len(estimands) if others else None,
+            **words,
+        )
+        if question.guess is not None and verb not in ("ask", "interval", "verify"):
+            low, high = question.bounds
+            if question.paired:
+                low, high = low - high, high - low
+            real_number("guess", question.guess, low, high)
         protocol = self.spec.protocol(part)
         protocol.admit(question)
-        if verb == "verify" and not gate and not part.part.tells:
-            raise _empty(part)
-        return Asked(part, protocol, question, estimand, assumptions)
+        assumed = dict.fromkeys(text for each in estimands for text in each.assumptions)
+        if question.reading == ROWS:  # it holds whatever the predictions were made from
+            assumed.pop(ASSUMPTION_PREDICTIONS, None)
+        assumptions = tuple(assumed)
+        expects = self._expects(question, estimands)
+        if differ is not None:  # of two submissions everybody knows on how many rows they differ
+            expects = replace(expects, sd=max(math.sqrt(differ), 1 / _FEW_ROWS))
+        made = Asked(part, protocol, question, first, assumptions, tuple(others), expects)
+        return replace(made, max_level=max_level)
+
+    def _at_shares(self, verb: Verb, about: dict[str, Any]) -> dict[str, Any]:
+        """What may be claimed of rows that were split class by class."""
+        if verb in ("ask", "interval", "verify") or "where" in about:
+            hint = "Its rows were split class by class, so that blocks and groups are not random."
+            raise InvalidInput("question", verb, "a mean over all rows of this holdout", hint)
+        return {**about, "reading": AT_SHARES}
+
+    def _expects(self, question: Question, estimands: Sequence[Estimand]) -> Any:
+        """What the open part says of the answer; for a batch, of each."""
+        if question.verb == "best":
+            return Expects()
+        if question.verb in ("ask", "interval", "verify"):
+            verdict = question.verb == "verify"  # what is expected of it is that it is right
+            values = None if verdict else self._open.values(estimands[0].estimator)
+            known = None if values is None else values[np.isfinite(values)]
+            if known is None or len(known) < _FEW_BLOCKS:
+                return Expects()
+            with np.errstate(over="ignore"):
+                guess, sd = float(np.median(known)), float(np.std(known))
+            return Expects(guess=guess, sd=sd) if math.isfinite(guess + sd) else Expects()
+        terms = [self._open.terms(e.estimator, e.where, question.bounds) for e in estimands]
+        if question.verb == "scores":
+            return [self._expected(question, [each]) for each in terms]
+        return self._expected(question, terms)
+
+    def _expected(self, question: Question, terms: Sequence[Any]) -> Expects:
+        """A guess from the terms of open rows, each as parts; None where there are too few."""
+        if any(each is None for each in terms):
+            return Expects()
+        low, high = question.bounds
+        unit = (high - low) / WEIGHT_SCALE
+        values = low + unit * terms[0] if len(terms) == 1 else unit * (terms[0] - terms[1])
+        if len(values) < _FEW_ROWS:
+            return Expects()
+        rows = self.spec.manifest.block_units * self.spec.by_name["told"].blocks
+        kept = None
+        if question.filtered:
+            kept = rows * len(values) / max(1, self._open.rows)
+        span = high - low
+        sd = max(float(np.std(values)), span / len(values))
+        error = sd * math.sqrt(1 / len(values) + 1 / (rows if kept is None else max(1.0, kept)))
+        return Expects(open=float(np.mean(values)), error=error, sd=sd, rows=kept)
 
     def _estimand(
         self, estimator: Estimator, where: str | None, options: Mapping[str, Any]
@@ -228,7 +389,8 @@ class OpenHoldout:
         if known is not None:
             return known
         found = estimand_of_block(estimator, self.spec.manifest, self.spec.ranges, where, options)
-        found = self._admit(found, rows=False)
+        if not isinstance(estimator, str):
+            found = self._admit(found, rows=False)
         if short:
             if len(self._remembered) >= _REMEMBERED:
                 self._remembered.clear()
@@ -373,6 +535,8 @@ class OpenHoldout:
 
         `pace` waits after the draw, whatever became of it, before anything more is written.
         """
+        if asked.protocol.told:
+            return self._tell(asked, request, progress, asker, pace)
         journal, empty = self.journal, self._empty(asked)  # before anything is charged
         with journal.ledger.lock(*_names(asked, request)) as names:
             known = _known(journal, asked, request)
@@ -397,6 +561,90 @@ class OpenHoldout:
             return result
         return marked(result, str(journal.witnessed(row)), cached=False)
 
+    def _tell(
+        self,
+        asked: Asked,
+        request: str | None,
+        progress: Progress | None,
+        asker: Asker | None,
+        pace: Pace | None,
+    ) -> Result:
+        """The recorded answer, or a new one at the level of all that was told before.
+
+        The rows are read first, and nothing is seen of that. The letter is found and recorded
+        under the lock of the set: nobody else is told anything in between. It has a slot of its
+        own: how long it takes to find depends on the rows too.
+        """
+        journal, place = self.journal, asked.part.set.name
+        known = _known(journal, asked, request)
+        if known is None:
+            journal.read(lambda state: self.allow(asked, asker, state.sets[place]))
+            if pace is not None:
+                pace.admit(asked)
+                pace.begin()
+            self.verify_blocks()
+            steps = asked.protocol.ask(asked.question, chosen_entropy(None, 0), ())
+            try:
+                step = next(steps)
+                while not isinstance(step, PastTold):
+                    step = steps.send(
+                        found_by(
+                            step,
+                            asked.part.set,
+                            asked.estimands,
+                            self._engines,
+                            self._world,
+                            progress,
+                        )
+                    )
+            except _FAULTS:
+                raise _fault() from None
+            finally:
+                if pace is not None:
+                    pace.wait()
+            with journal.ledger.lock(*_names(asked, request)) as names:
+                known = _known(journal, asked, request)
+                if known is None:
+                    past = journal.read(lambda state: self.allow(asked, asker, state.sets[place]))
+                    drawn, result = self._chosen(asked, steps, past, pace)
+                    pending = _Pending(journal, names, asked, request, asker, None)
+                    row = pending.tell(drawn)
+                    return marked(result, str(journal.witnessed(row)), cached=False)
+        receipt = str(journal.witnessed(known))
+        told = cast(Told, answer_in(self.spec, known, receipt, cached=True))
+        return told.called(asked.question.about.get("names", ()))
+
+    def _chosen(
+        self, asked: Asked, steps: Steps, past: Past, pace: Pace | None
+    ) -> tuple[Drawn, Result]:
+        """What is told of the rows that were read, in a slot of its own."""
+        if pace is not None:
+            protocol: Any = asked.protocol
+            pace.again(protocol.seconds(asked.question))
+        try:
+            steps.send((past, asked.expects))
+        except StopIteration as ended:
+            drawn: Drawn = ended.value
+            return drawn, self._said(asked, drawn, Paid(), None)
+        except _FAULTS:  # its words would depend on the data
+            raise _fault() from None
+        finally:
+            if pace is not None:
+                pace.wait()
+        raise _fault()
+
+    def allow(self, asked: Asked, asker: Asker | None, found: SetState) -> Past:
+        """What was told so far; refused, by that alone, if nothing more may be told like this."""
+        found.require_nats(asker)
+        past: Past = found.past
+        at = past.level_of(asked.question)
+        if asked.max_level is not None and at > asked.max_level:
+            remedy = "Others have asked meanwhile. Nothing was told."
+            now = f"{at:.4g}"
+            raise Exhausted("Your limit", f"a level of {asked.max_level:g} at most", now, remedy)
+        asked.protocol.refuse_everything(asked.question, asked.expects, past)
+        return past
+
     def _said(
         self, asked: Asked, drawn: Drawn | None, settled: Paid, empty: tuple[int, int] | None
     ) -> Result:
@@ -409,7 +657,7 @@ class OpenHoldout:
 
     def _draw(self, asked: Asked, pending: _Pending, progress: Progress | None) -> Drawn | None:
         """Drive the protocol: reserve what it needs, and find what it asks for."""
-        self.verify_blocks()
+        self._engines.verify(self.spec.identity)
         seed, place = self.spec.seed, (asked.part.set.name, asked.part.name)
         number = 0 if seed is None else self.journal.ledger.head().number
         lessons: Sequence[Drawn] = ()
@@ -423,7 +671,14 @@ class OpenHoldout:
                     found = (
                         pending.reserve(step.charge)
                         if isinstance(step, Reserve)
-                        else self._found(step, asked, progress)
+                        else found_by(
+                            step,
+                            asked.part.set,
+                            asked.estimands,
+                            self._engines,
+                            self._world,
+                            progress,
+                        )
                     )
                 except Exhausted as refused:
                     step = steps.throw(refused)
@@ -437,30 +692,39 @@ class OpenHoldout:
                 raise
             raise _fault() from None
 
-    def _found(self, step: Step, asked: Asked, progress: Progress | None) -> object:
-        """What a step of a protocol asks of the data."""
-        block_set, estimand = asked.part.set, asked.estimand
-        start, stop = block_set.first, block_set.first + block_set.blocks
-        if isinstance(step, Values):
-            if step.last is not None:
-                start, stop = start + step.first, start + step.last
-            return self._source(start, stop, progress).values(estimand.estimator)
-        if isinstance(step, Sums):
-            term = None if step.count else estimand.estimator
-            return self._source(start, stop, progress).sums(term, estimand.where, step.bounds)
-        assert isinstance(step, Places)
-        assert self._world is not None  # without one no such plan is sealed
-        indices = step.grid.ceiling(self._world.values(estimand.estimator))
-        return indices, self._world.places(start, stop)
-
-    def _source(self, start: int, stop: int, progress: Progress | None) -> EngineSource:
-        return EngineSource(self._engines, start, stop, progress)
-
     def _empty(self, asked: Asked) -> tuple[int, int] | None:
         """How many open blocks a filter leaves empty, and how many there are."""
         if not can_be_empty(asked.question, self.spec.manifest.schema):
             return None
         return empty_blocks(self._open, asked)
+
+
+def found_by(
+    step: Step,
+    block_set: BlockSet,
+    estimands: Sequence[Estimand],
+    engines: Engines,
+    world: World | None = None,
+    progress: Progress | None = None,
+) -> object:
+    """What a step of a protocol asks of the data."""
+    start, stop = block_set.first, block_set.first + block_set.blocks
+    first = estimands[0]
+    if isinstance(step, Values):
+        if step.last is not None:
+            start, stop = start + step.first, start + step.last
+        return engines.values(first.estimator, start, stop, progress)
+    if isinstance(step, Sums):
+        term, where = None if step.count else first.estimator, first.where
+        return engines.sums(term, where, start, stop, step.bounds, progress)
+    if isinstance(step, Terms):
+        given = estimands[step.of]
+        term = None if step.count else given.estimator
+        return engines.terms(term, given.where, start, stop, step.bounds, progress)
+    assert isinstance(step, Places)
+    assert world is not None  # without one no such plan is sealed
+    indices = step.grid.ceiling(world.values(first.estimator))
+    return indices, world.places(start, stop)
 
 
 class _Pending:
@@ -500,8 +764,9 @@ class _Pending:
             found = state.sets[self._asked.part.set.name]
             found.require_quota(self._asker, worst)
             found.reserve(state.number + 1, worst, asker)  # raises before anything is written
+            account = found.account.copy()
             number = state.number = self._append(transaction, "reserved", body).number
-            return number, found.account.copy()
+            return number, account
 
         number, self._account = self._journal.write(work)
         self.reserves.append((number, worst))
@@ -527,6 +792,18 @@ class _Pending:
         """Write what was drawn and what it cost, together."""
         facts = row_facts(settled, drawn, empty, assumed_codes(self._asked.assumptions))
         body = self._body(reserves=[number for number, _ in self.reserves], **facts)
+
+        def work(transaction: Transaction, state: HoldoutState) -> Row:
+            row = self._append(transaction, "recorded", body)
+            state.read([row])
+            return row
+
+        return self._journal.write(work)
+
+    def tell(self, drawn: Drawn) -> Row:
+        """Write what was told."""
+        assumes = assumed_codes(self._asked.assumptions)
+        body = self._body(drawn=drawn, **({"assumes": assumes} if assumes else {}))
 
         def work(transaction: Transaction, state: HoldoutState) -> Row:
             row = self._append(transaction, "recorded", body)
@@ -629,6 +906,21 @@ def _spec(ledger: Ledger, witness: Witness) -> HoldoutSpec:
 
 
 @dataclass(frozen=True)
+class ToldPrice:
+    """What an answer would tell, and what that does to later bars.
+
+    `level` and `half_width`, of an expected share near 0.9, are those of the next answer as of now.
+    Every likely answer has its `nats`, what it says (`low`, `high`, `verdict`), whether it is as
+    `expected`, and the `level` and `half_width` after it; of a batch, those of each `candidate`.
+    """
+
+    told_so_far: float
+    level: float
+    half_width: float
+    answers: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
 class Price:
     """What one question costs at worst, and whether that can still be paid.
 
@@ -649,18 +941,27 @@ class Price:
     grid: tuple[float, float, int] | None
     assumes: tuple[str, ...]
     doubts: tuple[Doubt, ...] = ()
+    told: ToldPrice | None = None
+    """Where it is what is told that counts."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         grid = self.grid
         shown = None if grid is None else dict(zip(("low", "high", "points"), grid, strict=True))
         doubts = [each.to_dict() for each in self.doubts]
-        told = {"grid": shown, "assumes": list(self.assumes), "doubts": doubts}
-        return {**asdict(self), **told}
+        plain: dict[str, Any] = {"grid": shown, "assumes": list(self.assumes), "doubts": doubts}
+        for name in ("budget", "budget_left"):
+            value = getattr(self, name)
+            plain[name] = value if math.isfinite(value) else None
+        if self.told is not None:
+            plain["told"] = {**asdict(self.told), "answers": list(self.told.answers)}
+        return {**asdict(self), **plain}
 
 
 def price_of(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> Price:
     """The price of a question, for this asker."""
+    if asked.protocol.told:
+        return _told_price(holdout, asked, asker)
     part, question, points = asked.part, asked.question, asked.question.grid
     worst = asked.protocol.worst(question)
     reason = None
@@ -693,4 +994,52 @@ def price_of(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> Price:
         else (float(points.point(0)), float(points.point(points.size - 1)), points.size),
         asked.assumptions,
         () if cached else holdout.doubts(asked),
+    )
+
+
+def _told_price(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> Price:
+    """What the likely answers would tell: a function of the history and of what is public."""
+    part, question, reason = asked.part, asked.question, None
+    rows = part.set.blocks * holdout.spec.manifest.block_units
+    with holdout.journal.state() as state:
+        found = state.sets[part.set.name]
+        past = found.past
+        try:
+            holdout.allow(asked, asker, found)
+        except Exhausted as wrong:
+            reason = str(wrong)
+        limit = math.inf if asker is None or asker.nats is None else asker.nats
+        left = max(0.0, limit - (0.0 if asker is None else past.askers.get(asker.id, 0.0)))
+        protocol: Any = asked.protocol
+        offers = protocol.price(question, asked.expects, past)
+        opened = holdout.spec.manifest.open_units
+        now = forecast(past, rows, open_rows=opened)[0]["half_widths"][0]
+        answers = []
+        for each in offers:
+            surprise = None if each["expected"] is None else not each["expected"]
+            later = past.later(question, each["nats"], surprise)
+            half_width = forecast(later, rows, open_rows=opened)[0]["half_widths"][0]
+            answers.append({**each, "level": later.level, "half_width": half_width})
+        told = ToldPrice(past.nats, past.level, now, tuple(answers))
+    cached = holdout.journal.is_known(asked.key)
+    # That of what is expected; of a batch, of each.
+    firsts = {each.get("candidate"): each["nats"] for each in reversed(offers)}
+    points = question.grid
+    return Price(
+        question.verb,
+        part.name,
+        part.protocol,
+        0.0 if cached else sum(firsts.values()),
+        "nats",
+        limit,
+        left,
+        cached or reason is None,
+        cached,
+        None if cached else reason,
+        None
+        if points is None
+        else (float(points.point(0)), float(points.point(points.size - 1)), points.size),
+        asked.assumptions,
+        () if cached else holdout.doubts(asked),
+        told,
     )

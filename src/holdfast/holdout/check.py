@@ -10,6 +10,8 @@ answers    every answer was paid for before it was drawn, could have been drawn 
            no question has two of them; what weights learnt follows from what they had learnt
            before; a submission names its answer
 data       the sealed files are those that were written
+letters    what was told of SQL is what the sealed rows tell, at the level of that time; of
+           predictions, models and functions the ledger keeps only digests
 
 Whoever can write to the ledger can chain rows of their own. They still have to be rows that a
 holdout could have written: each question at its price, each refund earned by what was drawn. What
@@ -20,31 +22,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from holdfast.engines.source import open_store
+from holdfast.engines.source import Engines, open_engines, open_store
 from holdfast.engines.sql.estimator import sql_estimator, sql_term
 from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.holdout.answering import found_by
 from holdfast.holdout.leaderboard import is_score, submission_fits
-from holdfast.holdout.questions import is_within, question_key
+from holdfast.holdout.questions import (
+    estimand_of_block,
+    estimand_of_rows,
+    is_within,
+    question_key,
+)
 from holdfast.holdout.records import SHAPE, answer_in, can_be_empty
-from holdfast.holdout.spec import HoldoutSpec
+from holdfast.holdout.spec import HoldoutSpec, chosen_entropy
 from holdfast.holdout.state import HoldoutState
 from holdfast.holdout.submissions import check_ids
 from holdfast.ledger.ledger import Ledger, Receipt, Row, canonical, check_against
 from holdfast.ledger.opening import has_ledger, open_ledger
 from holdfast.ledger.witness import Witness
 from holdfast.protocols.answers import READINGS, confidence_text
-from holdfast.protocols.base import Protocol, Question, paid
+from holdfast.protocols.base import PastTold, Protocol, Question, Steps, paid
 from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.means import checked_bounds
 from holdfast.protocols.shapes import BoundedMean
 from holdfast.protocols.source import UNIT
+from holdfast.protocols.told import Expects
 from holdfast.store.user_state import first_seen, state_folder
 
 __all__ = ["Checked", "Finding", "Wrong", "check_holdout"]
@@ -77,12 +86,20 @@ _BODY = {
         *("refusals", "empty", "assumes", "asker"),
     },
 }
+_PAID = {"reserves", "charges", "left", "refusals", "empty"}  # of what is told nothing is
+_TOLD = ("guess", "error", "precise", "share", "range")
+_SCORE = (*_TOLD, "metric")
 _WORDS = {
-    "ask": ("grid", "shape"),
-    "interval": ("grid",),
-    "mean": ("grid", "range"),
-    "verify": ("guess", "tolerance", "claim", "gate"),
+    "ask": ("grid", "shape", "guess"),
+    "interval": ("grid", "guess"),
+    "mean": ("grid", *_TOLD),
+    "verify": ("guess", "tolerance", "claim"),
     "correct": ("guess", "grid", "shape"),
+    "score": _SCORE,
+    "compare": (*_SCORE, "margin", "candidates", "classes"),
+    "gate": (*_SCORE, "claim", "threshold", "tolerance", "candidates", "classes"),
+    "best": ("metric", "share", "range", "candidates"),
+    "scores": ("metric", "share", "range", "candidates", "guesses", "precise"),
 }
 
 
@@ -90,15 +107,15 @@ def _is_asked(question: Question) -> bool:
     """Whether it has the words of its verb, each in the one way in which it is written."""
     words = {*question.facts} - {"verb", "part", "estimator", "limits"}
     guess, near, ends = question.guess, question.tolerance, question.range
-    guessed = question.verb in ("verify", "correct")
+    guessed, several = question.verb in ("verify", "correct"), question.candidates
+    pair = {"compare": (2,), "gate": (None, 2)}.get(question.verb, (several,))
     return (
         words <= {*_WORDS[question.verb]}
-        and (guess is not None) == guessed
+        and (guess is not None or not guessed)
+        and several in pair
         and all(type(each) in (float, NoneType) for each in (guess, near, *(ends or ())))
         and (near is None or near >= 0)
         and (ends is None or checked_bounds(ends) == ends)
-        and question.gate in (None, True)
-        and type(question.gate) in (bool, NoneType)
         and (question.limits is None or {*question.limits} == {"block_seconds", "memory"})
     )
 
@@ -146,8 +163,11 @@ def _check_charged(
     wanted = [*worst[: len(held)], *[worst[-1]] * (len(held) - len(worst))]
     if held != wanted or len(held) != len(due):
         raise Wrong(f"row {row.number} is not charged to the parts that answer it")
+    place = row.body["set"], question.part  # other parts of the set may answer meanwhile
     if protocol.one_at_a_time and numbers[-1] != max(
-        number for number, each in reserved.items() if each.body["set"] == row.body["set"]
+        number
+        for number, each in reserved.items()
+        if (each.body["set"], each.body["question"]["part"]) == place
     ):
         raise Wrong(f"row {row.number} goes back behind a later question")
 
@@ -268,7 +288,9 @@ def check_holdout(
                 run("prices", lambda: _prices(spec, rows))
                 run("budget", lambda: _budget(spec, rows))
                 run("answers", lambda: _answers(spec, rows))
-                run("data", lambda: _data(path, spec))
+                whole = run("data", lambda: _data(path, spec))
+                if whole and any(each.plan.past() is not None for each in spec.sets):
+                    run("letters", lambda: _letters(path, spec, rows))
         return Checked(tuple(findings), str(ledger.head()) if findings[0].passed else "none")
 
 
@@ -321,7 +343,10 @@ def _prices(spec: HoldoutSpec, rows: list[Row]) -> str:
         if row.kind not in ("reserved", "recorded"):
             continue
         protocol, question = _asked(spec, row)
-        if row.kind == "reserved":
+        if protocol.told:
+            if row.kind == "reserved" or _PAID & {*row.body}:
+                raise Wrong(f"row {row.number} reserves what is told")
+        elif row.kind == "reserved":
             _check_reserved(protocol, question, row)
             reserved[row.number] = row
         else:
@@ -334,9 +359,15 @@ def _budget(spec: HoldoutSpec, rows: list[Row]) -> str:
     state.read(rows)  # refuses the first row that does not fit
     spent = []
     for each in spec.sets:
-        used, budget, _ = each.plan.use(state.sets[each.name].account)
-        spent.append(f"{each.name} {used:.4g} of {budget:.4g}")
-    return "; ".join(spent) + " spent"
+        found = state.sets[each.name]
+        if found.past is not None:
+            spent.append(
+                f"{each.name} {found.past.nats:.4g} nats in {found.past.answers:,} answers"
+            )
+            continue
+        used, budget, _ = each.plan.use(found.account)
+        spent.append(f"{each.name} {used:.4g} of {budget:.4g} spent")
+    return "; ".join(spent)
 
 
 def _answers(spec: HoldoutSpec, rows: list[Row]) -> str:
@@ -354,9 +385,20 @@ def _answers(spec: HoldoutSpec, rows: list[Row]) -> str:
             _submitted(row, answered)
         elif row.kind == "recorded":
             _check_key(row)
+            protocol, question = _asked(spec, row)
+            if protocol.told:
+                count += 1
+                _asked_once(row, known)
+                try:
+                    protocol.check(question, row.body["drawn"], (state.sets[row.body["set"]].past,))
+                except ValueError as wrong:
+                    raise Wrong(f"row {row.number}: {wrong}") from wrong
+                _check_said(spec, question, row)
+                answered[row.number] = row
+                state.read([row])
+                continue
             _paid(row, open_rows)
             held = [accounts.pop(number) for number in row.body["reserves"]]
-            protocol, question = _asked(spec, row)
             _check_left(protocol, row, [worst for worst, _ in held], held[-1][1])
             if row.body["drawn"] is not None:  # else it was exhausted: nothing was said
                 count += 1
@@ -418,3 +460,55 @@ def _data(path: Path, spec: HoldoutSpec) -> str:
     else:
         how = f"are as this account first saw them, on {seen.date[:10]}; it did not make them"
     return f"the sealed files {how}{public}"
+
+
+def _letters(path: Path, spec: HoldoutSpec, rows: list[Row]) -> str:
+    """Find every letter again that follows from the sealed rows and from the ledger."""
+    store, state = open_store(path, spec.manifest), HoldoutState(spec.sets)
+    store.ranges, store.values = spec.ranges, spec.values
+    again = others = 0
+    with closing(open_engines(store, None)) as engines:
+        for row in rows:
+            protocol, question = _asked(spec, row) if row.kind == "recorded" else (None, None)
+            if protocol is not None and question is not None and protocol.told:
+                steps = _steps(spec, engines, protocol, question, row.body["set"])
+                if steps is None:
+                    others += 1
+                else:
+                    again += 1
+                    past, expects = state.sets[row.body["set"]].past, row.body["drawn"]["expects"]
+                    _retold(row, steps, (past, Expects(**expects)))
+            state.read([row])
+    left = f"; {others:,} letters not recomputed (no predictions or functions are kept)"
+    return f"{again:,} recomputed from the sealed rows{left if others else ''}"
+
+
+def _steps(
+    spec: HoldoutSpec, engines: Engines, protocol: Protocol[Any], question: Question, place: str
+) -> Steps | None:
+    """A question asked again, up to where the past decides; None where its words are not all."""
+    about, manifest, ranges = question.about, spec.manifest, spec.ranges
+    if about["engine"] != "sql":
+        return None
+    text, where = about["text"], about.get("where")
+    try:
+        if question.verb == "mean":
+            found = estimand_of_rows(text, manifest, ranges, where, None, question.range)
+        else:
+            found = estimand_of_block(text, manifest, ranges, where, {})
+    except InvalidInput:  # with all its brackets it may be too long to be read
+        return None
+    steps = protocol.ask(question, chosen_entropy(None, 0), ())
+    step = next(steps)
+    while not isinstance(step, PastTold):
+        step = steps.send(found_by(step, spec.by_name[place], [found], engines))
+    return steps
+
+
+def _retold(row: Row, steps: Steps, known: tuple[Any, Expects]) -> None:
+    try:
+        steps.send(known)
+    except StopIteration as ended:
+        if ended.value["letter"] == row.body["drawn"]["letter"]:
+            return
+    raise Wrong(f"row {row.number} tells what the sealed rows do not")

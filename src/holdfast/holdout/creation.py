@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdfast.engines.source import check_engine
 from holdfast.errors import InvalidInput, real_number, whole_number
@@ -24,7 +24,9 @@ from holdfast.holdout.spec import AnyPlan, BlockSet, HoldoutSpec, sets_for
 from holdfast.holdout.submissions import write_ids
 from holdfast.holdout.universe import Cells, check_cells, read_cells, world_size, write_world
 from holdfast.ledger.opening import create_ledger, prepare_ledger
+from holdfast.protocols.answers import ROWS, RULE
 from holdfast.protocols.shapes import BoundedMean
+from holdfast.protocols.told import bars_table, told_plan
 from holdfast.randomness import Entropy, SeededEntropy, system_entropy
 from holdfast.store.blocks import (
     BlockStore,
@@ -44,11 +46,14 @@ if TYPE_CHECKING:
     from holdfast.engines.dask.sealing import ClusterInput
 
 __all__ = [
+    "OPEN_FRACTION",
+    "SPLITS",
     "PartPreview",
     "Preview",
     "create_holdout",
     "folder_beside",
     "preview_of",
+    "preview_without_plan",
     "remove_leftovers",
 ]
 
@@ -207,6 +212,12 @@ def _discard(folder: Path, place: int, engine: str | None, location: str | None)
 # All of it follows from the plan and the number of units: it is known before anything is sealed.
 
 
+_EXPECTED = (
+    "Bars to expect about a share near 0.9, such as an accuracy, that you guess about right (a "
+    "guess that is off is a surprise):"
+)
+
+
 @dataclass(frozen=True)
 class PartPreview:
     """What one part of the plan will be worth."""
@@ -216,6 +227,8 @@ class PartPreview:
     half_width: float | None
     """Of the widest bar around a share of units; None where there is none, or it says nothing."""
     words: str
+    bars: tuple[dict[str, Any], ...] = ()
+    """Half-widths by how many questions were asked and how many surprised, for what is told."""
 
 
 @dataclass(frozen=True)
@@ -244,7 +257,14 @@ class Preview:
             f"{self.blocks:,} blocks of {self.block_units:,} {units}: of {self.units:,} units "
             f"{self.open_units:,} stay open and {self.leftover_units:,} are left over, never used"
         ]
+        if all(part.bars for part in self.parts):  # blocks are of no interest then
+            sealed = f"{self.blocks * self.block_units:,} of {self.units:,} units are sealed"
+            kept = f"{self.open_units:,} stay open, to look at and to guess from"
+            lines = [f"{sealed}; {kept}" if self.open_units else f"{sealed}; none stays open"]
         for part in self.parts:
+            if part.bars:
+                lines += [_EXPECTED, *bars_table(part.bars)]
+                continue
             asked = "1 question" if part.questions == 1 else f"{part.questions:,} questions"
             lines.append(f"  {part.name:<15}{asked:<18}{part.words}")
         return "\n".join(lines)
@@ -255,35 +275,55 @@ def preview_of(sets: Iterable[BlockSet], units: int, split: Split) -> Preview:
 
     >>> from holdfast.store.sealing import split_units
     >>> from holdfast.holdout.spec import sets_for
-    >>> from holdfast.protocols.exact import exact_estimates
-    >>> sets = sets_for(exact_estimates(20, tail_low=0.1, tail_high=0.1))
+    >>> from holdfast.protocols.split import split_plan
+    >>> sets = sets_for(split_plan(20, tail_low=0.1, tail_high=0.1))
     >>> print(preview_of(sets, 10_000, split_units(10_000, sets[0].blocks)))
-    129 blocks of 77 units: of 10,000 units 0 stay open and 67 are left over, never used
-      exact          20 questions      a share of units within ±0.14 or less
+    180 blocks of 55 units: of 10,000 units 0 stay open and 100 are left over, never used
+      split          20 questions      a share of units within ±0.15 or less
     """
-    units_each = split.block_units
-    parts = tuple(
-        PartPreview(part.name, part.queries, *part.preview(each.plan, units_each))
-        for each in sets
-        for part in each.plan.parts
-    )
+    units_each, parts = split.block_units, []
+    for each in sets:
+        for part in each.plan.parts:
+            width, words = part.preview(each.plan, units_each)
+            bars = part.forecast(units_each, split.open_units)
+            parts.append(PartPreview(part.name, part.queries, width, words, bars))
     sizes = split.blocks, split.block_units, split.open_units, split.leftover_units
-    return Preview(units, *sizes, parts)
+    return Preview(units, *sizes, tuple(parts))
 
+
+def preview_without_plan(
+    units: int, queries: int | None = None, confidence: float = 0.95
+) -> Preview:
+    """What so many units will be if no plan is made.
+
+    >>> print(str(preview_without_plan(10_000)).splitlines()[0])
+    6,000 of 10,000 units are sealed; 4,000 stay open, to look at and to guess from
+    """
+    units = whole_number("rows", units, 2, 10**12)
+    sealed = units - split_units(units, 1, OPEN_FRACTION).open_units
+    expected = 0 if queries is None else whole_number("queries", queries, 1, 10**9)
+    sets = sets_for(told_plan(sealed, confidence, queries=expected))
+    return preview_of(sets, units, split_units(units, sets[0].blocks, OPEN_FRACTION))
+
+
+OPEN_FRACTION = 0.4
+"""Of the units, where there is no plan: the best for answers that a guess from them confirms."""
+SPLITS = ("simple", "stratified")
+_READINGS = {"rows": ROWS, "rule": RULE}
 
 Progress = Callable[[str, float], None]
-PlanMaker = Callable[[int], AnyPlan | Iterable[AnyPlan]]
+PlanMaker: TypeAlias = "Callable[[int], AnyPlan | Iterable[AnyPlan]]"
 
 
 def create_holdout(
     path: Path,
     data: object,
-    plan: AnyPlan | Iterable[AnyPlan] | PlanMaker,
+    plan: AnyPlan | Iterable[AnyPlan] | PlanMaker | None,
     *,
     unit: str | None,
     ids: str | None = None,
     columns: Sequence[str] | None,
-    open_fraction: float,
+    open_fraction: float | None,
     block_units: int | None,
     ranges: Mapping[str, tuple[float, float]] | None,
     universe: Mapping[str, Sequence[object]] | None,
@@ -301,8 +341,14 @@ def create_holdout(
     engine: str | None = None,
     location: str | None = None,
     categories: Mapping[str, Sequence[str]] | None = None,
+    queries: int | None = None,
+    confidence: float = 0.95,
+    reading: str = "rows",
+    split: str = "simple",
 ) -> HoldoutSpec:
     """Seal the data under the plan; `plan` may also be a function of the number of units.
+
+    Without a plan all sealed units are for what is told, and `queries` and `confidence` are its.
 
     `ledger` is the URL of a database; without it the ledger is a file in the folder. `engine` is
     the address of a cluster that does the work, and `location` where its shards go. `review` sees
@@ -312,12 +358,13 @@ def create_holdout(
     _check_ids(ids, unit, target)
     _check_place(engine, location, universe)
     prepare_ledger(ledger)
-    if path.exists():
-        hint = "Choose another path, or open the holdout that is there."
-        raise InvalidInput("path", str(path), "a path where nothing is yet", hint)
+    _check_free(path)
     reason = None if new_budget is None else _line("new_budget", new_budget, 500)
     title = _line("name", path.name.removesuffix(".holdfast") if name is None else name, 200)
-    open_fraction = real_number("open_fraction", open_fraction, 0, 1, open_high=True)
+    plan, open_fraction = _planned(plan, open_fraction, queries, confidence)
+    for parameter, given, allowed in (("reading", reading, _READINGS), ("split", split, SPLITS)):
+        if given not in allowed:
+            raise InvalidInput(parameter, given, f"one of {', '.join(allowed)}")
     seed = None if seed is None else whole_number("seed", seed, 0, 2**64 - 1)
     entropy = system_entropy() if seed is None else SeededEntropy(seed)
     if location is not None:
@@ -352,10 +399,10 @@ def create_holdout(
                 hint = "Weights need to list all blocks, and units of several rows have no end."
                 raise InvalidInput("universe", unit, "given where every row is a unit", hint)
             blocks = sum(each.blocks for each in sets)
-            split = split_units(units, blocks, open_fraction, block_units)
-            _check_units(sets, split.block_units)
+            cut = split_units(units, blocks, open_fraction, block_units)
+            _check_units(sets, cut.block_units)
             if review is not None:
-                review(preview_of(sets, units, split))
+                review(preview_of(sets, units, cut))
             sizes = {"blocks": blocks, "open_fraction": open_fraction, "block_units": block_units}
             contents = _creation_written(folder, table, entropy, progress, sizes)
         if target is not None:
@@ -379,6 +426,8 @@ def create_holdout(
             ids=named,
             categories=texts,
             labels=listed,
+            reading=_READINGS[reading],
+            split=split,
         )
         _seal(folder, spec, ledger)
         # First: the folder does not tell of which data it was made, if nobody remembers.
@@ -390,6 +439,28 @@ def create_holdout(
             raise
     _sync(path.parent)
     return spec
+
+
+def _check_free(path: Path) -> None:
+    if path.exists():
+        hint = "Choose another path, or open the holdout that is there."
+        raise InvalidInput("path", str(path), "a path where nothing is yet", hint)
+
+
+def _planned(
+    plan: Any, open_fraction: float | None, queries: int | None, confidence: float
+) -> tuple[Any, float]:
+    """The plan, or what is told over all sealed units; and how much stays open."""
+    share = OPEN_FRACTION if plan is None else 0.0
+    share = real_number(
+        "open_fraction", share if open_fraction is None else open_fraction, 0, 1, open_high=True
+    )
+    if plan is not None:
+        if queries is not None:
+            raise InvalidInput("queries", queries, "left out with a plan, which has its own")
+        return plan, share
+    expected = 0 if queries is None else whole_number("queries", queries, 1, 10**9)
+    return lambda units: told_plan(units, confidence, queries=expected), share
 
 
 def _check_world(sets: Iterable[BlockSet], cells: Cells | None, units: int | None) -> None:

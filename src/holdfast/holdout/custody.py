@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import os
 import uuid
 from dataclasses import asdict, dataclass
@@ -17,7 +18,7 @@ from holdfast.holdout.journal import Journal
 from holdfast.holdout.spec import HoldoutSpec
 from holdfast.holdout.state import HoldoutState
 from holdfast.holdout.submissions import IDS_FILE
-from holdfast.holdout.tokens import ROLES, Role, Token, hashed
+from holdfast.holdout.tokens import NATS, ROLES, Role, Token, hashed
 from holdfast.ledger.ledger import Ledger, Receipt
 from holdfast.ledger.opening import ADDRESS, LEDGER, masked
 from holdfast.ledger.sqlite import SqliteLedger
@@ -66,8 +67,13 @@ class Access:
         name: str | None = None,
         expires: datetime | None = None,
         quota: float | None = None,
+        nats: float | None = NATS,
     ) -> tuple[Token, str]:
-        """A new grant and its token, which is shown here and never again."""
+        """A new grant and its token, which is shown here and never again.
+
+        `quota` is its share of the budget for looks, `nats` how much it may be told; None for no
+        limit of its own.
+        """
         if role not in ROLES:
             raise InvalidInput("role", role, f"one of {', '.join(ROLES)}")
         identity = "".join(_ALPHABET[uniform_index(32, system_entropy())] for _ in range(8))
@@ -80,6 +86,7 @@ class Access:
             "role": role,
             "expires": None if expires is None else self._moment(expires),
             "quota": None if quota is None else _share(quota),
+            "nats": None if nats is None else _nats(nats),
         }
         return self._note(note), token
 
@@ -88,13 +95,23 @@ class Access:
         return self._note({"token": identity, "revoked": True})
 
     def set_quota(self, identity: str, quota: float | None) -> Token:
-        """Give a grant another share of the budget; None for no limit of its own."""
+        """Give a grant another share of the budget for looks; None for no limit of its own."""
         return self._note({"token": identity, "quota": None if quota is None else _share(quota)})
+
+    def set_nats(self, identity: str, nats: float | None) -> Token:
+        """Let a grant be told so many nats in all; None for no limit of its own."""
+        return self._note({"token": identity, "nats": None if nats is None else _nats(nats)})
 
     def used(self, identity: str) -> dict[str, float]:
         """The share of every set's budget that questions of this grant have used."""
         return self._journal.read(
             lambda state: {name: float(each.used_by(identity)) for name, each in state.sets.items()}
+        )
+
+    def told(self, identity: str) -> float:
+        """The nats that answers to this grant have told."""
+        return self._journal.read(
+            lambda state: math.fsum(each.told_to(identity) for each in state.sets.values())
         )
 
     def _moment(self, expires: datetime) -> str:
@@ -150,6 +167,10 @@ def _name(name: str) -> str:
 
 def _share(quota: float) -> float:
     return real_number("quota", quota, 0, 1, open_low=True)
+
+
+def _nats(nats: float) -> float:
+    return real_number("nats", nats, 0, open_low=True)
 
 
 # Backups: a copy of a holdout as of one moment, in a folder that its owner alone can read.

@@ -76,7 +76,9 @@ def refuse(doubts: Sequence[Doubt]) -> None:
 
 def doubts_of(spec: HoldoutSpec, open_part: OpenPart, asked: Asked) -> tuple[Doubt, ...]:
     """Everything that speaks against a question."""
-    found = [*_comparisons(spec, open_part, asked.question), *_beyond(asked)]
+    found = (*_comparisons(spec, open_part, asked.question), *_beyond(asked))
+    if not open_part.blocks:
+        return found
     said = {each.parameter for each in found}  # once is enough: of the same, this is the effect
     seen = [*_on_open_blocks(open_part, asked), *_cut(spec, open_part, asked)]
     return (*found, *(each for each in seen if each.parameter not in said))
@@ -186,7 +188,10 @@ def empty_blocks(open_part: OpenPart, asked: Asked) -> tuple[int, int] | None:
 def _on_open_blocks(open_part: OpenPart, asked: Asked) -> Iterator[Doubt]:
     question = asked.question
     empty, blocks = empty_blocks(open_part, asked) or (0, 0)
-    if empty:
+    if asked.protocol.told and question.verb == "mean":  # over rows: blocks play no part in it
+        if 0 < blocks == empty:
+            yield Doubt("where", "No open row fits the filter.")
+    elif empty:
         why = ", where no row fits the filter" if "where" in question.about else ""
         many = 2 * empty > blocks
         bias = "the answer would be about those" if many else "answers are lower for it"

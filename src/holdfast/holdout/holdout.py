@@ -26,10 +26,17 @@ from holdfast.holdout.tokens import Asker
 from holdfast.ledger.ledger import Receipt
 from holdfast.ledger.opening import has_ledger
 from holdfast.protocols.answers import Answer, Claim, Corrected, Result, Verdict, is_answer
-from holdfast.protocols.base import Verb
+from holdfast.protocols.base import VERBS, Verb
 from holdfast.protocols.shapes import Shape
 
 __all__ = ["Holdout"]
+
+
+class _Quoted(Exception):
+    """The question that was made ready, and is only to be priced."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked = asked
 
 
 class Holdout(Scoring):
@@ -40,6 +47,7 @@ class Holdout(Scoring):
         self._open = OpenHoldout(path, limits, place)
         self._asker: Asker | None = None
         self._pace: Pace | None = None
+        self._quoting = False
         self._boards = Boards(self._open)
         self.scorers = Scorers()
 
@@ -60,12 +68,19 @@ class Holdout(Scoring):
         cls,
         path: str | Path,
         data: object,
-        plan: AnyPlan | Iterable[AnyPlan] | Callable[[int], AnyPlan | Iterable[AnyPlan]],
+        plan: AnyPlan
+        | Iterable[AnyPlan]
+        | Callable[[int], AnyPlan | Iterable[AnyPlan]]
+        | None = None,
         *,
         unit: str | None = None,
         ids: str | None = None,
         columns: Sequence[str] | None = None,
-        open_fraction: float = 0.0,
+        open_fraction: float | None = None,
+        queries: int | None = None,
+        confidence: float = 0.95,
+        reading: str = "rows",
+        split: str = "simple",
         block_units: int | None = None,
         ranges: Mapping[str, tuple[float, float]] | None = None,
         categories: Mapping[str, Sequence[str]] | None = None,
@@ -85,7 +100,13 @@ class Holdout(Scoring):
         location: str | None = None,
         ledger: str | None = None,
     ) -> Self:
-        """Seal a table under a plan, in a new folder.
+        """Seal a table in a new folder.
+
+        Without a plan, 0.4 of the units stay open and all others answer by what is told: `queries`
+        is about how many questions are expected, `confidence` holds for all of them at once.
+        `reading` says what scores of predictions by id are about: "rows" (these rows, fresh labels)
+        or "rule" (this rule, on fresh rows). `split` says how the table was split off from what
+        people see, if that was elsewhere: "simple" (at random), or "stratified" by the target.
 
         `unit` names the column whose value tells units apart; without it every row is one. `ids`
         names one that predictions are keyed by: its values are public, and not sealed.
@@ -110,6 +131,10 @@ class Holdout(Scoring):
             ids=ids,
             columns=columns,
             open_fraction=open_fraction,
+            queries=queries,
+            confidence=confidence,
+            reading=reading,
+            split=split,
             block_units=block_units,
             ranges=ranges,
             categories=categories,
@@ -159,7 +184,9 @@ class Holdout(Scoring):
         grid: Grid | None = None,
         where: str | None = None,
         shape: Shape | None = None,
-        by: str | None = None,
+        guess: float | None = None,
+        max_level: float | None = None,
+        protocol: str | None = None,
         anyway: bool = False,
         request: str | None = None,
         progress: Progress | None = None,
@@ -170,8 +197,12 @@ class Holdout(Scoring):
         SQL text is an aggregate; a callable gets one block. `options` (columns, block, vectorised)
         say how to call it. What is public and looks like a slip is refused, free: `Doubtful`;
         `anyway` asks it all the same. The other verbs do likewise.
+
+        Where answers are by what is told, a `guess` makes an expected one cheaper; without one it
+        is that of the open part. `max_level` refuses if others have asked meanwhile.
         """
-        words = {"grid": grid, "where": where, "shape": shape, "by": by, "options": options}
+        words: dict[str, Any] = {"grid": grid, "where": where, "shape": shape, "protocol": protocol}
+        words |= {"options": options, "guess": guess, "max_level": max_level}
         return cast(Answer, self._answer("ask", estimator, words, request, progress, anyway))
 
     def verify(
@@ -182,7 +213,8 @@ class Holdout(Scoring):
         tolerance: float | None = None,
         claim: Claim = "equals",
         where: str | None = None,
-        by: str | None = None,
+        max_level: float | None = None,
+        protocol: str | None = None,
         anyway: bool = False,
         request: str | None = None,
         progress: Progress | None = None,
@@ -193,7 +225,7 @@ class Holdout(Scoring):
         "Compatible" is no confirmation: `range_low` and `range_high` say which other guesses are.
         """
         words: dict[str, Any] = {"guess": guess, "tolerance": tolerance, "claim": claim}
-        words |= {"where": where, "by": by, "options": options}
+        words |= {"where": where, "protocol": protocol, "options": options, "max_level": max_level}
         return cast(Verdict, self._ranged("verify", estimator, words, request, progress, anyway))
 
     def correct(
@@ -204,7 +236,7 @@ class Holdout(Scoring):
         grid: Grid | None = None,
         where: str | None = None,
         shape: Shape | None = None,
-        by: str | None = None,
+        protocol: str | None = None,
         anyway: bool = False,
         request: str | None = None,
         progress: Progress | None = None,
@@ -212,7 +244,7 @@ class Holdout(Scoring):
     ) -> Corrected:
         """Whether a guess is compatible with fresh data; if not, an answer in its place."""
         words: dict[str, Any] = {"guess": guess, "grid": grid, "where": where, "shape": shape}
-        words |= {"by": by, "options": options}
+        words |= {"protocol": protocol, "options": options}
         found = self._ranged("correct", estimator, words, request, progress, anyway)
         return cast(Corrected, found)
 
@@ -224,7 +256,11 @@ class Holdout(Scoring):
         range: tuple[float, float] | None = None,  # noqa: A002 – what everybody calls it
         grid: Grid | None = None,
         columns: Sequence[str] | None = None,
-        by: str | None = None,
+        guess: float | None = None,
+        guess_se: float | None = None,
+        precise: bool = False,
+        max_level: float | None = None,
+        protocol: str | None = None,
         anyway: bool = False,
         request: str | None = None,
         progress: Progress | None = None,
@@ -234,9 +270,13 @@ class Holdout(Scoring):
         The term lies in [0, 1] by its form and the declared ranges of its columns, or else in
         `range`, a pair (low, high), which a Python function must have. What leaves a declared
         range on a sealed row is cut to it, and the promise says so.
+
+        `guess`, `guess_se`, `precise` and `max_level` as for `score`, where answers are by what is
+        told.
         """
         words: dict[str, Any] = {"where": where, "range": range, "grid": grid}
-        words |= {"columns": columns, "by": by}
+        words |= {"columns": columns, "protocol": protocol, "guess": guess, "guess_se": guess_se}
+        words |= {"precise": precise, "max_level": max_level}
         return cast(Answer, self._answer("mean", term, words, request, progress, anyway))
 
     def interval(
@@ -245,24 +285,39 @@ class Holdout(Scoring):
         *,
         grid: Grid | None = None,
         where: str | None = None,
-        by: str | None = None,
+        guess: float | None = None,
+        max_level: float | None = None,
+        protocol: str | None = None,
         anyway: bool = False,
         request: str | None = None,
         progress: Progress | None = None,
         **options: Any,
     ) -> Answer:
         """An interval that encloses the median of what the estimator gives on fresh blocks."""
-        words: dict[str, Any] = {"grid": grid, "where": where, "by": by, "options": options}
+        words: dict[str, Any] = {
+            "grid": grid,
+            "where": where,
+            "protocol": protocol,
+            "options": options,
+        }
+        words |= {"guess": guess, "max_level": max_level}
         return cast(Answer, self._answer("interval", estimator, words, request, progress, anyway))
 
-    def price(self, verb: Verb, estimator: Estimator, **words: Any) -> Price:
-        """What a question would cost, asked now: nothing is drawn, and nothing charged.
+    def price(self, verb: str, estimator: object, **words: Any) -> Price:
+        """What a question would cost, asked now: nothing is drawn, told or charged.
 
-        `words` are those of the verb: holdout.price("ask", "avg(x)", grid=…). What would be refused
-        without `anyway` is priced, and told in `doubts`.
+        `words` are those of the verb: holdout.price("ask", "avg(x)", grid=…), or
+        holdout.price("compare", b, against=a, margin=0). What would be refused without `anyway` is
+        priced, and told in `doubts`.
         """
-        words.pop("anyway", None)
-        asked = self._open.asked(verb, estimator, **words)
+        if verb not in VERBS:
+            raise InvalidInput("verb", verb, f"one of {', '.join(VERBS)}")
+        quoting = copy.copy(self)
+        quoting._quoting = True
+        try:
+            getattr(quoting, verb)(estimator, **words)
+        except _Quoted as quoted:
+            asked = quoted.asked
         price = price_of(self._open, asked, self._asker)
         if self._pace is not None and not price.cached:
             self._pace.admit(asked)
@@ -310,6 +365,8 @@ class Holdout(Scoring):
     def _asked(
         self, asked: Asked, request: str | None, progress: Progress | None, anyway: bool
     ) -> Result:
+        if self._quoting:
+            raise _Quoted(asked)
         doubts = () if anyway else self._open.doubts(asked)
         if doubts and not self.journal.is_known(asked.key):  # else it is free anyway
             refuse(doubts)
@@ -341,11 +398,11 @@ class Holdout(Scoring):
             return status_of(self.spec, self.path, state, self.journal.head())
 
     def questions_left(
-        self, by: str | None = None, queries: int | None = None, grid: int | None = None
+        self, protocol: str | None = None, queries: int | None = None, grid: int | None = None
     ) -> dict[str, Any]:
         """How many more questions there are for each part, and on grids of other sizes."""
         with self.journal.state() as state:
-            return questions_left(self.spec, state, by, queries, grid)
+            return questions_left(self.spec, state, protocol, queries, grid)
 
     def transcript(self, after: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
         """Questions and answers as plain data, those after a row of the ledger, oldest first."""
@@ -364,8 +421,11 @@ class Holdout(Scoring):
         return back_up(self._open.store, self.spec, self.journal.ledger, Path(path))
 
     def open_table(self, columns: Sequence[str] | None = None) -> Any:
-        """The open part as an Arrow table: for training and for guesses, as often as you like."""
-        return self._open.store.open_table(columns)
+        """The open part as an Arrow table: for training and for guesses, as often as you like.
+
+        Where rows have ids, theirs come first.
+        """
+        return self._boards.open_table(columns)
 
     def close(self) -> None:
         """End the workers and close the ledger."""

@@ -25,7 +25,6 @@ from holdfast.ledger.witness import Witness
 __all__ = ["Journal"]
 
 Work = Callable[[Transaction, HoldoutState], Any]
-Look = Callable[[HoldoutState], Any]
 T = TypeVar("T")
 _AT_ONCE = 500
 
@@ -37,7 +36,6 @@ class Journal(Renewed):
         self.ledger, self.witness = ledger, witness
         self._sets = sets
         self._works: Combiner[Work, Any] = Combiner()
-        self._looks: Combiner[Look, Any] = Combiner()
         super().__init__()
 
     def _renew(self) -> None:
@@ -79,7 +77,7 @@ class Journal(Renewed):
 
     @contextmanager
     def state(self) -> Iterator[HoldoutState]:
-        """The state as of now, for whoever only reads; no question waits in it, see `read`."""
+        """The state as of now, for whoever only reads."""
         with self._lock:  # not in the middle of a transaction, which may be undone
             state, number = self._state, self._state.number
         # Without the lock, for others read at the same time; the state may have gone on since.
@@ -91,17 +89,9 @@ class Journal(Renewed):
             yield self._state
 
     def read(self, look: Callable[[HoldoutState], T]) -> T:
-        """What is seen in the state as of now; for all who look at once it is read once."""
-        found: T = self._looks.do(self._look, look)
-        return found
-
-    def _look(self, jobs: list[Job[Look, Any]]) -> None:
+        """What is seen in the state as of now."""
         with self.state() as state:
-            for job in jobs:
-                try:
-                    job.succeed(job.task(state))
-                except Exception as error:  # this one's own
-                    job.fail(error)
+            return look(state)
 
     def write(self, work: Callable[[Transaction, HoldoutState], T]) -> T:
         """What the work returns, when its rows are durable: with those of others, in one commit.
@@ -114,51 +104,48 @@ class Journal(Renewed):
         return result
 
     def _run(self, jobs: list[Job[Work, Any]]) -> None:
+        """Settle all jobs in one transaction. Whoever undoes it is left out, and it is done again.
+
+        Then the head is witnessed for all who have an answer in it: they need not wait for each
+        other. Whatever is wrong with that, each will see for itself.
+        """
         left = jobs
         while left:
-            wrong = self._run_together(left)
-            left = [] if wrong is None else [job for job in left if job is not wrong]
-        rows = [each.result for each in jobs if isinstance(each.result, Row)]
-        answers = [row for row in rows if row.kind == "recorded"]
-        if answers:  # the newest for all, who need not wait for each other then
-            with suppress(Exception):  # whatever is wrong, each will see for itself
-                self.witnessed(answers[-1])
-
-    def _run_together(self, jobs: list[Job[Work, Any]]) -> Job[Work, Any] | None:
-        """Settle all jobs in one transaction; or none of them but the one that undid it."""
-        doing: Job[Work, Any] | None = None
-        try:
-            with self.writing() as (transaction, state):
-                for doing in jobs:
-                    _do(doing, transaction, state)
-                doing = None  # what goes wrong from here on is nobody's work
-        except BaseException as error:
-            for job in jobs:
-                job.reopen()
-            if not isinstance(error, Exception):  # an interruption of the thread that leads
-                if doing is None:  # perhaps after the commit: nothing may be done again
-                    message = "It was interrupted; ask again, with the same key"
-                    for job in jobs:
-                        job.fail(InterruptedError(errno.EINTR, message))
-                raise
-            for job in jobs if doing is None else [doing]:
-                job.fail(error)
-        return doing
+            doing: Job[Work, Any] | None = None
+            try:
+                with self.writing() as (transaction, state):
+                    answers = state.answers
+                    for doing in left:
+                        before = transaction.head
+                        try:
+                            doing.succeed(doing.task(transaction, state))
+                        except Exhausted as refused:
+                            if transaction.head is not before:
+                                raise
+                            doing.fail(refused)
+                    doing = None  # what goes wrong from here on is nobody's work
+            except BaseException as error:
+                left = _undone(left, doing, error)
+            else:
+                if state.answers > answers:
+                    with suppress(Exception):
+                        self.witness.see(transaction.head)
+                return
 
     @contextmanager
     def writing(self) -> Iterator[tuple[Transaction, HoldoutState]]:
         """A transaction of one's own, with the state as of its start. An exception undoes both."""
         with self._lock:
-            number = 0
+            head = None
             try:
                 with self.ledger.begin() as transaction:
                     self._catch_up(transaction.rows(self._state.number))
-                    number = transaction.number
+                    head = transaction.head
                     yield transaction, self._state
             except BaseException as error:
                 # Refused before anything was noted: no need to read all rows again. Otherwise
                 # what was noted may not have happened.
-                if not (isinstance(error, Exhausted) and transaction.number == number):
+                if not (isinstance(error, Exhausted) and transaction.head is head):
                     self._state = HoldoutState(self._sets)
                 raise
 
@@ -170,11 +157,18 @@ class Journal(Renewed):
             raise
 
 
-def _do(job: Job[Work, Any], transaction: Transaction, state: HoldoutState) -> None:
-    before = transaction.number
-    try:
-        job.succeed(job.task(transaction, state))
-    except Exhausted as refused:
-        if transaction.number != before:
-            raise
-        job.fail(refused)
+def _undone(
+    jobs: list[Job[Work, Any]], doing: Job[Work, Any] | None, error: BaseException
+) -> list[Job[Work, Any]]:
+    """Those of an undone transaction that can be tried again: all but whose work has undone it."""
+    for job in jobs:
+        job.reopen()
+    if not isinstance(error, Exception):  # an interruption of the thread that leads
+        if doing is None:  # perhaps after the commit: nothing may be done again
+            message = "It was interrupted; ask again, with the same key"
+            for job in jobs:
+                job.fail(InterruptedError(errno.EINTR, message))
+        raise error
+    for job in jobs if doing is None else [doing]:
+        job.fail(error)
+    return [job for job in jobs if not job.settled]

@@ -2,7 +2,7 @@
 
 A submission is answered like any question. Then a note is written beside the answer:
 
-    noted   {submission: {name, metric, greater, asker?, recorded: row number, improved?}}
+    noted   {submission: {name, metric, greater, asker?, recorded: row number}}
 
 The value of an entry is that of the recorded row, so that a note can add nothing but a name to it.
 Error bars hold for all answers at once: an entry may be the best of many, and two entries whose
@@ -24,7 +24,7 @@ from holdfast.holdout.journal import Journal
 from holdfast.holdout.records import answer_in
 from holdfast.holdout.spec import HoldoutSpec
 from holdfast.ledger.ledger import Row
-from holdfast.protocols.answers import Answer, reading_words, rounded_down, rounded_up
+from holdfast.protocols.answers import Answer, Told, reading_words, rounded_down, rounded_up
 
 __all__ = ["MOST_NAMES", "Board", "Entry", "Standings", "is_score", "submission_fits"]
 
@@ -34,10 +34,7 @@ MOST_NAMES = 10_000
 
 @dataclass(frozen=True)
 class Entry:
-    """The best submission of one name, and how many there were.
-
-    Without a score (`value` is None) all that is known is that it was no improvement.
-    """
+    """The best submission of one name, and how many there were."""
 
     name: str
     value: float | None
@@ -46,7 +43,6 @@ class Entry:
     at: str
     receipt: str
     asker: str | None
-    improved: bool | None
     submissions: int
     rank: int | None = None
     rank_low: int | None = None
@@ -109,9 +105,6 @@ class Standings:
     def __str__(self) -> str:
         lines = [f"{'rank':>9}  {'name':<24} {self.metric}"]
         for each in self.entries:
-            if each.value is None:
-                lines.append(f"{'':>9}  {each.name:<24} not an improvement")
-                continue
             rank = f"{each.rank_low}–{each.rank_high}"
             low = "?" if each.low is None else rounded_down(each.low)
             high = "?" if each.high is None else rounded_up(each.high)
@@ -125,21 +118,13 @@ class Standings:
 class _Kept:
     """The best submission of one asker under one name."""
 
-    best: tuple[Row, Row] | None = None  # the note, and the answer
-    unimproved: tuple[Row, Row] | None = None
+    best: tuple[Row, Row]  # the note, and the answer
     recorded: set[int] = field(default_factory=set)
-
-    @property
-    def found(self) -> tuple[Row, Row]:
-        """The note and the answer that are shown."""
-        found = self.best or self.unimproved
-        assert found is not None  # a note is one or the other
-        return found
 
     @property
     def reading(self) -> str:
         """What the score is about, as a code."""
-        return str(self.found[1].body["question"]["estimator"]["reading"])
+        return str(self.best[1].body["question"]["estimator"]["reading"])
 
 
 class Board:
@@ -168,7 +153,6 @@ class Board:
         greater_is_better: bool,
         asker: str | None,
         recorded: int,
-        improved: bool | None,
     ) -> None:
         """Write that a recorded answer is a submission; the second time there is nothing to do."""
         with self._lock, self._journal.writing() as (transaction, state):
@@ -183,7 +167,6 @@ class Board:
                 "recorded": recorded,
             }
             note |= {} if asker is None else {"asker": asker}
-            note |= {} if improved is None else {"improved": improved}
             row = transaction.append("noted", {"submission": note})
             state.read([row])
         self._journal.witnessed(row)
@@ -218,33 +201,33 @@ class Board:
             raise Damaged(what, expected, repr(note)[:80], remedy)
         assert recorded is not None
         board = self._kept.setdefault(note["metric"], {})
-        kept = board.setdefault((note.get("asker"), note["name"]), _Kept())
+        kept = board.setdefault((note.get("asker"), note["name"]), _Kept((row, recorded)))
         kept.recorded.add(recorded.number)
-        if note.get("improved") is False:
-            kept.unimproved = row, recorded
-        elif kept.best is None or self._better(recorded, kept.best[1], note["greater"]):
+        if self._better(recorded, kept.best[1], note["greater"]):
             kept.best = row, recorded
 
     def _entry(self, name: str, asker: str | None, kept: _Kept) -> Entry:
-        note, recorded = kept.found
-        answer = self._answer(recorded) if kept.best is not None else None
+        note, recorded = kept.best
+        answer = self._answer(recorded)
         return Entry(
             name=name,
-            value=None if answer is None else _number(answer.value),
-            low=None if answer is None else _number(answer.low),
-            high=None if answer is None else _number(answer.high),
+            value=_number(answer.value),
+            low=_number(answer.low),
+            high=_number(answer.high),
             at=note.at,
             receipt=str(self._journal.receipt(recorded)),
             asker=asker,
-            improved=note.body["submission"].get("improved"),
             submissions=len(kept.recorded),
         )
 
-    def _answer(self, row: Row) -> Answer:
-        return cast(Answer, answer_in(self._spec, row, "", cached=False))  # it fits: it names one
+    def _answer(self, row: Row) -> Answer | Told:
+        # It fits: it names one.
+        return cast("Answer | Told", answer_in(self._spec, row, "", cached=False))
 
     def _better(self, one: Row, two: Row, greater_is_better: bool) -> bool:
-        a, b = (self._answer(row).value for row in (one, two))
+        a, b = (_number(self._answer(row).value) for row in (one, two))
+        if a is None or b is None:
+            return a is not None
         return a > b if greater_is_better else a < b
 
 
@@ -256,8 +239,8 @@ def submission_fits(row: Row, recorded: Row | None) -> bool:
     drawn, question = recorded.body["drawn"], recorded.body["question"]
     if drawn is None or not isinstance(note["name"], str) or not isinstance(note["greater"], bool):
         return False
-    verdict, text = note.get("improved") is False, question["estimator"]["text"]
-    return (question["verb"] == "verify") == verdict and _is_score_of(str(note["metric"]), text)
+    scored = question["verb"] in ("ask", "mean", "score")
+    return scored and _is_score_of(str(note["metric"]), question["estimator"]["text"])
 
 
 def _number(value: float | None) -> float | None:

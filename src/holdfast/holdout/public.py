@@ -6,7 +6,6 @@ Anybody may see it, so nothing here costs anything or tells of the sealed rows.
 from __future__ import annotations
 
 import math
-import threading
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.engines.python.metrics import Labels, listed, plain
-from holdfast.engines.source import Engines, EngineSource, Limits, open_blocks
+from holdfast.engines.source import Engines, Limits, open_blocks
 from holdfast.engines.sql.costs import seconds_at_worst
 from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm
 from holdfast.errors import HoldfastWarning, InvalidInput
@@ -51,6 +50,7 @@ __all__ = [
 
 
 _MOST_BLOCKS = 1_000  # more would say the same, and cost time
+_MOST_UNITS = 200_000  # whose terms make a guess
 _MOST_TEXTS = 10_000  # different ones: a column of more has no categories
 _REMEMBERED = 512
 
@@ -64,9 +64,9 @@ class OpenPart:
 
     def __init__(self, store: BlockStore, limits: Limits) -> None:
         self._store, self._limits = store, limits
-        self._blocks = open_blocks(store)
-        self._engines: Engines | None = None
-        self._lock = threading.Lock()  # never held while anything is evaluated
+        blocks = open_blocks(store)
+        self._engines = None if blocks is None else Engines(blocks, limits)
+        self.blocks = 0 if blocks is None else min(blocks.blocks, _MOST_BLOCKS)  # those asked
         self._values: dict[SqlEstimator, NDArray[np.float64]] = {}
         self._counts: dict[SqlTerm, NDArray[np.int64]] = {}
         self._texts: dict[str, Texts | None] = {}
@@ -82,17 +82,22 @@ class OpenPart:
         Of SQL on as many as there are; of anything else on so many at most, for it takes time.
         """
         sql = isinstance(estimator, SqlEstimator)
-        source = self._source(estimator) if sql else self._source(most=most)
-        if source is None or not isinstance(estimator, SqlEstimator):
-            return None if source is None else source.values(estimator)
-        return _remembered(self._values, estimator, lambda: source.values(estimator))
+        if getattr(estimator, "sealed_only", False):
+            return None
+        engines = self._asked(estimator) if sql else self._engines
+        if engines is None:
+            return None
+        if not sql:
+            return engines.values(estimator, 0, min(self.blocks, most))
+        find = partial(engines.values, estimator, 0, self.blocks)
+        return _remembered(self._values, estimator, find)
 
     def kept(self, where: SqlTerm) -> NDArray[np.int64] | None:
         """How much of each open block a condition keeps, 0 where nothing; None without a block."""
-        source = self._source(where)
-        if source is None:
+        engines = self._asked(where)
+        if engines is None:
             return None
-        return _remembered(self._counts, where, lambda: source.sums(None, where))
+        return _remembered(self._counts, where, partial(engines.sums, None, where, 0, self.blocks))
 
     def texts(self, column: str) -> Texts | None:
         """The number of open rows, and the texts of a column in them; None if there are too many.
@@ -106,32 +111,48 @@ class OpenPart:
 
     def means(self, term: SqlTerm, where: Any, bounds: Bounds) -> NDArray[np.float64] | None:
         """The mean of a term, cut to its bounds, on each open block; NaN where nothing is kept."""
-        source = self._source(term, where)
-        if source is None:
+        engines = self._asked(term, where)
+        if engines is None:
             return None
-        sums, kept = source.sums(term, where, bounds), source.sums(None, where)
+        sums = engines.sums(term, where, 0, self.blocks, bounds)
+        kept = engines.sums(None, where, 0, self.blocks)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(bounds[0] + (bounds[1] - bounds[0]) * (sums / kept))
 
+    @property
+    def rows(self) -> int:
+        """The open units that fill blocks."""
+        return 0 if self._engines is None else self.blocks * self._engines.store.units
+
+    def terms(self, term: Any, where: Any, bounds: Bounds) -> NDArray[np.int64] | None:
+        """The term of every open unit that a filter keeps, in parts; None without a block.
+
+        Also None of predictions for sealed rows alone.
+        """
+        engines = self._asked(term, where)
+        if engines is None or getattr(term, "sealed_only", False):
+            return None
+        stop = min(self.blocks, max(1, _MOST_UNITS // engines.store.units))
+        found = engines.terms(term, where, 0, stop, bounds)
+        return found if where is None else found[engines.terms(None, where, 0, stop) > 0]
+
     def share(self, condition: SqlTerm) -> float | None:
         """The share of what is on open blocks of which a condition is true; None without one."""
-        source = self._source(condition)
-        if source is None:
+        engines = self._asked(condition)
+        if engines is None:
             return None
-        return float(source.sums(condition).sum() / source.sums(None).sum())
+        share = engines.sums(condition, None, 0, self.blocks).sum()
+        return float(share / engines.sums(None, None, 0, self.blocks).sum())
 
-    def _source(self, *asked: Any, most: int = _MOST_BLOCKS) -> EngineSource | None:
-        """The open blocks; None if there are none, or what is asked of them could take too long."""
-        if self._blocks is None or any(self._takes_long(each) for each in asked):
+    def _asked(self, *asked: Any) -> Engines | None:
+        """The engines; None if there is no block, or what is asked could take too long."""
+        if self._engines is None or any(map(self._takes_long, asked)):
             return None
-        with self._lock:
-            if self._engines is None:
-                self._engines = Engines(self._blocks, self._limits)
-        return EngineSource(self._engines, 0, min(self._blocks.blocks, most))
+        return self._engines
 
     def _takes_long(self, asked: Any) -> bool:
-        assert self._blocks is not None
-        manifest = self._blocks.manifest
+        assert self._engines is not None
+        manifest = self._engines.store.manifest
         rows = manifest.rows
         if manifest.one_row_units:
             rows = min(rows, _MOST_BLOCKS * manifest.block_units)
@@ -226,10 +247,8 @@ def _open_targets(store: BlockStore, target: str) -> tuple[tuple[object, ...], i
     if store.open_path is None:
         return (), 0, 0
     column = store.open_table([target]).column(0)
-    present = column.is_valid()
-    if pa.types.is_floating(column.type):
-        present = pc.and_(present, pc.is_finite(column.fill_null(math.nan)))
-    given = column.filter(present)
+    floating = pa.types.is_floating(column.type)
+    given = column.filter(pc.is_finite(column) if floating else column.is_valid())
     kept = pa.types.is_temporal(column.type)  # no labels: only how many are missing is asked
     seen = () if kept else tuple(plain(each) for each in given.unique().to_pylist())
     return seen, len(given), len(column)

@@ -56,12 +56,26 @@ class Asked:
     question: Question
     estimand: Estimand
     assumptions: tuple[str, ...] = ()
+    others: tuple[Estimand, ...] = ()
+    """The other rules, where it is about several."""
+    expects: Any = None
+    """What is public of the answer, where that decides what it costs."""
+    max_level: float | None = None
+    """The level above which it is not wanted, where others have asked meanwhile."""
+
+    @property
+    def estimands(self) -> tuple[Estimand, ...]:
+        """All rules that it is about."""
+        return (self.estimand, *self.others)
 
     @cached_property
     def key(self) -> str | None:
         """What identifies the question; None if it cannot be told from others."""
-        identity = self.estimand.identity
-        return None if identity is None else question_key(self.question.facts, identity)
+        identities = [each.identity for each in self.estimands]
+        if None in identities:
+            return None
+        identity = identities[0] if len(identities) == 1 else canonical(identities)
+        return question_key(self.question.facts, str(identity))
 
     def assuming(self, what: str) -> Asked:
         """The same question, whose answer's promise assumes one thing more."""
@@ -102,13 +116,16 @@ def estimand_of_block(
     estimator: object, manifest: Manifest, ranges: Ranges, where: str | None, options: Any
 ) -> Estimand:
     """An estimator of one block."""
+    if options and isinstance(estimator, str | LocalEstimator):
+        name, value = next(iter(options.items()))
+        hint = "It says how to call a Python function."
+        raise InvalidInput(name, value, "left out here", hint)
     if isinstance(estimator, str):
-        _refuse_options(options)
-        sql = sql_estimator(estimator, manifest.schema, where)
-        return _sql_estimand(sql, manifest, ranges)
-    _refuse_where(where)
+        return _sql_estimand(sql_estimator(estimator, manifest.schema, where), manifest, ranges)
+    if where is not None:
+        hint = "Filter inside the function: it sees the whole block."
+        raise InvalidInput("where", where, "left out for a callable", hint)
     if isinstance(estimator, LocalEstimator):
-        _refuse_options(options)
         return _local_estimand(estimator, manifest)
     if not callable(estimator):
         hint = "Write SQL such as 'avg(x)', or a function of one block."
@@ -200,21 +217,17 @@ def _sql_estimand(sql: SqlEstimator, manifest: Manifest, ranges: Ranges) -> Esti
     about = {"engine": "sql", "text": sql.text}
     if sql.where is not None:
         about["where"] = sql.where
-    known = sql.known_value(manifest.block_units, manifest.one_row_units)
+    units, single = manifest.block_units, manifest.unit_column is None
+    known = sql.known_value(units, single)
     if known is not None:
-        rows = f"a block has {manifest.block_units:,} rows"
+        rows = f"a block has {units:,} rows"
         hint = f"It is {known:.12g} on every block, whatever the data: {rows}. Nothing was charged."
         raise InvalidInput("question", sql.text, "one whose answer is not known already", hint)
-    if manifest.one_row_units and not sql.columns:
+    if single and not sql.columns:
         _refuse_constant(sql.text)
-    mean = sql.bounded_mean(manifest.one_row_units)
-    return Estimand(
-        sql,
-        f"sql {about}",
-        about,
-        sql.range(ranges, manifest.block_units, manifest.one_row_units),
-        None if mean is None else BoundedMean(*mean),
-    )
+    mean = sql.bounded_mean(single)
+    shape = None if mean is None else BoundedMean(*mean)
+    return Estimand(sql, f"sql {about}", about, sql.range(ranges, units, single), shape)
 
 
 def _refuse_constant(text: str | None) -> None:
@@ -244,15 +257,3 @@ def _local_about(made: LocalEstimator) -> dict[str, Any]:
     codes = {"failure": made.failing, "reading": made.reading}
     about = {"engine": "local", "text": made.describe()}
     return about | {name: code for name, code in codes.items() if code is not None}
-
-
-def _refuse_options(options: Mapping[str, object]) -> None:
-    for name, value in options.items():
-        hint = "It says how to call a Python function."
-        raise InvalidInput(name, value, "left out here", hint)
-
-
-def _refuse_where(where: object) -> None:
-    if where is not None:
-        hint = "Filter inside the function: it sees the whole block."
-        raise InvalidInput("where", where, "left out for a callable", hint)

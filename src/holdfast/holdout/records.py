@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from holdfast.engines.python.admission import (
@@ -84,7 +85,7 @@ def row_facts(
 ) -> dict[str, Any]:
     """What a recorded row says beside its question and its reservations."""
     facts: dict[str, Any] = {
-        "charges": [charge.to_dict() for charge in paid.charges],
+        "charges": list(map(Charge.to_dict, paid.charges)),
         "drawn": drawn,
         "left": paid.left,
     }
@@ -98,12 +99,14 @@ def answer_in(spec: HoldoutSpec, row: Row, receipt: str, *, cached: bool) -> Res
     body = row.body
     try:
         question = Question.from_facts(body["question"])
-        left = float(body["left"])
-        if not math.isfinite(left):
-            raise ValueError("left")
-        charges = tuple(Charge.from_dict(each) for each in body["charges"])
-        settled = Paid(charges, left, body.get("refusals"))
         protocol, empty = spec.protocol_of(body["set"], question), body.get("empty")
+        settled = Paid()
+        if not protocol.told:
+            left = float(body["left"])
+            if not math.isfinite(left):
+                raise ValueError("left")
+            charges = tuple(Charge.from_dict(each) for each in body["charges"])
+            settled = Paid(charges, left, body.get("refusals"))
         assumes = body.get("assumes", ())
         result = said(spec, protocol, question, body["drawn"], settled, empty, assumes)
     except (AssertionError, ArithmeticError, LookupError, TypeError, ValueError) as wrong:
@@ -124,13 +127,17 @@ def said(
 ) -> Result:
     """All that is said: what the protocol says, and what holds of every answer of the holdout."""
     words = [_shape_words(question) if c == SHAPE else _ASSUMED.get(c, c) for c in assumes]
+    if protocol.told:
+        told = protocol.answer(question, drawn, settled)
+        return told.each(lambda step: replace(step, assumes=(*step.assumes, *words)))
+    # A mean's promise has them already.
+    failures = "" if question.verb == "mean" else question.failures
+    grid, schema = protocol.grid(question), spec.manifest.schema
 
     def promised(step: Answer | Verdict) -> Answer | Verdict:
         """A step whose promise names its grid, its empty blocks and every assumption."""
-        told = step.promise
-        if question.failures and question.verb != "mean":  # a mean's promise has them already
-            told = with_failures(told, question.failures)
-        told += _notes(protocol, question, spec.manifest.schema, value=step.kind == "answer")
+        told = with_failures(step.promise, failures) if failures else step.promise
+        told += _notes(grid, question, schema, value=step.kind == "answer")
         told += "" if empty is None else _seen(*empty)
         return replace(step, promise="; assuming that ".join([told, *words]))
 
@@ -139,15 +146,15 @@ def said(
 
 def marked(result: Result, receipt: str, *, cached: bool) -> Result:
     """An answer with the receipt of its row."""
-    return result.each(lambda step: replace(step, receipt=receipt, cached=cached))
+    return result.each(partial(replace, receipt=receipt, cached=cached))
 
 
-def _notes(protocol: Protocol[Any], question: Question, schema: Schema, *, value: bool) -> str:
+def _notes(grid: Grid | None, question: Question, schema: Schema, *, value: bool) -> str:
     """What is added to the promise of a value, or of a verdict on the way to one.
 
     It follows from the question and the plan alone, whatever happened.
     """
-    grid, said = protocol.grid(question), ""
+    said = ""
     if value and grid is not None and grid.size > 1 and question.verb != "interval":
         said = f"; rounded up to {_steps(grid)}"
     empty = empty_words(question, schema, grid if value else None)
@@ -181,8 +188,8 @@ def _seen(empty: int, blocks: int) -> str:
 def can_be_empty(question: Question, schema: Schema) -> bool:
     """Whether its filter can leave a block without rows, and so without a value."""
     if question.about["engine"] != "sql" or question.verb == "mean":
-        return question.filtered
-    return can_lack_value(question.about["text"], schema, question.filtered)
+        return "where" in question.about
+    return can_lack_value(question.about["text"], schema, "where" in question.about)
 
 
 def _steps(grid: Grid) -> str:

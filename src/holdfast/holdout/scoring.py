@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.concurrency import Closing
 from holdfast.engines.python.estimator import LocalEstimator
@@ -21,24 +22,26 @@ from holdfast.engines.python.metrics import (
     NEEDS_SCORE,
     Labels,
     Metric,
+    Predictions,
     checked_function,
     checked_predictions,
     checked_target,
     find_metric,
-    has_term,
     is_exact,
     is_scorer,
     listed,
     mean_estimator,
     needs_of,
+    row_metric,
     score_estimator,
     term_estimator,
+    term_range,
     unwrapped,
 )
 from holdfast.engines.source import Progress
-from holdfast.errors import Exhausted, InvalidInput, real_number
+from holdfast.errors import InvalidInput, real_number
 from holdfast.grids import Grid, parse_grid
-from holdfast.holdout.answering import OpenHoldout
+from holdfast.holdout.answering import OpenHoldout, refuse_told
 from holdfast.holdout.leaderboard import Board, Standings
 from holdfast.holdout.public import grid_between
 from holdfast.holdout.spec import AnswerablePart, HoldoutSpec
@@ -56,27 +59,23 @@ from holdfast.ledger.ledger import Receipt
 from holdfast.protocols.answers import (
     Answer,
     Result,
-    Verdict,
-    at_least,
-    fewer_than,
-    reading_words,
-    rounded_down,
-    rounded_up,
+    Told,
 )
 from holdfast.protocols.base import Verb
 from holdfast.protocols.shapes import BoundedMean
-from holdfast.theory.bars import verdict_bar
+from holdfast.protocols.source import UNIT, Bounds
+from holdfast.store.table import ROW, plain_array
 
 __all__ = [
     "Boards",
-    "Gate",
-    "GateWord",
     "Judged",
     "Scorer",
     "Scorers",
     "Scoring",
     "Side",
     "Submission",
+    "candidate_names",
+    "how_many",
     "judged",
     "read_scorers",
     "side_of",
@@ -92,15 +91,17 @@ __all__ = [
 #         "kappa": {"function": cohen_kappa_score, "greater_is_better": True, "range": (-1, 1)},
 #         "fbeta": {"function": make_scorer(fbeta_score, beta=2), "range": (0, 1)},
 #         "rmse": {"grid": "0:50:0.5"},
+#         "late": {"term": late, "greater_is_better": False, "range": (0, 5)},
 #     }
 #
 # A function takes the targets and the predictions of one block and gives one number. It runs where
 # estimators run, in the engines' workers. `predictions` says what it takes: label (the default),
 # number, probability or score. A scorer of scikit-learn's says both by itself, and greater is
-# better: it gives losses the other sign. An entry without a function gives a known metric a grid.
+# better: it gives losses the other sign. A term gives one number for each row, within the range:
+# its mean is told over rows. An entry without either gives a known metric a grid.
 
 
-_KEYS = {"function", "greater_is_better", "grid", "predictions", "range"}
+_KEYS = {"function", "greater_is_better", "grid", "predictions", "range", "term"}
 _TAKES = (NEEDS_LABEL, NEEDS_NUMBER, NEEDS_PROBABILITY, NEEDS_SCORE)
 # Of targets and predictions that lie `span` apart at most: what the metric is at most.
 _ERRORS = {"mae": 1, "rmse": 1, "mse": 2}
@@ -187,6 +188,8 @@ def _scorer(name: object, entry: object) -> Scorer:
     if not isinstance(entry, dict) or not set(entry) <= _KEYS:
         raise InvalidInput(f"METRICS[{name!r}]", entry, f"a dictionary with {sorted(_KEYS)}")
     points = None if entry.get("grid") is None else _grid(entry["grid"])
+    if entry.get("term") is not None:
+        return Scorer(_row_metric(name, entry))
     if entry.get("function") is None:
         return Scorer(_known(name, entry), points)
     given = entry["function"]
@@ -207,8 +210,17 @@ def _scorer(name: object, entry: object) -> Scorer:
     return Scorer(metric, points)
 
 
+def _row_metric(name: str, entry: Mapping[str, Any]) -> Metric:
+    words = {key: value for key, value in entry.items() if value is not None}
+    needed = {"term", "range", "greater_is_better"}
+    if not needed <= set(words) <= {*needed, "predictions"}:
+        allowed = "a term, its range and greater_is_better; and what predictions it takes"
+        raise InvalidInput(f"METRICS[{name!r}]", sorted(entry), allowed)
+    return row_metric(words.pop("term"), name=name, **words)
+
+
 def _known(name: str, entry: Mapping[str, Any]) -> Metric:
-    if set(entry) - {"function"} != {"grid"}:
+    if set(entry) - {"function", "term"} != {"grid"}:
         allowed = "a grid alone, for a metric that is known; else a function too"
         raise InvalidInput(f"METRICS[{name!r}]", sorted(entry), allowed)
     return replace(find_metric(name), name=name) if name in NAMES else find_metric(name)
@@ -235,9 +247,9 @@ def _one_of(what: str, given: Any, allowed: tuple[Any, ...]) -> Any:
 
 # Scores as questions: which estimator, which verb, which grid.
 #
-# A score that is a mean over rows of a term between 0 and 1 is asked as that mean where every unit
-# is a row and the plan can answer means: its error bar is then as narrow as the plan has planned
-# means. Any other score is a value of a block, and is asked as such.
+# A score that is a mean over rows of a term in a range is asked as that mean where every unit is a
+# row and the plan can answer means: its error bar is then as narrow as the plan has planned means.
+# Any other score is a value of a block, and is asked as such.
 
 
 _KINDS = ("boolean", "number", "text")
@@ -254,10 +266,20 @@ class Judged:
     features: Sequence[str] | None
     model: bool
     """Whether it is a model; predictions were checked, and are what the metric takes."""
-    terms: bool
-    """Whether the score is the mean over units of a term between 0 and 1."""
+    bounds: Bounds | None
+    """The range of a unit's term, if the score is the mean over units of one."""
     labels: Labels | None = None
     """What is public of the target's labels."""
+
+    @property
+    def terms(self) -> bool:
+        """Whether the score is the mean over units of a term in a range."""
+        return self.bounds is not None
+
+    @property
+    def range(self) -> Bounds | None:
+        """What terms are cut to, where they could leave it; None where they lie in [0, 1]."""
+        return None if self.bounds == UNIT and self.scorer.metric.term is None else self.bounds
 
     def estimator(self) -> LocalEstimator:
         """The score as an estimator of one block."""
@@ -277,13 +299,14 @@ class Judged:
         return term_estimator(*self._asked) if self.terms else None
 
     @property
-    def _asked(self) -> tuple[Any, Metric, str, Sequence[str] | None, Labels | None]:
-        return self.given, self.scorer.metric, self.target, self.features, self.labels
+    def _asked(self) -> tuple[Any, Metric, str, Sequence[str] | None, Labels | None, Bounds]:
+        bounds = self.bounds or UNIT
+        return self.given, self.scorer.metric, self.target, self.features, self.labels, bounds
 
 
 def judged(
     holdout: OpenHoldout,
-    ids: RowIds | None,
+    boards: Boards,
     given: Any,
     scorer: Scorer,
     *,
@@ -295,24 +318,31 @@ def judged(
     spec = holdout.spec
     column = _target(spec, target)
     kind = spec.manifest.schema.kind(column)
-    metric, terms = scorer.metric, spec.manifest.one_row_units and has_term(scorer.metric)
+    metric, span, bounds = scorer.metric, spec.ranges.get(column), None
+    if spec.manifest.one_row_units:
+        told = _part(holdout, "score", None) is not None
+        bounds = term_range(metric, span if kind == "number" else None, told=told)
     labels = holdout.labels(column) if kind in _KINDS else None
-    if callable(getattr(given, "predict", None)):
+    keyed = isinstance(given, str | Path | bytes | bytearray | memoryview) or is_keyed(given)
+    if not keyed and callable(getattr(given, "predict", None)):
         _refuse_targets(metric, column, labels, getattr(given, "classes_", None))
-        return Judged(given, scorer, column, features, True, terms, labels)
-    wanted = wanted_for(metric, kind, column)
+        return Judged(given, scorer, column, features, True, bounds, labels)
+    within = span if bounds is not None and metric.term is None else None
+    wanted = wanted_for(metric, kind, column, within)
     _refuse_targets(metric, column, labels, None)
-    if isinstance(given, str | Path | bytes | bytearray | memoryview) or is_keyed(given):
+    if keyed:
+        ids = boards.ids()
         if ids is None:
             hint = "Create the holdout with ids='COLUMN', or give one prediction for every row."
             raise InvalidInput("predictions", "ids", "in the order of the rows here", hint)
-        array = read_submission(given, ids, wanted, form=form)
-        _refuse_labels(metric, labels, array)
+        submitted = read_submission(given, ids, wanted, form=form)
+        _refuse_labels(metric, labels, submitted.values)
+        found = submitted.by_row()
     else:
         array = checked_predictions(given)
         _refuse_labels(metric, labels, array)
-        array = values_by_row(array, wanted)
-    return Judged(array, scorer, column, features, False, terms, labels)
+        found = Predictions(values_by_row(array, wanted), boards.sealed_rows(len(array)))
+    return Judged(found, scorer, column, features, False, bounds, labels)
 
 
 def _refuse_labels(metric: Metric, labels: Labels | None, array: np.ndarray[Any, Any]) -> None:
@@ -320,7 +350,7 @@ def _refuse_labels(metric: Metric, labels: Labels | None, array: np.ndarray[Any,
     if labels is None:
         return
     binary = {*labels.known} and not labels.beside((0.0, 1.0))
-    takes = metric.function is not None and metric.needs == NEEDS_LABEL
+    takes = metric.is_users and metric.needs == NEEDS_LABEL
     if not metric.labels and not (takes and (binary or labels.declared is not None)):
         return
     found = labels.contradiction(array)
@@ -360,13 +390,13 @@ def _target(spec: HoldoutSpec, target: str | None) -> str:
 
 
 def score_question(
-    holdout: OpenHoldout, score: Judged, by: str | None, options: dict[str, Any]
+    holdout: OpenHoldout, score: Judged, protocol: str | None, options: dict[str, Any]
 ) -> tuple[Verb, LocalEstimator, dict[str, Any]]:
     """The verb, the estimator and the words that ask for a score."""
-    term = score.term() if _means(holdout, score, by) and not options.get("shape") else None
+    term = score.term() if _means(holdout, score, protocol) and not options.get("shape") else None
     if term is None:
         means, values = (_part(holdout, verb, None) is not None for verb in _VERBS)
-        if by is None and means and not values:
+        if protocol is None and means and not values:
             hint = (
                 f"{score.scorer.name} is no mean over rows, but a value of a block: plan it with "
                 "--protocols estimate."
@@ -374,48 +404,48 @@ def score_question(
             allowed = "a mean over rows, as accuracy is, for this plan"
             raise InvalidInput("metric", score.scorer.name, allowed, hint)
         words = {name: options.pop(name, None) for name in ("grid", "where", "shape")}
-        return "ask", score.estimator(), {**words, "by": by, "options": options}
+        return "ask", score.estimator(), {**words, "protocol": protocol, "options": options}
     grid = options.pop("grid", None)
     options.pop("shape", None)
     for name, value in options.items():
         raise InvalidInput(name, value, "left out for a score that is a mean")
-    return "mean", term, {"grid": grid, "by": by}
+    return "mean", term, {"grid": grid, "protocol": protocol, "range": score.range}
 
 
-def _means(holdout: OpenHoldout, score: Judged, by: str | None) -> bool:
+def _means(holdout: OpenHoldout, score: Judged, protocol: str | None) -> bool:
     """Whether a part of the plan answers the score as a mean."""
     if not score.terms:
         return False
-    part = _part(holdout, "mean", by)
+    part = _part(holdout, "mean", protocol)
     if part is None or (score.model and part.protocol != "mean"):
         return False
     return not getattr(part.part, "exact", False) or is_exact(score.scorer.metric)
 
 
-def _part(holdout: OpenHoldout, verb: Verb, by: str | None) -> AnswerablePart | None:
+def _part(holdout: OpenHoldout, verb: Verb, protocol: str | None) -> AnswerablePart | None:
     try:
-        return holdout.spec.part_for(verb, by)
+        return holdout.spec.part_for(verb, protocol)
     except InvalidInput:
         return None
 
 
-def public_grid(holdout: OpenHoldout, score: Judged, by: str | None) -> Grid | None:
+def public_grid(holdout: OpenHoldout, score: Judged, protocol: str | None) -> Grid | None:
     """The grid of a score that names none: from what is public, so that all have the same one.
 
     None where the score needs none, and where nothing public gives it ends.
     """
-    if not needs_grid(holdout, score, by):
+    if not needs_grid(holdout, score, protocol):
         return score.scorer.grid
-    part = _part(holdout, "ask", by)
+    part = _part(holdout, "ask", protocol)
     assert part is not None  # else nothing is asked on a grid
     points = part.part.points
     return score.scorer.public_grid(points, holdout.spec.ranges.get(score.target))
 
 
-def needs_grid(holdout: OpenHoldout, score: Judged, by: str | None) -> bool:
+def needs_grid(holdout: OpenHoldout, score: Judged, protocol: str | None) -> bool:
     """Whether a score is asked on a grid that neither its range nor the plan gives."""
     known = score.terms or score.scorer.metric.range is not None
-    return not known and _part(holdout, "ask", by) is not None
+    return not known and _part(holdout, "ask", protocol) is not None
 
 
 def no_public_grid(score: Judged) -> InvalidInput:
@@ -429,186 +459,45 @@ def no_public_grid(score: Judged) -> InvalidInput:
     return InvalidInput("metric", name, "one whose grid is known", hint)
 
 
-# Gates: does a score reach a threshold? One verification on one side, and what it certifies.
-
-
 Side = Literal["at least", "at most"]
-GateWord = Literal["pass", "fail", "exhausted"]
-_GATE = "gate"
-
-
-@dataclass(frozen=True)
-class Gate:
-    """A verdict on a threshold, and what follows from it for the score on fresh data.
-
-    `low` and `high` bound the score where it is a mean of terms between 0 and 1; else they are
-    None. Exhausted, nothing is said: then the gate is not passed, and has not failed either.
-    """
-
-    verdict: Verdict
-    metric: str
-    claim: Side
-    low: float | None
-    high: float | None
-    certifies: str
-
-    @property
-    def passed(self) -> bool:
-        """Whether the threshold was confirmed."""
-        return self.verdict.refused is False
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether nothing was drawn, for what is left does not pay for it."""
-        return self.verdict.refused is None
-
-    @property
-    def word(self) -> GateWord:
-        """Pass, fail or exhausted."""
-        return "exhausted" if self.exhausted else "pass" if self.passed else "fail"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The verdict's plain data, and the gate's; its `verdict` is pass, fail or exhausted."""
-        return {
-            **self.verdict.to_dict(),
-            "type": "verdict",
-            "verdict": self.word,
-            "passed": self.passed,
-            "metric": self.metric,
-            "claim": self.claim,
-            "low": self.low,
-            "high": self.high,
-            "certifies": self.certifies,
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Gate:
-        """What `to_dict` wrote."""
-        names = [each.name for each in fields(Verdict)]
-        verdict = Verdict(**{name: data[name] for name in names})
-        more = (data[name] for name in ("metric", "claim", "low", "high", "certifies"))
-        return cls(verdict, *more)
-
-    def __str__(self) -> str:
-        left, budget = self.verdict.refusals_left, self.verdict.budget_left
-        paid = f"  price {self.verdict.price:.4g}"
-        paid += "" if left == budget else f", {budget:.4g} left"  # where refusals are what is paid
-        paid += "" if left is None else f"; {left:,} refusals left"
-        lines = [
-            f"{self.word}: {self.metric} {self.claim} {self.verdict.guess:.12g}?",
-            f"  {self.certifies}",
-            "  free: asked before" if self.verdict.cached else paid,
-        ]
-        return "\n".join([*lines, f"  receipt {self.verdict.receipt}"][: 3 + bool(self.receipt)])
-
-    @property
-    def receipt(self) -> str:
-        """The verdict's receipt."""
-        return self.verdict.receipt
-
-    @property
-    def reading(self) -> str | None:
-        """What the score is about, as a code."""
-        return self.verdict.reading
-
-
-def side_of(at_least: float | None, at_most: float | None) -> tuple[Side, float]:
-    """The side and the threshold: one of the two must be given."""
-    if at_least is not None and at_most is None:
-        return "at least", real_number("at_least", at_least)
-    if at_most is not None and at_least is None:
-        return "at most", real_number("at_most", at_most)
-    raise InvalidInput("at_least or at_most", (at_least, at_most), "given, and only one of them")
-
-
-def gate_part(holdout: OpenHoldout, by: str | None) -> AnswerablePart:
-    """The part of the plan that verifies one side of a guess."""
-    hint = (
-        "A plan is made before the data are sealed, with a part for guesses: "
-        "holdfast create … --protocols gate=200 --refusals 10, or "
-        "exact_verdicts(200, refusals=10, tail_low=1e-6, tail_high=1 - 1e-6, sides=1)."
-    )
-    if by is None and any(part.name == _GATE for _, part in holdout.spec.parts):
-        by = _GATE  # made for this, where the plan has other guesses too
-    try:
-        part = holdout.spec.part_for("verify", by)
-    except InvalidInput:
-        if by is not None:
-            raise
-        raise InvalidInput("plan", "no part for guesses", "one that can verify", hint) from None
-    if part.kind.by_tolerance:
-        raise InvalidInput("plan", part.protocol, "one with a part for guesses", hint)
-    return part
-
-
-def refuse_foregone(scorer: Scorer, claim: Side, threshold: float) -> None:
-    """Refuse a threshold outside the metric's range: what would come of it is known already."""
-    ends = scorer.metric.range
-    if ends is not None and not ends[0] <= threshold <= ends[1]:
-        allowed = f"from {ends[0]:g} to {ends[1]:g}, where every {scorer.name} lies"
-        raise InvalidInput(claim.replace(" ", "_"), threshold, allowed, "Nothing was charged.")
-
-
-def refuse_empty(part: AnswerablePart, score: Judged) -> None:
-    """Refuse a score that is no mean where the plan's tails say nothing of any other."""
-    if not score.terms and not part.part.tells:
-        hint = (
-            "Nothing was charged. Gate accuracy, or seal data under gates that speak of blocks: "
-            "holdfast create … --protocols gate=200 --tail 0.1."
-        )
-        allowed = "a mean of terms from 0 to 1: of anything else these gates certify nothing"
-        raise InvalidInput("metric", score.scorer.name, allowed, hint)
-
-
-def told(holdout: OpenHoldout, score: Judged, claim: Side, verdict: Verdict) -> Gate:
-    """The gate that a verdict is, with what it certifies in plain words."""
-    name, units = score.scorer.name, holdout.spec.manifest.block_units
-    if verdict.refused is None:
-        words = "what is left does not pay for it: nothing was drawn, and nothing is said"
-        return Gate(verdict, name, claim, None, None, words)
-    low = high = None
-    if score.terms:
-        low, high = verdict_bar(
-            *(verdict.guess, claim, not verdict.refused, units),
-            *(verdict.tail_low, verdict.tail_high),
-        )
-        if score.model:  # a failure counts as the worst value: it can hide a better score
-            low, high = (low, 1.0) if score.scorer.greater_is_better else (0.0, high)
-    sure = "certified" if verdict.certified else "NOT certified (the holdout is seeded)"
-    words = _bar(name, low, high) or _quantile(name, claim, verdict, units)
-    words += f", for {reading_words(verdict.reading)}"
-    return Gate(verdict, name, claim, low, high, f"{sure}: {words}")
-
-
-def _bar(name: str, low: float | None, high: float | None) -> str:
-    if low is not None and low > 0:
-        return f"the {name} on fresh data is at least {rounded_down(low)}"
-    if high is not None and high < 1:
-        return f"the {name} on fresh data is at most {rounded_up(high)}"
-    small = f"no bound on the {name} beside its range"
-    return "" if low is None else small
-
-
-def _quantile(name: str, claim: Side, verdict: Verdict, units: int) -> str:
-    share = fewer_than(verdict.tail_high) if verdict.refused else at_least(verdict.tail_low)
-    blocks = f"fresh blocks of {units:,} units"
-    return f"{share} {blocks} have a {name} of {claim} {verdict.guess:.12g}"
-
-
+Chosen = str | Metric | Callable[..., float]
+"""A metric: its name, what `row_metric` makes, or a function of targets and predictions."""
 _LONGEST_NAME = 100
-_IMPROVE = " improve"  # a key of a request over HTTP has no spaces
+_MOST_CANDIDATES = 1_000
+
+
+def side_of(
+    at_least: float | None, at_most: float | None, better_than: object, margin: float
+) -> tuple[Side, float]:
+    """The side and the threshold of a gate: one of three must be given."""
+    given = [each is not None for each in (at_least, at_most, better_than)]
+    if sum(given) != 1:
+        allowed = "given, and only one of them"
+        raise InvalidInput("at_least, at_most or better_than", given, allowed)
+    if better_than is not None:
+        return "at least", real_number("margin", margin, 0)
+    if margin:
+        raise InvalidInput("margin", margin, "left out without better_than")
+    if at_least is not None:
+        return "at least", real_number("at_least", at_least)
+    return "at most", real_number("at_most", at_most)
+
+
+def refuse_foregone(score: Judged, claim: Side, threshold: float) -> None:
+    """Refuse a threshold outside the metric's range: what would come of it is known already."""
+    ends = score.scorer.metric.range if score.bounds is None else score.bounds
+    if ends is not None and not ends[0] <= threshold <= ends[1]:
+        allowed = f"from {ends[0]:g} to {ends[1]:g}, where every {score.scorer.name} lies"
+        raise InvalidInput(claim.replace(" ", "_"), threshold, allowed, "Nothing was told.")
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A submission's score; or, if it was first checked and is no improvement, that verdict."""
+    """A submission's score."""
 
     name: str
     metric: str
-    result: Answer | Verdict
-    improved: bool | None = None
-    bound: float | None = None
-    """Where it is no improvement: what the score is certified not to pass, if that can be said."""
+    result: Answer | Told
 
     @property
     def reading(self) -> str | None:
@@ -616,23 +505,11 @@ class Submission:
         return self.result.reading
 
     def __str__(self) -> str:
-        verdict = "" if self.improved is not False else ", which is no improvement"
-        return f"{self.name}, by {self.metric}{verdict}\n{self.result}"
+        return f"{self.name}, by {self.metric}\n{self.result}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer's or verdict's plain data, and the submission's.
-
-        A verdict is that of a gate: it has passed "no better than the best, and a margin".
-        """
-        verdict = {"type": "verdict", "verdict": "pass"}
-        return {
-            **self.result.to_dict(),
-            **({"type": "answer"} if self.result.kind == "answer" else verdict),
-            "name": self.name,
-            "metric": self.metric,
-            "improved": self.improved,
-            "bound": self.bound,
-        }
+        """The answer's plain data, and the submission's."""
+        return {**self.result.to_dict(), "name": self.name, "metric": self.metric}
 
 
 class Boards:
@@ -641,7 +518,8 @@ class Boards:
     def __init__(self, holdout: OpenHoldout) -> None:
         self._open = holdout
         self._ids: RowIds | None = None
-        self._lock = threading.Lock()
+        self._sealed: NDArray[np.int64] | None = None
+        self._lock = threading.RLock()
         self.board = Board(holdout.spec, holdout.journal)
 
     def ids(self) -> RowIds | None:
@@ -649,8 +527,31 @@ class Boards:
         about = self._open.spec.ids
         with self._lock:
             if self._ids is None and about is not None:
-                self._ids = read_ids(self._open.store.folder, about)
+                sealed = self.sealed_rows(about.rows)
+                self._ids = read_ids(self._open.store.folder, about, sealed)
             return self._ids
+
+    def sealed_rows(self, rows: int) -> NDArray[np.int64] | None:
+        """The rows of the data that are not open, of so many, as everybody may know; None: all."""
+        store = self._open.store
+        if store.open_path is None or rows != store.manifest.rows:
+            return None
+        with self._lock:
+            if self._sealed is None:
+                seen = np.ones(rows, np.bool_)
+                seen[plain_array(store.open_table([], hidden=True).column(ROW))] = False
+                self._sealed = np.flatnonzero(seen)
+            return self._sealed
+
+    def open_table(self, columns: Sequence[str] | None) -> Any:
+        """The open part, with the ids of its rows if they are wanted."""
+        store, ids = self._open.store, self.ids()
+        name = None if ids is None or ids.sealed is None else ids.about.column
+        if ids is None or name is None or (columns is not None and name not in columns):
+            return store.open_table(columns)
+        others = None if columns is None else [each for each in columns if each != name]
+        rows = store.open_table([], hidden=True).column(ROW)
+        return store.open_table(others).add_column(0, name, ids.values.take(rows))
 
 
 class Scoring(Closing):
@@ -676,91 +577,202 @@ class Scoring(Closing):
         self,
         model_or_predictions: object,
         *,
-        metric: str | Callable[..., float] = "accuracy",
+        metric: Chosen = "accuracy",
+        guess: float | None = None,
+        guess_se: float | None = None,
+        precise: bool = False,
         target: str | None = None,
         features: Sequence[str] | None = None,
-        by: str | None = None,
+        form: str | None = None,
+        max_level: float | None = None,
+        protocol: str | None = None,
         request: str | None = None,
         progress: Progress | None = None,
         **asked: Any,
-    ) -> Answer:
-        """A model's score on fresh data, or that of predictions; `asked` as for `ask`.
+    ) -> Answer | Told:
+        """A model's score, or that of predictions, with its bar.
 
         Predictions are given for every row in the order of the data; or, where the holdout was
         created with ids, keyed by id: a dictionary, a table, or a file of CSV, JSON or Parquet.
+
+        A `guess` that is confirmed costs almost nothing; without one it is the score on the open
+        part. `precise` tells more, for a narrower bar. `asked` as for `ask`, where answers are by
+        looks.
         """
         scorer = self.scorers.find(metric)
-        score = self._judged(model_or_predictions, scorer, target=target, features=features)
+        given: dict[str, Any] = {"target": target, "features": features, "form": form}
+        score = self._judged(model_or_predictions, scorer, **given)
+        words = {"guess": guess, "guess_se": guess_se, "precise": precise, "max_level": max_level}
+        if self._is_told(score, protocol):
+            return self._told("score", [score], (), words, request, progress)
+        refuse_told(words)
         if asked.get("grid") is None:
-            asked["grid"] = public_grid(self._open, score, by)
-        return self._scored(score, by, request, progress, asked)
+            asked["grid"] = public_grid(self._open, score, protocol)
+        return self._scored(score, protocol, request, progress, asked)
+
+    def compare(
+        self,
+        model_or_predictions: object,
+        against: object,
+        *,
+        metric: Chosen = "accuracy",
+        margin: float | None = None,
+        guess: float | None = None,
+        guess_se: float | None = None,
+        precise: bool = False,
+        names: Sequence[str] = ("B", "A"),
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+        form: str | None = None,
+        max_level: float | None = None,
+        request: str | None = None,
+        progress: Progress | None = None,
+    ) -> Told:
+        """Whether one model, or its predictions, is better than another, on the same rows.
+
+        Without a `margin` the difference has a bar. With one (0 too) there is a verdict: better by
+        more than the margin, worse by more than the margin, or not shown.
+        """
+        scorer = self.scorers.find(metric)
+        given: dict[str, Any] = {"target": target, "features": features, "form": form}
+        names = candidate_names(2, names)
+        pair = [self._judged(each, scorer, **given) for each in (model_or_predictions, against)]
+        words = {"margin": margin, "guess": guess, "guess_se": guess_se, "precise": precise}
+        words["max_level"] = max_level
+        return self._told("compare", pair, names, words, request, progress)
 
     def gate(
         self,
         model_or_predictions: object,
         *,
-        metric: str | Callable[..., float] = "accuracy",
+        metric: Chosen = "accuracy",
         at_least: float | None = None,
         at_most: float | None = None,
+        better_than: object = None,
+        margin: float = 0.0,
+        tolerance: float = 0.0,
+        guess: float | None = None,
+        guess_se: float | None = None,
         target: str | None = None,
         features: Sequence[str] | None = None,
         form: str | None = None,
-        by: str | None = None,
+        max_level: float | None = None,
         request: str | None = None,
         progress: Progress | None = None,
-    ) -> Gate:
-        """Whether a score reaches a threshold: one verification on one side.
+    ) -> Told:
+        """Whether a score is proved to reach a threshold (pass), proved to miss it (fail), or not.
 
-        It is free if it does and the plan has gates of their own, and cheap if it is by looks.
+        `at_least` v: a pass proves v − tolerance or more, a fail less than v; `at_most` likewise.
+        `better_than` an incumbent: a pass proves that it is better by the margin, less the
+        tolerance, a fail that it is not better by the margin.
         """
-        claim, threshold = side_of(at_least, at_most)
-        part, scorer = gate_part(self._open, by), self.scorers.find(metric)
-        refuse_foregone(scorer, claim, threshold)
-        score = self._judged(
-            model_or_predictions, scorer, target=target, features=features, form=form
-        )
-        refuse_empty(part, score)
-        verdict = self._verified(score, claim, threshold, part.name, request, progress)
-        return told(self._open, score, claim, verdict)
+        scorer = self.scorers.find(metric)
+        claim, threshold = side_of(at_least, at_most, better_than, margin)
+        given: dict[str, Any] = {"target": target, "features": features, "form": form}
+        scores = [self._judged(model_or_predictions, scorer, **given)]
+        names: tuple[str, ...] = ()
+        if better_than is not None:
+            scores.append(self._judged(better_than, scorer, **given))
+            names = ("this one", "the incumbent")
+            if not scorer.greater_is_better:
+                claim, threshold = "at most", -threshold
+        else:
+            refuse_foregone(scores[0], claim, threshold)
+        words: dict[str, Any] = {"claim": claim, "threshold": threshold, "tolerance": tolerance}
+        words |= {"guess": guess, "guess_se": guess_se, "max_level": max_level}
+        return self._told("gate", scores, names, words, request, progress)
+
+    def best(
+        self,
+        candidates: Sequence[object],
+        *,
+        metric: Chosen = "accuracy",
+        names: Sequence[str] | None = None,
+        precise: bool = False,
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+        form: str | None = None,
+        max_level: float | None = None,
+        request: str | None = None,
+        progress: Progress | None = None,
+    ) -> Told:
+        """The candidate with the best score on the sealed rows; with `precise` its bar too."""
+        scores, titles = self._candidates(candidates, names, metric, target, features, form)
+        words = {"max_level": max_level}
+        found = self._told("best", scores, titles, words, request, progress)
+        if not precise:
+            return found
+        place = found.letter[0]
+        key = None if request is None else f"{request} score"
+        words = {"precise": True, "max_level": max_level}
+        bar = self._told("score", [scores[place]], (), words, key, progress)
+        return replace(found, batch=(bar,))
+
+    def scores(
+        self,
+        candidates: Sequence[object],
+        *,
+        metric: Chosen = "accuracy",
+        guesses: Sequence[float | None] | None = None,
+        names: Sequence[str] | None = None,
+        precise: bool = False,
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+        form: str | None = None,
+        max_level: float | None = None,
+        request: str | None = None,
+        progress: Progress | None = None,
+    ) -> Told:
+        """The scores of several, all fixed before any of them is answered: `batch` has them."""
+        scores, titles = self._candidates(candidates, names, metric, target, features, form)
+        if guesses is not None and len(guesses) != len(scores):
+            raise InvalidInput("guesses", len(guesses), f"one for each of {len(scores)} candidates")
+        known = None
+        if guesses is not None:
+            ends = scores[0].bounds or UNIT
+            known = tuple(
+                None if each is None else real_number("guess", each, *ends) for each in guesses
+            )
+        words = {"guesses": known, "precise": precise, "max_level": max_level}
+        return self._told("scores", scores, titles, words, request, progress)
 
     def enter(
         self,
         predictions: object,
-        *,
         name: str,
-        metric: str = "accuracy",
-        improve: bool = False,
-        margin: float = 0.0,
+        *,
+        metric: Chosen = "accuracy",
+        guess: float | None = None,
+        guess_se: float | None = None,
+        precise: bool = False,
         form: str | None = None,
-        by: str | None = None,
+        max_level: float | None = None,
+        protocol: str | None = None,
         request: str | None = None,
         progress: Progress | None = None,
     ) -> Submission:
-        """Score predictions keyed by row id, and enter them on the leaderboard under a name.
-
-        With `improve` the best score so far, and a margin, is verified first: if the submission is
-        confirmed to be no better, that is all that is asked, and it gets no score of its own.
-        """
-        title, margin = _name(name), real_number("margin", margin, 0)
-        scorer = self.scorers.find(metric)
+        """Score predictions keyed by row id, and enter them on the leaderboard under a name."""
+        title, scorer = _name(name), self.scorers.find(metric)
         score = self._judged(predictions, scorer, target=None, form=form)
         if score.model:
             raise InvalidInput("predictions", type(predictions).__name__, "predictions by row id")
-        points = public_grid(self._open, score, by)  # not the submitter's: it decides the score
-        if points is None and needs_grid(self._open, score, by):
-            raise no_public_grid(score)
         self._boards.board.check_room(title, scorer.name, self._asked_by)
-        improved = None
-        if improve:
-            gate = self._improvement(score, margin, request, progress)
-            improved = None if gate is None else not gate.passed
-            if gate is not None and gate.passed:
-                bound = gate.high if scorer.greater_is_better else gate.low
-                self._note(title, scorer, gate.verdict, improved=False)
-                return Submission(title, scorer.name, gate.verdict, False, bound)
-        answer = self._scored(score, by, request, progress, {"grid": points})
-        self._note(title, scorer, answer, improved)
-        return Submission(title, scorer.name, answer, improved)
+        answer: Answer | Told
+        words = {"guess": guess, "guess_se": guess_se, "precise": precise, "max_level": max_level}
+        if self._is_told(score, protocol):
+            answer = self._told("score", [score], (), words, request, progress)
+        else:
+            refuse_told(words)
+            points = public_grid(
+                self._open, score, protocol
+            )  # not the submitter's: it decides the score
+            if points is None and needs_grid(self._open, score, protocol):
+                raise no_public_grid(score)
+            answer = self._scored(score, protocol, request, progress, {"grid": points})
+        recorded = Receipt.parse(answer.receipt).number
+        better = scorer.greater_is_better
+        self._boards.board.note(title, scorer.name, better, self._asked_by, recorded)
+        return Submission(title, scorer.name, answer)
 
     def leaderboard(self, metric: str = "accuracy") -> Standings:
         """The best submission of every name, with the ranks that their error bars allow."""
@@ -778,78 +790,110 @@ class Scoring(Closing):
         features: Sequence[str] | None = None,
         form: str | None = None,
     ) -> Judged:
-        holdout, ids = self._open, self._boards.ids()
-        return judged(holdout, ids, given, scorer, target=target, features=features, form=form)
+        words: dict[str, Any] = {"target": target, "features": features, "form": form}
+        return judged(self._open, self._boards, given, scorer, **words)
 
     def _scored(
         self,
         score: Judged,
-        by: str | None,
+        protocol: str | None,
         request: str | None,
         progress: Progress | None,
         options: dict[str, Any],
     ) -> Answer:
         anyway = options.pop("anyway", False)
-        verb, estimator, words = score_question(self._open, score, by, options)
+        verb, estimator, words = score_question(self._open, score, protocol, options)
         return cast(Answer, self._answer(verb, estimator, words, request, progress, anyway))
 
-    def _verified(
+    def _is_told(self, score: Judged, protocol: str | None) -> bool:
+        """Whether a score is answered by what is told: a mean over rows, and rows for it."""
+        part = _part(self._open, "score", protocol)
+        return score.terms and part is not None
+
+    def _candidates(
         self,
-        score: Judged,
-        claim: Side,
-        guess: float,
-        by: str,
+        candidates: Sequence[object],
+        names: Sequence[str] | None,
+        metric: Chosen,
+        target: str | None,
+        features: Sequence[str] | None,
+        form: str | None,
+    ) -> tuple[list[Judged], tuple[str, ...]]:
+        """Several rules, each other than the others."""
+        titles = candidate_names(how_many(candidates), names)
+        scorer = self.scorers.find(metric)
+        given: dict[str, Any] = {"target": target, "features": features, "form": form}
+        return [self._judged(each, scorer, **given) for each in candidates], titles
+
+    def _told(
+        self,
+        verb: Verb,
+        scores: Sequence[Judged],
+        names: Sequence[str],
+        words: dict[str, Any],
         request: str | None,
         progress: Progress | None,
-    ) -> Verdict:
-        words = {"guess": guess, "claim": claim, "by": by, "gate": True}
-        asked = score.estimator()  # a foregone threshold is refused before; a best score may be one
-        return cast(Verdict, self._answer("verify", asked, words, request, progress, anyway=True))
+    ) -> Told:
+        """Ask about rules on single rows."""
+        scorer, spec = scores[0].scorer, self._open.spec
+        if not all(each.terms for each in scores):
+            hint = (
+                "Accuracy, error rate, Brier score, log loss, errors on a target of a declared "
+                "range, and what row_metric makes are means over rows, where a row is a unit."
+            )
+            allowed = f"a mean over rows, to {verb} by what is told"
+            raise InvalidInput("metric", scorer.name, allowed, hint)
+        first, *others = [each.term() for each in scores]
+        identities = [getattr(each, "identity", None) for each in (first, *others)]
+        if None not in identities and len({*identities}) < len(identities):
+            raise InvalidInput("candidates", "the same rule twice", "different rules")
+        labels = scores[0].labels
+        declared = None if labels is None else labels.declared
+        classes = None if verb not in ("compare", "gate") or not others else declared
+        words |= {"metric": scorer.name, "share": is_exact(scorer.metric), "names": names}
+        words["classes"] = None if classes is None else len(classes)
+        if not any(each.model for each in scores):
+            words["reading"] = spec.reading
+            if len(scores) == 2 and verb in ("compare", "gate") and is_exact(scorer.metric):
+                one, other = (each.given.of_sealed for each in scores)
+                words["differ"] = float(np.mean(one != other))
+        words |= {"greater": scorer.greater_is_better, "target": scores[0].target}
+        words["range"] = scores[0].range
+        asked = self._open.asked(verb, first, others=others, **words)
+        return cast(Told, self._asked(asked, request, progress, True))
 
-    def _improvement(
-        self, score: Judged, margin: float, request: str | None, progress: Progress | None
-    ) -> Gate | None:
-        """The verdict on "no better than the best, and a margin"; None if there is no best yet."""
-        part, scorer = gate_part(self._open, None), score.scorer
-        best = self._boards.board.standings(scorer.name, scorer.greater_is_better).best
-        if best is None or best.value is None:
-            return None
-        claim: Side = "at most" if scorer.greater_is_better else "at least"
-        guess = best.value + (margin if scorer.greater_is_better else -margin)
-        key = None if request is None else request + _IMPROVE
-        if self._scored_before(request, key):
-            return None
-        guess = self._asked_before(key, guess)
-        verdict = self._verified(score, claim, guess, part.name, key, progress)
-        if verdict.refused is None:
-            remedy = "Submit without the check for an improvement."
-            raise Exhausted("The part for guesses", "what a refusal costs", "less", remedy)
-        return told(self._open, score, claim, verdict)
-
-    def _scored_before(self, request: str | None, key: str | None) -> bool:
-        """Whether this request was scored when there was no best yet, and comes again."""
-        ledger = self._open.journal.ledger
-        return bool(request and key and ledger.requested(request) and not ledger.requested(key))
-
-    def _asked_before(self, request: str | None, guess: float) -> float:
-        """The guess that this request was about: another may have become the best since."""
-        if request is None:
-            return guess
-        with self._open.journal.ledger.begin() as transaction:
-            rows = transaction.requested(request)
-        return float(rows[0].body["question"].get("guess", guess)) if rows else guess
-
-    def _note(
-        self, name: str, scorer: Scorer, result: Answer | Verdict, improved: bool | None
-    ) -> None:
-        recorded = Receipt.parse(result.receipt).number
-        self._boards.board.note(
-            name, scorer.name, scorer.greater_is_better, self._asked_by, recorded, improved
-        )
+    @abstractmethod
+    def _asked(
+        self, asked: Any, request: str | None, progress: Progress | None, anyway: bool
+    ) -> Result: ...
 
     @property
     def _asked_by(self) -> str | None:
         return None if self._asker is None else self._asker.id
+
+
+def how_many(candidates: object) -> int:
+    """How many candidates there are; refused unless they are several."""
+    if isinstance(candidates, str | bytes) or not isinstance(candidates, Sequence):
+        raise InvalidInput("candidates", type(candidates).__name__, "a list of two or more")
+    if not 2 <= len(candidates) <= _MOST_CANDIDATES:
+        allowed = f"from 2 to {_MOST_CANDIDATES:,}; score(…) is for one"
+        raise InvalidInput("candidates", len(candidates), allowed)
+    return len(candidates)
+
+
+def candidate_names(count: int, names: Sequence[str] | None) -> tuple[str, ...]:
+    """What so many candidates are called.
+
+    >>> candidate_names(2, None)
+    ('candidate 1', 'candidate 2')
+    """
+    if names is None:
+        return tuple(f"candidate {k + 1}" for k in range(count))
+    titles = tuple(_name(each) for each in names)
+    if len(titles) != count or len({*titles}) != count:
+        raise InvalidInput("names", list(titles), "one for each candidate, all different")
+    return titles
 
 
 def _name(name: object) -> str:

@@ -16,20 +16,22 @@ from fractions import Fraction
 from functools import cached_property
 from importlib.metadata import version
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.holdout.public import checked_labels
 from holdfast.holdout.submissions import Ids
 from holdfast.holdout.universe import Cells, read_cells
-from holdfast.planning.joint import joint_from
-from holdfast.planning.plan import Plan
-from holdfast.protocols.base import Protocol, Question, Verb
+from holdfast.protocols.answers import ROWS
+from holdfast.protocols.base import VERBS, Protocol, Question, Verb
 from holdfast.protocols.plans import Part, SetPlan, plan_from_dict
 from holdfast.protocols.registry import PROTOCOLS, protocols_for
 from holdfast.protocols.split import split_plan
 from holdfast.randomness import Entropy, SeededEntropy, system_entropy
 from holdfast.store.blocks import Manifest
+
+if TYPE_CHECKING:  # the planner is not needed to ask
+    from holdfast.planning.plan import Plan
 
 __all__ = [
     "FORMAT",
@@ -43,8 +45,8 @@ __all__ = [
     "sets_for",
 ]
 
-FORMAT = 2
-AnyPlan = Plan | SetPlan
+FORMAT = 3
+AnyPlan: TypeAlias = "Plan | SetPlan"
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class BlockSet:
     plan: SetPlan
     first: int
 
-    @property
+    @cached_property
     def blocks(self) -> int:
         """How many blocks the set has; sub-blocks, where the plan takes medians of them."""
         return int(self.plan.blocks * self.plan.subblocks)
@@ -117,11 +119,14 @@ def sets_for(plans: AnyPlan | Iterable[AnyPlan]) -> tuple[BlockSet, ...]:
 
 
 def _checked(plan: object) -> SetPlan:
-    if isinstance(plan, Plan):
-        if plan.method != "split":
-            return joint_from(plan)
-        return split_plan(plan.queries, plan.tail_low, plan.tail_high, plan.confidence)
     if not isinstance(plan, SetPlan):
+        from holdfast.planning.joint import joint_from
+        from holdfast.planning.plan import Plan
+
+        if isinstance(plan, Plan):
+            if plan.method != "split":
+                return joint_from(plan)
+            return split_plan(plan.queries, plan.tail_low, plan.tail_high, plan.confidence)
         hint = "Make one with holdfast.plan, holdfast.joint_plan or holdfast.planning."
         raise InvalidInput("plan", type(plan).__name__, "a plan", hint)
     if not plan.verify():
@@ -171,6 +176,14 @@ class HoldoutSpec:
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     labels: tuple[object, ...] | None = None
     """All labels that the target has, if they were declared."""
+    reading: str = ROWS
+    """What scores of predictions by id are about, as the custodian chose."""
+    split: str = "simple"
+    """How the sealed rows were split off: at random, or class by class."""
+
+    def __post_init__(self) -> None:
+        """Known from the start: how sure all of it is together, and who answers what."""
+        _ = self.confidence, self.answerable
 
     @cached_property
     def values(self) -> Mapping[str, Sequence[object]]:
@@ -197,29 +210,39 @@ class HoldoutSpec:
         """The sets by their names."""
         return {each.name: each for each in self.sets}
 
-    def parts_for(self, verb: Verb) -> list[AnswerablePart]:
-        """The parts that can answer a verb, the first choice first."""
+    @cached_property
+    def answerable(self) -> dict[Verb, list[AnswerablePart]]:
+        """For every verb the parts that can answer it, the first choice first."""
         sets = {id(each.plan): each for each in self.sets}
-        found = protocols_for(verb, [(each.plan, part) for each, part in self.parts])
-        return [AnswerablePart(sets[id(plan)], part, kind) for kind, (plan, part) in found]
+        pairs = [(each.plan, part) for each, part in self.parts]
+        return {
+            verb: [
+                AnswerablePart(sets[id(plan)], part, kind)
+                for kind, (plan, part) in protocols_for(verb, pairs)
+            ]
+            for verb in VERBS
+        }
 
     def part_for(
-        self, verb: Verb, by: str | None = None, *, one_sided: bool = True
+        self, verb: Verb, protocol: str | None = None, *, one_sided: bool = True
     ) -> AnswerablePart:
         """The part named, or the best one for the verb: without `one_sided`, one for equalities."""
-        able = self.parts_for(verb)
-        if by is not None:
+        able = self.answerable[verb]
+        if protocol is not None:
             for each in able:
-                if each.name == by:
+                if each.name == protocol:
                     return each
             names = ", ".join(each.name for each in able) or "none in this plan"
-            raise InvalidInput("by", by, f"the name of a part that can {verb}: {names}")
-        both = [] if one_sided else [each for each in able if not each.part.one_sided]
+            raise InvalidInput("protocol", protocol, f"the name of a part that can {verb}: {names}")
+        for each in able:  # of all parts, only those for guesses may have one side
+            if one_sided or verb != "verify" or not each.part.one_sided:
+                return each
         if able:
-            return (both or able)[0]
+            return able[0]
         planned = ", ".join(part.name for _, part in self.parts)
         hint = f"This holdout was planned for {planned}. A plan is made before the data are sealed."
-        first = next(kind.of[0] for kind in PROTOCOLS if kind.verb == verb)
+        kinds = [kind for kind in PROTOCOLS if kind.verb == verb]
+        first = min(kinds, key=lambda kind: kind.told).of[0]  # by looks, where there is one
         raise InvalidInput("question", verb, f"one that the plan covers ({first})", hint)
 
     def protocol_of(self, set_name: str, question: Question) -> Protocol[Any]:
@@ -255,6 +278,8 @@ class HoldoutSpec:
             "seed": self.seed,
             "new_budget": self.new_budget,
             "earlier": list(self.earlier),
+            "reading": self.reading,
+            "split": self.split,
         }
         return data if self.ids is None else {**data, "ids": self.ids.to_dict()}
 
@@ -280,6 +305,8 @@ class HoldoutSpec:
             ids=None if ids is None else Ids.from_dict(ids),
             categories={name: tuple(texts) for name, texts in data["categories"].items()},
             labels=checked_labels(data["labels"], data["target"], manifest.schema),
+            reading=str(data["reading"]),
+            split=str(data["split"]),
         )
 
 

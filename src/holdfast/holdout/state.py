@@ -12,6 +12,7 @@ What is drawn is null where a question was exhausted on the way: its row gives b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -23,10 +24,11 @@ from holdfast.holdout.spec import BlockSet, HoldoutSpec
 from holdfast.holdout.tokens import Asker, Tokens
 from holdfast.ledger.ledger import Receipt, Row
 from holdfast.notebook import html_bar, html_table
-from holdfast.protocols.answers import ASSUMPTIONS, confidence_text
-from holdfast.protocols.base import VERBS
+from holdfast.protocols.answers import ASSUMPTIONS, TOLD_ASSUMES, confidence_text
+from holdfast.protocols.base import Question
 from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.plans import Part, SetPlan
+from holdfast.protocols.told import bars_table, forecast
 
 __all__ = [
     "HoldoutState",
@@ -51,6 +53,7 @@ class SetState:
         self.account = Account(plan)
         self._open: dict[int, tuple[Charge, str | None]] = {}
         self._accounts: dict[str, Account] = {}  # as if each asker had a budget of their own
+        self.past = plan.past()
 
     def reserve(self, number: int, worst: Charge, asker: str | None) -> None:
         """Hold a charge, or raise `Exhausted` and change nothing."""
@@ -60,7 +63,11 @@ class SetState:
             self._account_of(asker).add(worst)
 
     def record(self, body: Mapping[str, Any]) -> None:
-        """Settle what a row's question has reserved."""
+        """Settle what a row's question has reserved, or count what it told."""
+        if self.past is not None:
+            question = Question.from_facts(body["question"])
+            self.past.tell(question, body["drawn"], body.get("asker"))
+            return
         for number, data in zip(body["reserves"], body["charges"], strict=True):
             (worst, asker), actual = self._open.pop(number), Charge.from_dict(data)
             self.account.settle(worst, actual)
@@ -84,6 +91,18 @@ class SetState:
             needed = f"{float(account.share - used):.4g} of the budget"
             raise Exhausted("Your quota", needed, f"{max(0.0, float(quota - used)):.4g}", remedy)
 
+    def require_nats(self, asker: Asker | None) -> None:
+        """Raise `Exhausted` if the asker was told all the nats of their quota."""
+        if asker is None or asker.nats is None:
+            return
+        if self.told_to(asker.id) >= asker.nats:
+            remedy = "Ask the custodian for a larger quota. Questions asked before are free."
+            raise Exhausted("Your quota", "more nats", f"none of {asker.nats:g}", remedy)
+
+    def told_to(self, asker: str) -> float:
+        """The nats that an asker was told."""
+        return 0.0 if self.past is None else float(self.past.askers.get(asker, 0.0))
+
     def _account_of(self, asker: str) -> Account:
         if asker not in self._accounts:
             self._accounts[asker] = Account(self.account.plan)
@@ -100,7 +119,7 @@ class HoldoutState:
 
     def __init__(self, sets: Iterable[BlockSet]) -> None:
         self.sets = {each.name: SetState(each.plan) for each in sets}
-        self.number = 0  # the last row that was read
+        self.number = 1  # the last row that was read: the first one has told of the sets
         self.answers = 0
         self.tokens = Tokens()
         # What was drawn of parts that learn, by set and part.
@@ -151,6 +170,29 @@ class PartStatus:
 
 
 @dataclass(frozen=True)
+class ToldStatus:
+    """What was told over the rows of a set, and what bars to expect from now on."""
+
+    rows: int
+    answers: int
+    surprises: int
+    nats: float
+    level: float
+    bars: tuple[dict[str, Any], ...]
+    """Half-widths about a share near 0.9, by how many more questions and how many surprises."""
+
+    def lines(self) -> list[str]:
+        """For people."""
+        surprised = f"{self.surprises:,} surprise{'' if self.surprises == 1 else 's'}"
+        said = f"{self.answers:,} answers on {self.rows:,} sealed units, {surprised} among them"
+        return [
+            f"{said}: told {self.nats:.3g} nats so far",
+            "bars to expect about a share near 0.9 that you guess about right:",
+            *bars_table(self.bars, "questions more"),
+        ]
+
+
+@dataclass(frozen=True)
 class SetStatus:
     """One set: its blocks, its budget and its parts. `spent` and `budget` are in one currency."""
 
@@ -161,10 +203,11 @@ class SetStatus:
     spent: float
     unsettled: int
     parts: tuple[PartStatus, ...]
+    told: ToldStatus | None = None
 
     @property
     def used(self) -> float:
-        """The share of the budget that is spent."""
+        """The share of the budget that is spent; 0 where nothing is ever used up."""
         return min(1.0, self.spent / self.budget)
 
 
@@ -196,9 +239,19 @@ class Status:
         known = f"earlier holdouts of these data known here: {self.earlier or 'none'}"
         return f"a new budget, because: {self.new_budget} ({known})"
 
+    @property
+    def assumes(self) -> str:
+        """What every answer takes for granted."""
+        told = [each.told is not None for each in self.sets]
+        both = [ASSUMPTIONS] * (not all(told)) + [TOLD_ASSUMES] * any(told)
+        return "; ".join(both)
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text."""
-        return {**asdict(self), "assumes": ASSUMPTIONS}
+        """Plain numbers and text; a budget that nothing uses up is None."""
+        data = {**asdict(self), "assumes": self.assumes}
+        for each in data["sets"]:
+            each["budget"] = each["budget"] if math.isfinite(each["budget"]) else None
+        return data
 
     def _repr_html_(self) -> str:
         items = {
@@ -209,6 +262,8 @@ class Status:
         for each in self.sets:
             rest = "; ".join(f"{p.name} {p.questions_left:,} more" for p in each.parts)
             items[each.name] = f"{each.used:.1%} spent: {rest}"
+            if each.told is not None:
+                items[each.name] = "; ".join(each.told.lines())
         bars = "".join(html_bar(each.used) for each in self.sets)
         return html_table(self.name, {**items, "receipt": self.receipt}) + bars
 
@@ -221,6 +276,9 @@ class Status:
             f"{self.leftover_units:,} left over",
         ]
         for each in self.sets:
+            if each.told is not None:
+                lines += [f"  {line}" for line in each.told.lines()]
+                continue
             lines.append(
                 f"  {each.name:<14}{each.used:7.1%} of the budget is spent "
                 f"({each.spent:.4g} of {each.budget:.4g} {each.currency})"
@@ -238,7 +296,7 @@ class Status:
                 lines.append(f"    {each.unsettled:,} reserved and not recorded: charged in full")
         if self.budget_reason is not None:
             lines.append(f"  {self.budget_reason}")
-        return "\n".join([*lines, f"  assumes {ASSUMPTIONS}", f"  receipt {self.receipt}"])
+        return "\n".join([*lines, f"  assumes {self.assumes}", f"  receipt {self.receipt}"])
 
 
 def status_of(spec: HoldoutSpec, path: Path, state: HoldoutState, head: Receipt) -> Status:
@@ -256,16 +314,26 @@ def status_of(spec: HoldoutSpec, path: Path, state: HoldoutState, head: Receipt)
         open_units=manifest.open_units,
         leftover_units=manifest.leftover_units,
         answers=state.answers,
-        sets=tuple(set_status(each, state) for each in spec.sets),
+        sets=tuple(
+            set_status(each, state, manifest.block_units, manifest.open_units) for each in spec.sets
+        ),
         receipt=str(head),
         new_budget=spec.new_budget,
         earlier=len(spec.earlier),
     )
 
 
-def set_status(block_set: BlockSet, state: HoldoutState) -> SetStatus:
-    """The status of one set."""
+def set_status(
+    block_set: BlockSet, state: HoldoutState, units: int, open_units: int = 0
+) -> SetStatus:
+    """The status of one set, whose blocks have so many units; guesses are from the open ones."""
     found = state.sets[block_set.name]
+    if found.past is not None:
+        past, rows = found.past, block_set.blocks * units
+        surprises = past.history.confirmations.surprised + past.history.verdicts.surprised
+        bars = tuple(forecast(past, rows, block_set.plan.parts[0].queries, open_rows=open_units))
+        told = ToldStatus(rows, past.answers, surprises, past.nats, past.level, bars)
+        return SetStatus(block_set.name, block_set.blocks, "nats", math.inf, past.nats, 0, (), told)
     account, plan = found.account, block_set.plan
     parts = []
     for part in plan.parts:
@@ -281,7 +349,7 @@ def set_status(block_set: BlockSet, state: HoldoutState) -> SetStatus:
 
 def can_be_asked(spec: HoldoutSpec) -> dict[str, Any]:
     """The columns and their kinds, and for every verb the parts of the plan that answer it."""
-    verbs = {verb: spec.parts_for(verb) for verb in VERBS}
+    verbs = dict(spec.answerable)
     # Whether anything comes of asking: gates are for scores, and may say nothing of a guess.
     verbs["verify"] = [each for each in verbs["verify"] if each.part.tells]
     return {
@@ -304,32 +372,36 @@ def can_be_asked(spec: HoldoutSpec) -> dict[str, Any]:
 def questions_left(
     spec: HoldoutSpec,
     state: HoldoutState,
-    by: str | None,
+    protocol: str | None,
     queries: int | None,
     grid: int | None,
 ) -> dict[str, Any]:
     """How many more questions there are for each part, and on grids of other sizes.
 
-    `fits` says whether so many more questions, on such a grid, can be paid for.
+    `fits` says whether so many more questions, on such a grid, can be paid for. Where it is what is
+    told that counts there is no such part, and any number fits.
     """
     names = [part.name for _, part in spec.parts]
-    if by is not None and by not in names:
-        raise InvalidInput("by", by, f"one of {', '.join(names)}")
+    if protocol is not None and protocol not in names:
+        raise InvalidInput("protocol", protocol, f"one of {', '.join(names)}")
     sizes = sorted({*_GRIDS, *([] if grid is None else [grid])})
     parts: list[dict[str, Any]] = []
     for block_set in spec.sets:
         account = state.sets[block_set.name].account
         for status, part in zip(
-            set_status(block_set, state).parts, block_set.plan.parts, strict=True
+            set_status(block_set, state, spec.manifest.block_units).parts,
+            () if block_set.plan.past() else block_set.plan.parts,
+            strict=True,
         ):
             parts.append({**asdict(status), "grids": _on_grids(account, part, sizes)})
-    wanted = next(part for part in parts if by in (None, part["name"]))
-    left = int(wanted["questions_left"])
-    if grid is not None and wanted["grids"] is not None:
+    wanted = next((part for part in parts if protocol in (None, part["name"])), None)
+    left = math.inf if wanted is None else wanted["questions_left"]
+    if wanted is not None and grid is not None and wanted["grids"] is not None:
         left = next(int(e["questions_left"]) for e in wanted["grids"] if e["grid"] == grid)
+    name = protocol if wanted is None else wanted["name"]
     return {
         "parts": parts,
-        "asked_for": {"part": wanted["name"], "queries": queries, "grid": grid},
+        "asked_for": {"part": name, "queries": queries, "grid": grid},
         "fits": None if queries is None else queries <= left,
     }
 

@@ -17,7 +17,9 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from heapq import nsmallest
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
@@ -26,10 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.engines.process import Worker, WorkerDied, WorkerTimeout
-from holdfast.engines.python.metrics import NEEDS_LABEL, NEEDS_PROBABILITY, Metric
+from holdfast.engines.python.metrics import (
+    NEEDS_LABEL,
+    NEEDS_PROBABILITY,
+    Metric,
+    Predictions,
+)
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.store.duckdb import Limits, Session
-from holdfast.store.table import Field, quoted
+from holdfast.store.table import Field, plain_array, quoted
 
 __all__ = [
     "FORMS",
@@ -39,6 +46,7 @@ __all__ = [
     "Ids",
     "Pairs",
     "RowIds",
+    "Submitted",
     "Wanted",
     "check_columns",
     "check_ids",
@@ -169,18 +177,25 @@ def read_frame(given: Any, column: str) -> Pairs:
         return pairs_of([*given.keys()], [*given.values()])
     if getattr(given, "ndim", 2) == 1 and hasattr(given, "index"):  # a Series by its index
         return pairs_of(given.index.tolist(), given.tolist())
-    names = getattr(given, "column_names", None)  # Arrow's; the others have columns
-    names = list(given.columns if names is None else names)
-    check_columns(names, column)
+    arrow = type(given).__module__.partition(".")[0] == "pyarrow"  # a frame looks long for a name
+    check_columns(list(given.column_names if arrow else given.columns), column)
     return Pairs(_column(given[column], "ids"), _column(given[PREDICTION], "predictions"))
 
 
 def _column(values: Any, what: str) -> Any:
-    """A column as an Arrow array of one kind; pandas' plain numbers are taken as they are."""
+    """A column as an Arrow array of one kind; what is plain already is taken as it is."""
     import pyarrow as pa
 
-    if str(getattr(values, "dtype", "")) in ("int64", "float64", "bool"):
+    kind = str(getattr(values, "dtype", ""))
+    if kind in ("int64", "float64", "bool"):
         return pa.array(values.to_numpy())
+    found = values.to_arrow() if hasattr(values, "to_arrow") else values  # of Polars
+    found = pa.array(values) if kind == "str" else found
+    found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    if isinstance(found, pa.Array) and not found.null_count:
+        plain = _plain(found.type)
+        with suppress(pa.ArrowException):
+            return found if plain is None else found.cast(plain)
     return _array(_listed(values), what)
 
 
@@ -201,6 +216,9 @@ def _array(values: Sequence[Any], what: str) -> Any:
     import pyarrow as pa
 
     kinds = {type(value) for value in values}
+    if any(issubclass(kind, np.generic) for kind in kinds):  # numbers and text of NumPy's
+        values = [each.item() if isinstance(each, np.generic) else each for each in values]
+        kinds = {type(value) for value in values}
     if kinds <= {bool}:
         return pa.array(values, pa.bool_())
     if kinds <= {int, bool} and all(abs(value) < 2**63 for value in values):
@@ -406,6 +424,7 @@ class Wanted:
     label: bool = False  # whole numbers are integers then
     within: tuple[float, float] | None = None
     binary: bool = False
+    called: str = "numbers"
 
     def describe(self) -> str:
         """For errors."""
@@ -413,11 +432,19 @@ class Wanted:
             return f"text of at most {_VALUES_LONGEST} characters"
         if self.binary:
             return "0 or 1"
-        return "probabilities between 0 and 1" if self.within else "finite numbers"
+        if self.within is None:
+            return "finite numbers"
+        low, high = self.within
+        return f"{self.called} between {low:g} and {high:g}"
 
 
-def wanted_for(metric: Metric, kind: str, target: str) -> Wanted:
-    """What a metric takes for a target of this kind; refused if it cannot be."""
+def wanted_for(
+    metric: Metric, kind: str, target: str, span: tuple[float, float] | None = None
+) -> Wanted:
+    """What a metric takes for a target of this kind; refused if it cannot be.
+
+    `span` is where numbers must lie, if errors are bounded by it.
+    """
     if kind not in ("boolean", "number", "text"):
         hint = "Seal the target as a number or as text."
         raise InvalidInput("target", target, "a column of numbers, text or truth values", hint)
@@ -426,9 +453,9 @@ def wanted_for(metric: Metric, kind: str, target: str) -> Wanted:
         hint = "For text labels use accuracy, error_rate, balanced_accuracy or f1_macro."
         raise InvalidInput("metric", metric.name, "one for labels that are text", hint)
     if metric.predicted == NEEDS_PROBABILITY:
-        return Wanted(within=_ZERO_ONE)
+        return Wanted(within=_ZERO_ONE, called="probabilities")
     if not label:
-        return Wanted()
+        return Wanted(within=span)
     return Wanted(text=kind == "text", label=True, binary=metric.binary or kind == "boolean")
 
 
@@ -448,7 +475,10 @@ def wanted_values(pairs: Pairs, wanted: Wanted) -> NDArray[Any]:
     """The predictions as an array; refused, with a few ids, where they are something else."""
     import pyarrow as pa
 
-    values, bad = pairs.values, np.asarray(pairs.values.is_null())
+    values = pairs.values
+    if wanted.label and not wanted.text and _is_whole(values, wanted.binary):
+        return np.array(plain_array(values), np.int64)
+    bad = plain_array(values.is_null())
     is_text = pa.types.is_string(values.type)
     if wanted.text:
         if not is_text:
@@ -456,8 +486,7 @@ def wanted_values(pairs: Pairs, wanted: Wanted) -> NDArray[Any]:
         return _texts(pairs, bad)
     if is_text:
         values, bad = _numbers(values)
-    array = np.asarray(values.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False))
-    array = array + 0.0  # one zero
+    array = plain_array(values.cast(pa.float64())) + 0.0  # one zero
     bad = bad | ~np.isfinite(array)
     if wanted.binary:
         bad |= ~np.isin(array, _ZERO_ONE)
@@ -468,10 +497,21 @@ def wanted_values(pairs: Pairs, wanted: Wanted) -> NDArray[Any]:
     return array.astype(np.int64) if whole else array
 
 
+def _is_whole(values: Any, binary: bool) -> bool:
+    """Whether these are whole numbers that a float holds, 0 and 1 if they must be: most labels."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_integer(values.type) or values.null_count or not len(values):
+        return False
+    low, high = (int(each.as_py()) for each in pc.min_max(values).values())
+    return -1 < low <= high < 2 if binary else -(2**53) < low <= high < 2**53
+
+
 def _texts(pairs: Pairs, bad: NDArray[np.bool_]) -> NDArray[Any]:
     import pyarrow.compute as pc
 
-    lengths = pc.utf8_length(pairs.values).fill_null(0).to_numpy(zero_copy_only=False)
+    lengths = plain_array(pc.utf8_length(pairs.values))  # NaN where there is none
     _refuse(pairs, bad | (lengths > _VALUES_LONGEST), Wanted(text=True))
     found = np.empty(len(pairs), object)
     found[:] = pairs.values.to_pylist()
@@ -483,12 +523,14 @@ def _numbers(text: Any) -> tuple[Any, NDArray[np.bool_]]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    lower = pc.utf8_lower(pc.utf8_trim_whitespace(text))
-    text = pc.if_else(pc.equal(lower, "true"), "1", pc.if_else(pc.equal(lower, "false"), "0", text))
-    good = pc.match_substring_regex(text, _NUMBER).fill_null(False)
-    plain = pc.if_else(good, pc.replace_substring_regex(text, r"^\s*\+?", ""), "nan")
-    numbers = pc.cast(pc.utf8_trim_whitespace(plain), pa.float64())
-    return numbers, ~np.asarray(good.to_numpy(zero_copy_only=False), np.bool_)
+    text = pc.utf8_lower(pc.utf8_trim_whitespace(text))
+    for word, number in (("^true$", "1"), ("^false$", "0")):
+        text = pc.replace_substring_regex(text, word, number)
+    good = plain_array(pc.match_substring_regex(text, _NUMBER)) == True  # noqa: E712 – None is none
+    text = pc.replace_substring_regex(text, r"^\+", "")
+    if not good.all():
+        text = pc.if_else(good, text, "nan")
+    return pc.cast(text, pa.float64()), ~good
 
 
 def _refuse(pairs: Pairs, bad: NDArray[np.bool_], wanted: Wanted) -> None:
@@ -509,6 +551,8 @@ def _refuse(pairs: Pairs, bad: NDArray[np.bool_], wanted: Wanted) -> None:
 IDS_FILE = "ids.parquet"
 _ID = "id"
 _IDS_LONGEST = 200  # characters of one id
+_REMEMBERED = 2**20  # ids that are compared with the next ones
+_NEAR = 16  # numbers to an id, at most, of which a table is made
 _RESTORE = "Restore the holdout from a copy."
 
 
@@ -535,15 +579,50 @@ class Ids:
         return cls(**data)
 
 
-@dataclass(frozen=True)
 class RowIds:
-    """The ids in the order of the data."""
+    """The ids in the order of the data; `sealed` are the rows that are not open, None if all."""
 
-    about: Ids
-    values: Any  # an Arrow array of integers or text
+    def __init__(self, about: Ids, values: Any, sealed: NDArray[np.int64] | None = None) -> None:
+        self.about, self.values = about, values  # an Arrow array of integers or text
+        self.sealed = sealed
+        self._last: tuple[Any, NDArray[np.int64]] | None = None
 
     def __len__(self) -> int:
         return self.about.rows
+
+    def rows(self, keys: Any) -> NDArray[np.int64]:
+        """The row of each id, −1 where there is none; the same ids again are found at once."""
+        last = self._last  # another thread may put others there
+        if last is not None and keys.equals(last[0]):
+            return last[1]
+        rows = self._found(keys)
+        if len(rows) <= _REMEMBERED:
+            self._last = keys, rows
+        return rows
+
+    def _found(self, keys: Any) -> NDArray[np.int64]:
+        import pyarrow.compute as pc
+
+        if self._by_number is not None and not keys.null_count:
+            low, table = self._by_number
+            places = plain_array(keys) - low
+            if len(places) and places.min() >= 0 and places.max() < len(table):
+                return np.asarray(table[places])
+        found = pc.index_in(keys, value_set=self.values)
+        return np.array(plain_array(found.fill_null(-1) if found.null_count else found), np.int64)
+
+    @cached_property
+    def _by_number(self) -> tuple[int, NDArray[np.int64]] | None:
+        """Where whole numbers lie near each other: the least, and the row of each from it on."""
+        if self.about.kind != "integer":
+            return None
+        numbers = plain_array(self.values)
+        low, high = int(numbers.min()), int(numbers.max())
+        if high - low > _NEAR * len(numbers):
+            return None
+        table = np.full(high - low + 1, -1, np.int64)
+        table[numbers - low] = np.arange(len(numbers))
+        return low, table
 
 
 class _Table(Protocol):
@@ -630,13 +709,15 @@ def check_ids(folder: Path, ids: Ids) -> None:
         raise Damaged(str(path), wanted, found, _RESTORE)
 
 
-def read_ids(folder: Path, about: Ids) -> RowIds:
-    """The ids, if their file is unchanged."""
+def read_ids(folder: Path, about: Ids, sealed: NDArray[np.int64] | None = None) -> RowIds:
+    """The ids, if their file is unchanged; `sealed` are the rows that are not open."""
     import pyarrow.parquet as pq
 
     check_ids(folder, about)
-    column = pq.read_table(folder / IDS_FILE).column(_ID)
-    return RowIds(about, column.combine_chunks() if column.num_chunks != 1 else column.chunk(0))
+    with pq.ParquetFile(folder / IDS_FILE) as file:
+        column = file.read().column(_ID)
+    values = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    return RowIds(about, values, sealed)
 
 
 # Matching: ids in any order, each once, with the rows that they name.
@@ -646,29 +727,42 @@ _INTEGER = r"^\s*[+-]?[0-9]{1,18}\s*$"
 
 
 def row_places(pairs: Pairs, ids: RowIds) -> NDArray[np.int64]:
-    """The row of every pair; refused unless every id is there, once, and no other."""
-    import pyarrow.compute as pc
+    """The row of every pair; refused unless every id is there, once, and no other.
 
+    Those of open rows may be left out. Which rows belong to no block is in no file, so that theirs
+    are needed like those of sealed ones.
+    """
     allowed = f"one prediction for each of the {len(ids):,} ids in {ids.about.column}"
+    if ids.sealed is not None:
+        allowed = (
+            f"one prediction for each of the {len(ids.sealed):,} ids in {ids.about.column} that "
+            f"are not open; the {len(ids) - len(ids.sealed):,} of open rows may be left out"
+        )
     if not len(pairs):
         raise refused("none", allowed)
     if len(pairs) > 2 * len(ids) + 1000:
         raise refused(f"{len(pairs):,} rows", allowed)
     keys = _keys(pairs.ids, ids.about.kind == "integer", allowed)
-    places = pc.index_in(keys, value_set=ids.values)
-    if places.null_count:
-        unknown = np.flatnonzero(np.asarray(places.is_null()))
+    rows = ids.rows(keys)
+    if rows.min() < 0:
+        unknown = np.flatnonzero(rows < 0)
         named = some([pairs.ids[int(place)].as_py() for place in unknown[:4]])
         raise refused(f"{len(unknown):,} unknown ids ({named})", allowed)
-    rows: NDArray[np.int64] = places.to_numpy(zero_copy_only=False).astype(np.int64)
-    counts = np.bincount(rows, minlength=len(ids))
-    for found, what in ((counts > 1, "that come twice"), (counts == 0, "without a prediction")):
-        if found.any():
-            which = np.flatnonzero(found)
-            # By their own order: that of the rows is sealed, and can tell of what is in them.
-            named = some(nsmallest(4, ids.values.take(which).to_pylist()))
-            raise refused(f"{len(which):,} ids {what} ({named})", allowed)
+    seen = np.zeros(len(ids), np.bool_)
+    seen[rows] = True
+    if np.count_nonzero(seen) < len(rows):
+        _refuse_ids(np.flatnonzero(np.bincount(rows) > 1), "that come twice", ids, allowed)
+    needed = np.arange(len(ids)) if ids.sealed is None else ids.sealed
+    lacking = ~seen[needed]
+    if lacking.any():
+        _refuse_ids(needed[lacking], "without a prediction", ids, allowed)
     return rows
+
+
+def _refuse_ids(found: NDArray[np.int64], what: str, ids: RowIds, allowed: str) -> NoReturn:
+    # By their own order: that of the rows is sealed, and can tell of what is in them.
+    named = some(nsmallest(4, ids.values.take(found).to_pylist()))
+    raise refused(f"{len(found):,} ids {what} ({named})", allowed)
 
 
 def _keys(given: Any, integer: bool, allowed: str) -> Any:
@@ -685,8 +779,8 @@ def _keys(given: Any, integer: bool, allowed: str) -> Any:
         return given if is_text else given.cast(pa.string())
     if not is_text:
         return given
-    good = pc.match_substring_regex(given, _INTEGER)
-    wrong = np.flatnonzero(~np.asarray(good.fill_null(False).to_numpy(zero_copy_only=False)))
+    good = plain_array(pc.match_substring_regex(given, _INTEGER))
+    wrong = np.flatnonzero(good != True)  # noqa: E712 – None is none
     if len(wrong):
         named = some([given[int(place)].as_py() for place in wrong[:4]])
         raise refused(f"{len(wrong):,} ids that are no integers ({named})", allowed)
@@ -715,18 +809,31 @@ _STARTS = ((b"PAR1", "parquet"), (b"{", "json"), (b"[", "json"))
 
 def read_submission(
     given: object, ids: RowIds, wanted: Wanted, *, form: str | None = None
-) -> NDArray[Any]:
-    """Predictions in the order of the rows.
+) -> Submitted:
+    """Predictions, and the rows that they are for.
 
     `given` is bytes of CSV, JSON or Parquet (`form` says which; else it is seen), the path of such
     a file, a dictionary from ids to predictions, or a table with the two columns.
     """
     pairs = _pairs(given, ids, form)
     rows = row_places(pairs, ids)
-    values = wanted_values(pairs, wanted)
-    arranged = np.empty(len(ids), values.dtype)
-    arranged[rows] = values
-    return arranged
+    return Submitted(wanted_values(pairs, wanted), rows, ids)
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """Predictions as they were given, each with the number of its row."""
+
+    values: NDArray[Any]
+    rows: NDArray[np.int64]
+    ids: RowIds
+
+    def by_row(self) -> Predictions:
+        """In the order of the rows; an open row may have none, and something stands there."""
+        size, kind = len(self.ids), self.values.dtype
+        arranged = np.full(size, "" if kind.hasobject else 0, kind)
+        arranged[self.rows] = self.values
+        return Predictions(arranged, self.ids.sealed, complete=len(self.rows) == size)
 
 
 def most_bytes(ids: RowIds) -> int:

@@ -1,8 +1,10 @@
 """Tokens: who may do what with a holdout, as the ledger's notes say it, and how they are given out.
 
-    {"access": {"token": id, "hash": …, "name": …, "role": …, "expires": …, "quota": …}}   granted
-    {"access": {"token": id, "quota": …}}                                                   changed
-    {"access": {"token": id, "revoked": true}}                                              ended
+    {"access": {"token": id, "hash", "name", "role", "expires", "quota", "nats"}}   granted
+    {"access": {"token": id, "quota": …}} or {"token": id, "nats": …}               changed
+    {"access": {"token": id, "revoked": true}}                                      ended
+
+A quota is a share of the budget for looks, and nats for what is told; null: no limit of its own.
 
 A token is never written down: the ledger keeps its hash. Whoever knows the hash cannot ask.
 """
@@ -18,10 +20,11 @@ from typing import Any, Literal, get_args
 
 from holdfast.ledger.ledger import Row
 
-__all__ = ["ROLES", "Asker", "Role", "Token", "Tokens", "hashed"]
+__all__ = ["NATS", "ROLES", "Asker", "Role", "Token", "Tokens", "hashed"]
 
 Role = Literal["viewer", "analyst", "custodian"]
 ROLES: tuple[Role, ...] = get_args(Role)  # each may do what those before it may
+NATS = 5.0  # that are told to one token, unless the custodian says otherwise
 _TOKEN = re.compile(r"hf_[0-9a-z]{8}_[0-9A-Za-z_-]{43}")
 
 
@@ -31,6 +34,8 @@ class Asker:
 
     id: str
     quota: float | None = None
+    nats: float | None = None
+    """What may be told to them, where answers are counted by what they tell."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,7 @@ class Token:
     expires: str | None = None
     quota: float | None = None
     revoked: str | None = None  # when
+    nats: float | None = NATS
 
     def allows(self, role: Role) -> bool:
         """Whether it allows what this role may do."""
@@ -57,7 +63,7 @@ class Token:
     @property
     def asker(self) -> Asker:
         """Whom questions asked with it are recorded for."""
-        return Asker(self.id, self.quota)
+        return Asker(self.id, self.quota, self.nats)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -89,13 +95,20 @@ class Tokens:
             if role not in ROLES or identity in self.all:
                 raise ValueError("a grant is made once, for a role")
             self.all[identity] = Token(
-                identity, note["name"], role, row.at, note["expires"], note["quota"]
+                identity,
+                note["name"],
+                role,
+                row.at,
+                note["expires"],
+                note["quota"],
+                nats=note["nats"],
             )
             self._by_hash[note["hash"]] = identity
         elif note.get("revoked") is True:
             self.all[identity] = replace(self.all[identity], revoked=row.at)
         else:
-            self.all[identity] = replace(self.all[identity], quota=note["quota"])
+            name = "quota" if "quota" in note else "nats"
+            self.all[identity] = replace(self.all[identity], **{name: note[name]})
 
     def find(self, token: str) -> Token | None:
         """The grant of a token, valid or not."""

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.engines.python.estimator import LocalEstimator
-from holdfast.engines.source import Engines, EngineSource, Limits
+from holdfast.engines.source import Engines, Limits
 from holdfast.engines.sql.estimator import SqlEstimator
 from holdfast.errors import Infeasible, InvalidInput, real_number
 from holdfast.mechanisms.hypothesis import Universe
-from holdfast.store.blocks import BlockStore, Shard, StoredFile
+from holdfast.store.blocks import BlockStore, Contents, Shard, StoredFile
 from holdfast.store.table import Schema
-from holdfast.theory.transcripts import multiset_count
+from holdfast.theory.weights import multiset_count
 
 __all__ = [
     "WORLD_FILE",
@@ -127,9 +127,9 @@ def _plain(value: object) -> object:
 class _WorldBlocks(BlockStore):
     """The table of all blocks there can be."""
 
-    @property
-    def shards(self) -> tuple[Shard, ...]:
-        return (Shard(WORLD_FILE, 0, self.blocks, self.manifest.block_rows),)
+    def __init__(self, folder: Path, manifest: Contents) -> None:
+        super().__init__(folder, manifest)
+        self.shards = (Shard(WORLD_FILE, 0, self.blocks, manifest.block_rows),)
 
 
 class World:
@@ -177,7 +177,7 @@ class World:
 
     def values(self, estimator: object) -> NDArray[np.float64]:
         """The estimator's value on every block there can be. Nothing sealed is read."""
-        return EngineSource(self._engines, 0, self.universe.size).values(estimator)
+        return self._engines.values(estimator, 0, self.universe.size)
 
     def places(self, start: int, stop: int) -> NDArray[np.int64]:
         """The place of every sealed block among all that there can be."""

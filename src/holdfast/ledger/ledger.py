@@ -10,16 +10,17 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from operator import attrgetter
+from threading import get_ident
 from typing import Any
 
-from holdfast.concurrency import Closing, Combiner, Job, Turns
-from holdfast.errors import Damaged, HoldfastError, InvalidInput, whole_number
+from holdfast.concurrency import Closing
+from holdfast.errors import Damaged, InvalidInput, whole_number
+from holdfast.ledger.locks import Turns
 
 __all__ = [
     "COLUMNS",
@@ -51,7 +52,7 @@ Record = tuple[Any, ...]  # a row as it is stored: a value for each of the colum
 # to an older state, or written anew: only something kept elsewhere can.
 
 _HOLDOUT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_RECEIPT = re.compile(r"([^:]*):([1-9][0-9]{0,17}):([0-9a-f]{64})")
+_RECEIPT = re.compile(rf"({_HOLDOUT.pattern}):([1-9][0-9]{{0,17}}):([0-9a-f]{{64}})")
 
 
 def holdout_id(value: object) -> str:
@@ -87,7 +88,7 @@ class Receipt:
             hint = "Copy the whole receipt, as it was printed with the answer."
             raise InvalidInput("receipt", text, allowed, hint)
         holdout, number, digest = match.groups()
-        return cls(holdout_id(holdout), int(number), digest)
+        return cls(holdout, int(number), digest)
 
 
 def check_against(ledger: Ledger, receipt: Receipt) -> None:
@@ -125,7 +126,7 @@ _QUESTION = re.compile(r"[0-9a-f]{1,128}")
 _LONGEST_REQUEST = 200
 # Of a stored row: number, version, kind, time, question, request, body, previous, digest.
 _NAMED = (str, type(None))
-_TYPES = ((int,), (int,), (str,), (str,), _NAMED, _NAMED, (str,), (str,), (str,))
+_TYPES = {(int, int, str, str, q, r, str, str, str) for q in _NAMED for r in _NAMED}
 _REMEDY = (
     "Ask nothing more of this holdout. Put back the newest copy of the whole folder and check it "
     "against the last receipt."
@@ -227,7 +228,7 @@ class Row:
             remedy = "If a newer Holdfast wrote it, use that one. Otherwise: " + _REMEDY
             known = f"version {VERSION} and one of {', '.join(KINDS)}"
             raise Damaged(what, known, f"version {version}, {kind!r}", remedy)
-        if not all(type(each) in types for each, types in zip(record, _TYPES, strict=True)):
+        if tuple(map(type, record)) not in _TYPES:
             found = ", ".join(type(each).__name__ for each in record)
             raise Damaged(what, "whole numbers and text, as they were written", found, _REMEDY)
         try:
@@ -326,12 +327,12 @@ class Table(ABC):
         """The rows from this number on, in order; with a limit, so many."""
 
     @abstractmethod
-    def recorded(self, questions: Collection[str]) -> list[Record]:
-        """The `recorded` rows of all the questions, in no order."""
+    def recorded(self, question: str) -> list[Record]:
+        """The `recorded` rows of a question, in order."""
 
     @abstractmethod
-    def requested(self, requests: Collection[str]) -> list[Record]:
-        """The rows of all the idempotency keys, in no order."""
+    def requested(self, request: str) -> list[Record]:
+        """The rows of an idempotency key, in order."""
 
     @abstractmethod
     def insert(self, records: list[Record]) -> None:
@@ -353,17 +354,16 @@ class Transaction:
     """
 
     def __init__(self, table: Table, head: Receipt) -> None:
-        self._table, self.head, self._open = table, head, True
+        self.head = head  # the receipt of the last row; what was appended here counts
+        self._table: Table | None = table  # until its block ends
         self._records: list[Record] = []
-
-    @property
-    def number(self) -> int:
-        """The number of the last row; what this transaction has appended counts."""
-        return self.head.number
 
     def rows(self, after: int = 0) -> list[Row]:
         """All rows with a higher number, in order, checked to be one chain."""
-        return _rows_after(self.written(), self.head, after)
+        table = self.written()
+        if 0 < after == self.head.number:  # whoever has read so far has read all
+            return []
+        return _read_rows(self.head.holdout, after, table.records(after))
 
     def append(
         self,
@@ -374,7 +374,8 @@ class Transaction:
         request: str | None = None,
     ) -> Row:
         """Append a row. It is durable, and seen by others, when the transaction has ended."""
-        self._check_open()
+        if self._table is None:
+            raise _ended()
         if (kind == "created") != (self.head.number == 0):
             raise InvalidInput("kind", kind, "`created` for the first row, and only for it")
         at = datetime.now(UTC).isoformat(timespec="microseconds")
@@ -385,35 +386,24 @@ class Transaction:
 
     def recorded(self, question: str) -> Row | None:
         """The last `recorded` row of the question whose body has a `drawn` that is not null."""
-        return _recorded(self.written(), [question]).get(question)
+        return _recorded(self.written(), question)
 
     def requested(self, request: str) -> list[Row]:
         """The rows of an idempotency key, in order."""
-        return _requested(self.written(), [request]).get(request, [])
+        return list(map(Row.from_record, self.written().requested(request)))
 
     def written(self) -> Table:
         """The table, with what was appended."""
-        self._check_open()
+        if self._table is None:
+            raise _ended()
         if self._records:
             records, self._records = self._records, []
             self._table.insert(records)
         return self._table
 
-    def end(self) -> None:
-        """Its block has ended: it can no longer be used."""
-        self._open = False
 
-    def _check_open(self) -> None:
-        if not self._open:
-            raise InvalidInput("transaction", "an ended one", "one whose block is still running")
-
-
-def _rows_after(table: Table, head: Receipt, after: int) -> list[Row]:
-    """The rows behind a number, linked to the row that has it; `head` is that of the table."""
-    after = whole_number("after", after, 0, 2**62)
-    if 0 < after == head.number:  # whoever has read so far has read all
-        return []
-    return _read_rows(head.holdout, after, table.records(after))
+def _ended() -> InvalidInput:
+    return InvalidInput("transaction", "an ended one", "one whose block is still running")
 
 
 def _read_rows(holdout: str, after: int, records: Iterable[Record]) -> list[Row]:
@@ -429,19 +419,12 @@ def _read_rows(holdout: str, after: int, records: Iterable[Record]) -> list[Row]
     return list(linked(start, rows, read=True))
 
 
-def _recorded(table: Table, questions: Collection[str]) -> dict[str | None, Row]:
-    """The last answer to each question that has one."""
-    ordered = sorted(map(Row.from_record, table.recorded(questions)), key=attrgetter("number"))
-    return {row.question: row for row in ordered if row.body.get("drawn") is not None}
-
-
-def _requested(table: Table, requests: Collection[str]) -> dict[str | None, list[Row]]:
-    """The rows of each idempotency key, in order."""
-    found: dict[str | None, list[Row]] = {}
-    records = map(Row.from_record, table.requested(requests))
-    for row in sorted(records, key=attrgetter("number")):
-        found.setdefault(row.request, []).append(row)
-    return found
+def _recorded(table: Table, question: str) -> Row | None:
+    """The last answer to a question."""
+    for row in map(Row.from_record, reversed(table.recorded(question))):
+        if row.body.get("drawn") is not None:
+            return row
+    return None
 
 
 class Hold:
@@ -458,28 +441,10 @@ class Hold:
         """
 
 
-_Want = tuple[str, Any]  # "after" a number, the answer to a "question", the rows of a "request"
-
-
-def _read_on(table: Table, head: Receipt, jobs: list[Job[_Want, Any]]) -> None:
-    """Read for all from where the one begins that has read least."""
-    rows: list[Row] | None = None
-    for job in sorted(jobs, key=lambda each: each.task[1]):
-        after = job.task[1]
-        try:
-            if rows is None or not 0 < after <= head.number:
-                rows = _rows_after(table, head, after)
-            job.succeed([row for row in rows if row.number > after])
-        except HoldfastError as error:  # this one's: it has seen more than there is
-            job.fail(error)
-
-
 class Ledger(Turns, Closing):
     """An append-only, hash-chained record of events. Safe to share between threads and by forks.
 
-    Its rows are in a table, which one thread at a time reaches. What several threads want to know
-    is read in one go: every statement lets other threads of the process go first, and threads that
-    read one after the other would spend their time waiting.
+    Its rows are in a table, which one thread at a time reaches.
     """
 
     def __init__(self, holdout: str) -> None:
@@ -487,7 +452,6 @@ class Ledger(Turns, Closing):
         self.holdout = holdout  # the id of the holdout that this is the ledger of
         self._table: Any = None  # of the connection, if there is one
         self._known: Receipt | None = None  # the last row that this process has seen
-        self._reads: Combiner[_Want, Any] = Combiner()
 
     @abstractmethod
     def _reach(self) -> Table:
@@ -519,7 +483,7 @@ class Ledger(Turns, Closing):
                 yield transaction
                 transaction.written()
             finally:
-                transaction.end()
+                transaction._table = None
         self._known = transaction.head
 
     def rows(self, after: int = 0, limit: int | None = None) -> list[Row]:
@@ -527,14 +491,14 @@ class Ledger(Turns, Closing):
 
         With a limit, the first so many of them.
         """
-        if limit is None:
-            found: list[Row] = self._read("after", after)
-            return found
         after = whole_number("after", after, 0, 2**62)
-        limit = whole_number("limit", limit, 1, 2**31)
+        if limit is not None:
+            limit = whole_number("limit", limit, 1, 2**31) + (after > 0)
         with self._reading() as (table, head):
-            records = table.records(after, limit + (after > 0))
-        return _read_rows(head.holdout, after, records)  # writers need not wait for that
+            if 0 < after == head.number:  # whoever has read so far has read all
+                return []
+            records = table.records(after, limit)
+        return _read_rows(self.holdout, after, records)  # writers need not wait for that
 
     def row(self, number: int) -> Row | None:
         """One row, or None if there are not so many."""
@@ -553,13 +517,13 @@ class Ledger(Turns, Closing):
         It waits for a transaction of this process that is under way, not for those of others. It
         stays true only for whoever holds the `lock` under which the question is answered.
         """
-        found: Row | None = self._read("question", question)
-        return found
+        with self._reading() as (table, _):
+            return _recorded(table, question)
 
     def requested(self, request: str) -> list[Row]:
         """The rows of an idempotency key in the same way."""
-        found: list[Row] = self._read("request", request)
-        return found
+        with self._reading() as (table, _):
+            return list(map(Row.from_record, table.requested(request)))
 
     def close(self) -> None:
         """Free what the ledger holds. It opens again by itself if it is used again."""
@@ -570,27 +534,6 @@ class Ledger(Turns, Closing):
         if self._table is not None:
             table, self._table = self._table, None
             table.close()
-
-    def _read(self, what: str, wanted: object) -> Any:
-        self._not_mine()
-        return self._reads.do(self._read_together, (what, wanted))
-
-    def _read_together(self, jobs: list[Job[_Want, Any]]) -> None:
-        wanted: dict[str, list[Any]] = {"after": [], "question": [], "request": []}
-        for job in jobs:
-            what, key = job.task
-            wanted[what].append(job if what == "after" else key)
-        with self._reading() as (table, head):
-            answers = _recorded(table, wanted["question"]) if wanted["question"] else {}
-            requests = _requested(table, wanted["request"]) if wanted["request"] else {}
-            if wanted["after"]:
-                _read_on(table, head, wanted["after"])
-        for job in jobs:
-            what, key = job.task
-            if what == "question":
-                job.succeed(answers.get(key))
-            elif what == "request":
-                job.succeed(requests.get(key, []))
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[Table, Receipt]]:
@@ -620,6 +563,6 @@ class Ledger(Turns, Closing):
 
     def _outside(self, names: tuple[str, ...]) -> None:
         """Refuse to take names inside of a transaction."""
-        if self._mine:
+        if self._owner == get_ident():
             hint = "Take the lock first, then begin."
             raise InvalidInput("lock", names, "taken outside of a transaction", hint)

@@ -13,7 +13,7 @@ import select
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache, partial
 from hashlib import sha256
@@ -181,8 +181,8 @@ SELECT_HEAD = f"SELECT number, digest {_OWN} ORDER BY number DESC LIMIT 1"
 SELECT_ROW = f"SELECT {COLUMNS} {_OWN} AND number = %s"
 SELECT_AFTER = f"SELECT {COLUMNS} {_OWN} AND number >= %s ORDER BY number"
 SELECT_SOME = f"{SELECT_AFTER} LIMIT %s"
-SELECT_RECORDED = f"SELECT {COLUMNS} {_OWN} AND kind = 'recorded' AND question = ANY(%s)"
-SELECT_REQUESTED = f"SELECT {COLUMNS} {_OWN} AND request = ANY(%s)"
+SELECT_RECORDED = f"SELECT {COLUMNS} {_OWN} AND kind = 'recorded' AND question = %s ORDER BY number"
+SELECT_REQUESTED = f"SELECT {COLUMNS} {_OWN} AND request = %s ORDER BY number"
 
 
 def key(*words: str) -> int:
@@ -341,11 +341,11 @@ class PostgresTable(Table):
             return self.all(SELECT_AFTER, self._holdout, first)
         return self.all(SELECT_SOME, self._holdout, first, limit)
 
-    def recorded(self, questions: Collection[str]) -> list[Record]:
-        return self.all(SELECT_RECORDED, self._holdout, list(questions))
+    def recorded(self, question: str) -> list[Record]:
+        return self.all(SELECT_RECORDED, self._holdout, question)
 
-    def requested(self, requests: Collection[str]) -> list[Record]:
-        return self.all(SELECT_REQUESTED, self._holdout, list(requests))
+    def requested(self, request: str) -> list[Record]:
+        return self.all(SELECT_REQUESTED, self._holdout, request)
 
     def insert(self, records: list[Record]) -> None:
         self._pending += records  # sent with what follows

@@ -12,7 +12,7 @@ import errno
 import itertools
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -35,13 +35,13 @@ from holdfast.ledger.ledger import (
 from holdfast.ledger.locks import Stripes, exclusive
 
 __all__ = [
+    "SELECT_RECORDED",
+    "SELECT_REQUESTED",
     "Connect",
     "Connection",
     "SqliteLedger",
     "SqliteTable",
     "connect",
-    "select_recorded",
-    "select_requested",
 ]
 
 APPLICATION_ID = 0x486F4C44  # "HoLD", in the header of the file
@@ -79,6 +79,10 @@ SCHEMA = (
 _HEAD = "SELECT number, digest FROM ledger ORDER BY number DESC LIMIT 1"
 _ROW = f"SELECT {COLUMNS} FROM ledger WHERE number = ?"
 _AFTER = f"SELECT {COLUMNS} FROM ledger WHERE number >= ? ORDER BY number"
+SELECT_RECORDED = (
+    f"SELECT {COLUMNS} FROM ledger WHERE kind = 'recorded' AND question = ? ORDER BY number"
+)
+SELECT_REQUESTED = f"SELECT {COLUMNS} FROM ledger WHERE request = ? ORDER BY number"
 
 
 @cache
@@ -86,19 +90,6 @@ def _insert(rows: int) -> str:
     """The insertion of so many rows."""
     row = f"({', '.join('?' * len(COLUMNS.split()))})"
     return f"INSERT INTO ledger ({COLUMNS}) VALUES {', '.join([row] * rows)}"
-
-
-@cache
-def select_recorded(questions: int) -> str:
-    """The records of so many questions, in no order."""
-    among = ", ".join("?" * questions)
-    return f"SELECT {COLUMNS} FROM ledger WHERE kind = 'recorded' AND question IN ({among})"
-
-
-@cache
-def select_requested(requests: int) -> str:
-    """The rows of so many idempotency keys, in no order."""
-    return f"SELECT {COLUMNS} FROM ledger WHERE request IN ({', '.join('?' * requests)})"
 
 
 FULL = 2  # PRAGMA synchronous: a commit returns when the disk has it
@@ -179,11 +170,11 @@ class SqliteTable(Table):
     def records(self, first: int, limit: int | None = None) -> list[Record]:
         return self.all(f"{_AFTER} LIMIT ?", first, -1 if limit is None else limit)
 
-    def recorded(self, questions: Collection[str]) -> list[Record]:
-        return self.all(select_recorded(len(questions)), *questions)
+    def recorded(self, question: str) -> list[Record]:
+        return self.all(SELECT_RECORDED, question)
 
-    def requested(self, requests: Collection[str]) -> list[Record]:
-        return self.all(select_requested(len(requests)), *requests)
+    def requested(self, request: str) -> list[Record]:
+        return self.all(SELECT_REQUESTED, request)
 
     def insert(self, records: list[Record]) -> None:
         for first in range(0, len(records), _AT_ONCE):

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from holdfast.concurrency import Renewed
-from holdfast.errors import Damaged, InvalidInput
+from holdfast.errors import Damaged
 from holdfast.ledger.ledger import Receipt, holdout_id
 from holdfast.ledger.locks import exclusive
 
@@ -53,9 +53,11 @@ class Witness(Renewed):
             return None, None
         newest, other = None, None
         for place in (0, _LENGTH):
-            line = data[place : place + _LENGTH]
-            found = _parsed(line, holdout, checked=len(data) >= _LENGTH)
-            if found is not None and (newest is None or found.number > newest.number):
+            text, _, check = data[place : place + _LENGTH].rstrip().partition(b" ")
+            if check != _check(text):  # half written
+                continue
+            found = Receipt.parse(text.decode())
+            if found.holdout == holdout and (newest is None or found.number > newest.number):
                 newest, other = found, _LENGTH - place
         if newest is None:
             remedy = f"Delete {path} to go on without: an older copy is then not noticed."
@@ -98,18 +100,6 @@ class Witness(Renewed):
                 what = f"Row {receipt.number:,} of the ledger"
                 raise Damaged(what, f"digest {seen.digest}, as seen before", receipt.digest, remedy)
         self._kept[receipt.holdout] = seen
-
-
-def _parsed(line: bytes, holdout: str, *, checked: bool) -> Receipt | None:
-    """The receipt of a line, if it is whole; earlier versions wrote one line, without a check."""
-    text, _, check = line.rstrip().partition(b" ")
-    if checked and check != _check(text):
-        return None
-    try:
-        receipt = Receipt.parse(text.decode("ascii"))
-    except (InvalidInput, UnicodeDecodeError):
-        return None
-    return receipt if receipt.holdout == holdout else None
 
 
 def _check(text: bytes) -> bytes:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import Infeasible, InvalidInput, real_number, whole_number
 from holdfast.grids import floats_up
-from holdfast.theory.transcripts import multiset_count
+from holdfast.theory.weights import multiset_count
 
 __all__ = [
     "LARGEST",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput, whole_number
 from holdfast.grids import Grid
-from holdfast.randomness import Entropy, flip
+from holdfast.randomness import Entropy, flip, flip_one
 from holdfast.theory.coins import Coin
 
 __all__ = [
@@ -57,8 +57,8 @@ def look(
         raise InvalidInput("twice_offset", twice_offset, _ALLOWED) from None
     if isinstance(twice_offset, bool):
         raise InvalidInput("twice_offset", twice_offset, _ALLOWED)
-    wrong = flip(coin.halfsteps[min(abs(offset), coin.halfsteps.size - 1)], entropy)
-    return bool(wrong) != (offset > 0)
+    wrong = flip_one(float(coin.halfsteps[min(abs(offset), coin.halfsteps.size - 1)]), entropy)
+    return wrong != (offset > 0)
 
 
 _ALLOWED = "whole numbers: twice the count minus twice the target"
@@ -129,31 +129,27 @@ class Counts:
         return int(np.count_nonzero(np.greater(self.array, limit, out=self._above)))
 
     def threshold(self, index: int) -> Any:
-        """The largest number of the array's type ≤ the grid point; None if all are greater."""
+        """The largest number of the array's type ≤ the grid point; None if all are greater.
+
+        >>> from holdfast.grids import IntegerGrid
+        >>> int(Counts(np.array([0.5]), IntegerGrid(2**53 + 1, 2**53 + 2)).threshold(0))
+        9007199254740992
+        """
         if self._projected:
             return np.int64(index)
-        point = self.grid.point(index)
-        if self.array.dtype.kind == "f":
-            return _float_down(point, self.array.dtype)
-        limits = np.iinfo(self.array.dtype)
+        point, dtype = self.grid.point(index), self.array.dtype
+        if dtype.kind == "f":
+            with np.errstate(over="ignore"):  # the point may be infinite in a shorter type
+                nearest = dtype.type(point)
+                above = float(nearest) > point  # Python compares int and float exactly
+                return np.nextafter(nearest, dtype.type(-np.inf)) if above else nearest
+        limits = np.iinfo(dtype)
         below = min(math.floor(point), int(limits.max))
-        return None if below < limits.min else self.array.dtype.type(below)
+        return None if below < limits.min else dtype.type(below)
 
     def indices(self, elements: NDArray[Any]) -> NDArray[np.int64]:
         """The grid indices that elements of the array are projected onto."""
         return elements if self._projected else self.grid.ceiling(elements)
-
-
-def _float_down(point: float, dtype: np.dtype[Any]) -> Any:
-    """The largest number of a float type that is ≤ point.
-
-    >>> int(_float_down(2**53 + 1, np.dtype(np.float64)))
-    9007199254740992
-    """
-    with np.errstate(over="ignore"):  # the point may be infinite in a shorter type
-        nearest = dtype.type(point)
-        rounded_up = float(nearest) > point  # Python compares int and float exactly
-        return np.nextafter(nearest, dtype.type(-np.inf)) if rounded_up else nearest
 
 
 # Search: a quantile of the blocks' values by bisection of the grid, one look per step.
@@ -202,7 +198,9 @@ def search_counts(
     ...               entropy=SeededEntropy(1))
     7
     """
-    low, high = 0, whole_number("size", size, 1, 2**62) - 1
+    if size < 1:
+        raise InvalidInput("size", size, "at least 1")
+    low, high = 0, size - 1
     while low < high:
         middle = (low + high) // 2
         if look(2 * count_at(middle) - twice_target, coin, entropy):

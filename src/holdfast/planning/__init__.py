@@ -6,16 +6,6 @@ from holdfast.planning.compare import Recommendation, recommend
 from holdfast.planning.joint import joint_from, joint_plan, rounds_plan
 from holdfast.planning.plan import Alternative, Plan
 from holdfast.planning.solve import plan
-from holdfast.protocols.exact import (
-    ExactCorrections,
-    ExactEstimates,
-    ExactVerdicts,
-    ExactWeights,
-    exact_corrections,
-    exact_estimates,
-    exact_verdicts,
-    exact_weights,
-)
 from holdfast.protocols.guesses import Guesses
 from holdfast.protocols.means import DirectMeans, MedianMeans
 from holdfast.protocols.plans import JointPlan
@@ -29,10 +19,6 @@ __all__ = [
     "AmplifiedEstimates",
     "DirectMeans",
     "Estimates",
-    "ExactCorrections",
-    "ExactEstimates",
-    "ExactVerdicts",
-    "ExactWeights",
     "Guesses",
     "Intervals",
     "JointPlan",
@@ -43,10 +29,6 @@ __all__ = [
     "SimpleEstimates",
     "SplitPlan",
     "WeightedEstimates",
-    "exact_corrections",
-    "exact_estimates",
-    "exact_verdicts",
-    "exact_weights",
     "joint_from",
     "joint_plan",
     "plan",

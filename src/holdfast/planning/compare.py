@@ -18,7 +18,6 @@ from holdfast.planning.proposals import (
     propose_amplified,
     propose_correct,
     propose_estimate,
-    propose_exact,
     propose_rounds,
     propose_split,
     propose_weights,
@@ -56,7 +55,7 @@ __all__ = [
 # All candidates promise the same of their answers: in qi(tail, 1 − tail), for all questions at
 # once. Those with guesses end after their refusals. They differ in what they need besides blocks:
 # open data to guess from (correct, rounds), a finite universe (weights), sub-blocks (amplified),
-# blocks that serve nothing else (exact, split).
+# blocks that serve nothing else (split).
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ def recommend(
 
     >>> advice = recommend(20, tail=0.25)
     >>> advice.best.protocol, advice.best.blocks
-    ('exact', 461)
+    ('split', 660)
     """
     queries = whole_number("queries", queries, 1, 10**8)
     tail = real_number("tail", tail, 0, 0.5, open_low=True, open_high=True)
@@ -119,7 +118,6 @@ def recommend(
     candidates: dict[str, Callable[[], Proposal]] = {
         "estimate": partial(propose_estimate, queries, grid, tail, confidence),
         "amplified": partial(propose_amplified, queries, grid, tail, confidence),
-        "exact": partial(propose_exact, queries, grid, tail, confidence),
         "split": partial(propose_split, queries, tail, confidence),
     }
     if refusals is not None:

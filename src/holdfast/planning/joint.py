@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 from holdfast.errors import Infeasible, InvalidInput, real_number, whole_number
 from holdfast.planning.plan import Plan
 from holdfast.planning.solve import plan, recall, remember
-from holdfast.protocols.exact import ExactVerdicts, exact_verdicts
 from holdfast.protocols.guesses import Guesses
 from holdfast.protocols.plans import (
     JointPlan,
@@ -30,7 +29,7 @@ from holdfast.protocols.plans import (
     plan_from_dict,
 )
 from holdfast.protocols.registry import mix_names, wanted
-from holdfast.protocols.rounds import RoundsPlan, confirmed_share, rounds_on
+from holdfast.protocols.rounds import RoundsPlan, in_rounds
 from holdfast.protocols.searches import SearchPart
 from holdfast.theory.divergence import ORDER_MAX
 from holdfast.theory.sizing import BLOCKS_MAX, QUERIES_MAX, minimise, order_from
@@ -275,29 +274,15 @@ def rounds_plan(
     tail_low: float = 0.05,
     tail_high: float = 0.25,
     confidence: float = 0.95,
-    *,
-    looks: bool = False,
-    exact: bool = False,
 ) -> RoundsPlan:
     """Effective rounds with the fewest blocks: `queries` questions, at most `rounds` rounds.
-
-    The verification set answers exactly or by looks, whichever needs fewer blocks; with `looks`
-    or `exact` always in that way.
 
     >>> made = rounds_plan(queries=100, rounds=3)
     >>> made.sets, made.set_blocks, made.verify()
     (3, 69, True)
     """
     confidence = real_number("confidence", confidence, 0, 1, open_low=True, open_high=True)
-    guesses, sure = Guesses(queries, rounds, tail_low, tail_high), confirmed_share(confidence)
-    if looks and exact:
-        raise InvalidInput("looks and exact", (looks, exact), "given one at a time")
-    ways: list[JointPlan | ExactVerdicts] = []
-    if not exact:
-        ways.append(joint_plan(guesses, confidence=sure))
-    if not looks:
-        ways.append(exact_verdicts(queries, rounds, tail_low, tail_high, sure))
-    return rounds_on(min(ways, key=lambda each: each.blocks), confidence)
+    return in_rounds(joint_plan, Guesses(queries, rounds, tail_low, tail_high), confidence)
 
 
 def read_mix(text: str, queries: int | None, **more: Any) -> ProtocolMix:
@@ -354,9 +339,17 @@ def plans_for(mix: ProtocolMix, units: int | None = None) -> list[SetPlan]:
         requests = [wanted(name).make(mix, mix.queries[name], share, units) for name in shared]
         plans.append(joint_plan(*requests, confidence=share))  # type: ignore[arg-type]
     for name in own:
-        found = wanted(name).make(mix, mix.queries[name], share, units)
-        plans.append(found if isinstance(found, SetPlan) else joint_plan(found, confidence=share))
-    return plans
+        asked = wanted(name)
+        found = asked.make(mix, mix.queries[name], share, units)
+        plans.append(found if isinstance(found, SetPlan) else asked.plan(joint_plan, found, share))
+    return [_beside(each, plans) for each in plans]
+
+
+def _beside(made: SetPlan, plans: Sequence[SetPlan]) -> SetPlan:
+    """What is told has all units if it is alone, and as many as all others beside them."""
+    others = sum(int(each.blocks * each.subblocks) for each in plans if each is not made)
+    told = made.past() is not None
+    return cast(SetPlan, replace(cast(Any, made), blocks=others)) if told and others else made
 
 
 def _share(confidence: float, sets: int) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from holdfast.errors import HoldfastError, Infeasible, InvalidInput, real_number, whole_number
@@ -17,13 +17,6 @@ from holdfast.planning.joint import joint_from, joint_plan, rounds_plan
 from holdfast.planning.plan import Alternative
 from holdfast.planning.solve import plan
 from holdfast.protocols.answers import LEAST_SHARE
-from holdfast.protocols.exact import (
-    ExactVerdicts,
-    exact_corrections,
-    exact_estimates,
-    exact_verdicts,
-    exact_weights,
-)
 from holdfast.protocols.guesses import Guesses, VerdictPart
 from holdfast.protocols.means import DirectMeans
 from holdfast.protocols.plans import JointPlan, Request, SetPlan
@@ -35,17 +28,14 @@ from holdfast.theory.bars import units_for_half_width
 from holdfast.theory.paper import adaptive_iqr, adaptive_simple, adaptive_tails, sv
 
 __all__ = [
-    "ALONE",
     "Proposal",
     "blocks_of",
-    "cheaper",
     "inside",
     "narrowest_interval",
     "paper_estimation",
     "propose_amplified",
     "propose_correct",
     "propose_estimate",
-    "propose_exact",
     "propose_interval",
     "propose_mean",
     "propose_rounds",
@@ -58,9 +48,6 @@ __all__ = [
 
 
 # What a proposal is: a certified plan, what it predicts, and what else would do.
-
-
-ALONE = "exact answers: these blocks may serve no other protocol"
 
 
 @dataclass(frozen=True)
@@ -122,16 +109,6 @@ def inside(queries: int, tail: float, confidence: float) -> str:
     )
 
 
-def cheaper(looks: Proposal, exact: Proposal | None) -> Proposal:
-    """The proposal with fewer blocks, the other one among its alternatives."""
-    if exact is None:
-        return looks
-    best, other = (looks, exact) if looks.blocks <= exact.blocks else (exact, looks)
-    note = ALONE if other is exact else "may share its blocks with other protocols"
-    entry = Alternative(other.method, other.blocks, note)
-    return replace(best, alternatives=(*looks.alternatives, entry))
-
-
 # Proposals for protocols with guesses: verify, correct, rounds.
 
 
@@ -143,12 +120,8 @@ def propose_verify(
     confidence: float = 0.95,
     *,
     sides: int = 2,
-    looks: bool = False,
 ) -> Proposal:
-    """Guesses confirmed or refused: by looks at two prices or a flat one, or exactly.
-
-    The cheapest is taken; with `looks`, one that can share its blocks with other protocols.
-    """
+    """Guesses confirmed or refused: by looks at two prices or at a flat one."""
     _refuse_empty(tail_low, tail_high if sides == 1 else None)
     request = Guesses(queries, refusals, tail_low, tail_high, sides)
     made = joint_plan(request, confidence=confidence)
@@ -174,12 +147,7 @@ def propose_verify(
         f"after {refusals:,} refusals"
     )
     method = "flat price" if flat else "two prices"
-    proposal = Proposal("verify", method, made.blocks, promise, made, predicted, others)
-    if looks:
-        return proposal
-    told = {name: predicted[name] for name in ("queries", "refusals", "tail_low", "tail_high")}
-    exact = exact_verdicts(queries, refusals, tail_low, tail_high, confidence, sides=sides)
-    return cheaper(proposal, Proposal("verify", "exact", exact.blocks, promise, exact, told))
+    return Proposal("verify", method, made.blocks, promise, made, predicted, others)
 
 
 def propose_correct(
@@ -189,10 +157,8 @@ def propose_correct(
     tail_low: float = 0.05,
     tail_high: float = 0.25,
     confidence: float = 0.95,
-    *,
-    looks: bool = False,
 ) -> Proposal:
-    """Guesses from open data, confirmed or corrected: by looks on one budget, or exactly."""
+    """Guesses from open data, confirmed or corrected by looks on one budget."""
     _refuse_empty(tail_low, None)
     guesses = Guesses(queries, refusals, tail_low, tail_high)
     corrections = Estimates(refusals, grid, tail_low, tail_low)
@@ -204,11 +170,7 @@ def propose_correct(
         Alternative("paper", _paper_verification(guesses, confidence), "verification alone"),
         Alternative("estimate", searches),
     )
-    proposal = Proposal("correct", "one budget", made.blocks, promise, made, predicted, others)
-    if looks:
-        return proposal
-    exact = exact_corrections(queries, refusals, grid, tail_low, tail_high, confidence)
-    return cheaper(proposal, Proposal("correct", "exact", exact.blocks, promise, exact, predicted))
+    return Proposal("correct", "one budget", made.blocks, promise, made, predicted, others)
 
 
 def propose_rounds(
@@ -217,11 +179,9 @@ def propose_rounds(
     tail_low: float = 0.05,
     tail_high: float = 0.25,
     confidence: float = 0.95,
-    *,
-    looks: bool = False,
 ) -> Proposal:
     """Estimation sets used exactly until verification fails."""
-    made = rounds_plan(queries, rounds, tail_low, tail_high, confidence, looks=looks)
+    made = rounds_plan(queries, rounds, tail_low, tail_high, confidence)
     predicted = {
         "queries": queries,
         "rounds": made.sets,
@@ -237,8 +197,7 @@ def propose_rounds(
         Alternative("estimate", searches),
     )
     promise = inside(queries, tail_low, confidence)
-    method = "exact" if isinstance(made.verification, ExactVerdicts) else "two prices"
-    return Proposal("rounds", method, made.blocks, promise, made, predicted, others)
+    return Proposal("rounds", "two prices", made.blocks, promise, made, predicted, others)
 
 
 def _refuse_empty(tail_low: float, tail_high: float | None) -> None:
@@ -450,14 +409,6 @@ def propose_estimate(
     return Proposal("estimate", "search", made.blocks, inside(queries, tail, confidence), made)
 
 
-def propose_exact(
-    queries: int, grid: int = 32, tail: float = 0.25, confidence: float = 0.95
-) -> Proposal:
-    """Exact quantiles, every history counted: for a few dozen questions."""
-    made = exact_estimates(queries, grid, tail, tail, confidence)
-    return Proposal("exact", "exact", made.blocks, inside(queries, tail, confidence), made)
-
-
 def propose_split(queries: int, tail: float = 0.25, confidence: float = 0.95) -> Proposal:
     """Fresh blocks for every question."""
     made = split_plan(queries, tail, tail, confidence)
@@ -508,10 +459,8 @@ def propose_weights(
     tail: float = 0.25,
     grid: int = 32,
     confidence: float = 0.95,
-    *,
-    looks: bool = False,
 ) -> Proposal:
-    """A hypothesis over a finite universe, corrected by the sample: by looks, or exactly."""
+    """A hypothesis over a finite universe, corrected by the sample."""
     request = WeightedEstimates(queries, universe, tail)
     made = joint_plan(request, confidence=confidence)
     part = made.parts[0]
@@ -522,12 +471,4 @@ def propose_weights(
     note = "`adaptive-general-mwu` states only an order of growth"
     others = (Alternative("paper", None, note), Alternative("estimate", searches))
     promise = inside(queries, tail, confidence)
-    proposal = Proposal("weights", "looks", made.blocks, promise, made, predicted, others)
-    if looks:
-        return proposal
-    try:
-        exact = exact_weights(queries, universe, tail, confidence)
-    except Infeasible:  # too many histories to count
-        return proposal
-    told = {**predicted, "updates": exact.updates}
-    return cheaper(proposal, Proposal("weights", "exact", exact.blocks, promise, exact, told))
+    return Proposal("weights", "looks", made.blocks, promise, made, predicted, others)

@@ -13,16 +13,6 @@ if TYPE_CHECKING:
     from holdfast.protocols.answers import Answer, Corrected, Verdict
     from holdfast.protocols.base import Protocol, Question
     from holdfast.protocols.budget import Account, Charge
-    from holdfast.protocols.exact import (
-        ExactCorrections,
-        ExactEstimates,
-        ExactVerdicts,
-        ExactWeights,
-        exact_corrections,
-        exact_estimates,
-        exact_verdicts,
-        exact_weights,
-    )
     from holdfast.protocols.guesses import Guesses
     from holdfast.protocols.means import DirectMeans, MedianMeans
     from holdfast.protocols.memory import MemoryHoldout
@@ -49,10 +39,6 @@ __all__ = [
     "Corrected",
     "DirectMeans",
     "Estimates",
-    "ExactCorrections",
-    "ExactEstimates",
-    "ExactVerdicts",
-    "ExactWeights",
     "Guesses",
     "Intervals",
     "JointPlan",
@@ -67,10 +53,6 @@ __all__ = [
     "SplitPlan",
     "Verdict",
     "WeightedEstimates",
-    "exact_corrections",
-    "exact_estimates",
-    "exact_verdicts",
-    "exact_weights",
     "split_plan",
 ]
 
@@ -79,16 +61,6 @@ _LATER = {
     "answers": ("Answer", "Corrected", "Verdict"),
     "base": ("Protocol", "Question"),
     "budget": ("Account", "Charge"),
-    "exact": (
-        "ExactCorrections",
-        "ExactEstimates",
-        "ExactVerdicts",
-        "ExactWeights",
-        "exact_corrections",
-        "exact_estimates",
-        "exact_verdicts",
-        "exact_weights",
-    ),
     "guesses": ("Guesses",),
     "means": ("DirectMeans", "MedianMeans"),
     "memory": ("MemoryHoldout",),

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, cast
 
@@ -18,23 +18,28 @@ from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 
 __all__ = [
     "ASSUMPTIONS",
+    "AT_SHARES",
+    "FAILURES",
     "LEAST_SHARE",
     "NOTHING",
     "READINGS",
+    "ROWS",
     "RULE",
+    "TOLD_ASSUMES",
     "Answer",
     "Cell",
     "Claim",
     "Corrected",
     "Result",
+    "Told",
     "Verdict",
     "VerdictWord",
     "at_least",
+    "bar_ends",
     "bar_text",
     "bare",
     "confidence_text",
     "direct_promise",
-    "failure_words",
     "fewer_than",
     "in_full",
     "interval_promise",
@@ -71,15 +76,21 @@ ASSUMPTIONS = (
 
 # Readings: what a score is about, as a code that is kept and as the words for people.
 #
-# A score of predictions, or of a model, can be read in two ways (docs/explanation/promise.md). The
-# rule that made the predictions, on fresh rows: that needs that the rule was made without the
-# features of the sealed rows, for a rule that knows them may be right there and nowhere else. Or
-# these very rows, with fresh labels: that is not offered yet.
+# A score of predictions, or of a model, can be read in two ways (docs/explanation/promise.md).
+# These very rows, with fresh labels: that holds against everybody, whatever they were made from.
+# Or the rule that made the predictions, on fresh rows: that needs that the rule was made
+# without the features of the sealed rows, for a rule that knows them may be right there and nowhere
+# else. Where rows were split by class, it is that rule at the class shares of the sealed rows.
 
 
+ROWS = "these-rows-fresh-labels"
 RULE = "rule-on-fresh-rows"
+AT_SHARES = "rule-at-these-class-shares"
 READINGS = {
+    ROWS: "these rows, fresh labels (against everybody, whatever the predictions were made from)",
     RULE: "this rule, on fresh rows (assumes that it was made without these rows' features)",
+    AT_SHARES: "this rule, on fresh rows at these class shares (assumes that it was made without "
+    "these rows' features)",
 }
 
 
@@ -107,27 +118,13 @@ _LOWEST = " (a block without a value counts as lowest)"
 _EMPTY = "; so small a share says nothing by itself"
 _DENOMINATORS = (100, 1_000, 10_000)
 _DIGITS = 12  # as values are shown
-_COUNTED = {  # what a failure counts as, by the code that the ledger keeps of an estimator
+FAILURES = {  # what a failure counts as, by the code that the ledger keeps of an estimator
     "wrong": "a row on which it fails, or without a target, counts as wrong",
     "one": "a row on which it fails, or whose target is not 0 or 1 or probability not between "
     "them, counts as 1, the worst",
+    "worst": "a row on which it fails, or without such a target, counts as the worst",
     "highest": "a block on which it fails counts as the highest value",
 }
-
-
-def failure_words(verb: str, estimator: Mapping[str, Any]) -> str:
-    """What a failure counts as, for an estimator as the ledger describes it; empty: as lowest.
-
-    It stands in every such answer, whether or not anything has failed.
-
-    >>> failure_words("mean", {"engine": "sql"}), failure_words("ask", {"engine": "sql"})
-    ('', '')
-    """
-    if "failure" in estimator:
-        return _COUNTED[estimator["failure"]]
-    if verb == "mean" or estimator["engine"] != "local":
-        return ""
-    return "a block on which it fails counts as the lowest value"
 
 
 def with_failures(promise: str, failures: str) -> str:
@@ -324,7 +321,9 @@ def fewer_than(share: float) -> str:
 
 
 def _whole(share: Fraction, *, up: bool) -> str:
-    whole = next((n for n in _DENOMINATORS if (share * n).denominator == 1), _DENOMINATORS[-1])
+    for whole in _DENOMINATORS:  # the first that says it exactly, or else the last
+        if (share * whole).denominator == 1:
+            break
     count = -(-share * whole // 1) if up else share * whole // 1
     return f"{int(count):,} in {whole:,}"
 
@@ -356,11 +355,11 @@ def _rounded(value: float, digits: int, direction: str) -> str:
 
 
 def _down(value: float) -> str:
-    return rounded_down(value, _DIGITS)
+    return _rounded(value, _DIGITS, ROUND_FLOOR)
 
 
 def _up(value: float) -> str:
-    return rounded_up(value, _DIGITS)
+    return _rounded(value, _DIGITS, ROUND_CEILING)
 
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -690,7 +689,338 @@ class Corrected:
         return self.verdict.price + (0.0 if self.correction is None else self.correction.price)
 
 
-Result = Answer | Verdict | Corrected
+_SHORT_READINGS = {
+    None: "on fresh rows",
+    ROWS: "these rows, fresh labels",
+    RULE: "this rule, on fresh rows (if it was made without these rows' features)",
+    AT_SHARES: "this rule, on fresh rows at these class shares (if it was made without these rows' "
+    "features)",
+}
+_WHERE = {
+    ROWS: "on these rows with fresh labels",
+    RULE: "on fresh rows",
+    AT_SHARES: "on fresh rows at these class shares",
+}
+TOLD_ASSUMES = (
+    "sealed rows are independent draws from one population, split off at random; nobody sees "
+    "anything else of them"
+)
+_LABELS = "labels are independent of each other, given the rows"
+_LARGE = 1e12  # from here on numbers are not written in full
+_OF_BLOCKS = ("ask", "interval", "verify")
+_FOUND_BEST = "that alone says nothing of fresh data"
+_METRICS = {"brier": "Brier score", "error_rate": "error rate"}
+
+
+def bar_ends(low: float, high: float) -> tuple[str, str]:
+    """Both ends of a bar for people, rounded outwards to about a hundredth of its width.
+
+    >>> bar_ends(0.879244, 0.910576), bar_ends(-0.00952, 0.0344), bar_ends(123456.2, 130000.7)
+    (('0.8792', '0.9106'), ('−0.0096', '0.0344'), ('123456', '130001'))
+    """
+    width = high - low
+    if not 0 < width < math.inf or max(abs(low), abs(high)) > _LARGE:
+        return _minus(rounded_down(low)), _minus(rounded_up(high))
+    step = Decimal(1).scaleb(-max(0, math.ceil(-math.log10(width)) + 2))
+    below = Decimal(repr(low)).quantize(step, ROUND_FLOOR)
+    return bare(f"{below:f}"), bare(f"{Decimal(repr(high)).quantize(step, ROUND_CEILING):f}")
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "−") if "e" not in text else text
+
+
+def _exact(value: float) -> str:
+    """A number with all its digits, for people: a claim is not rounded."""
+    return _minus(in_full(value))
+
+
+def _nats(nats: float) -> str:
+    """Nats for people.
+
+    >>> _nats(0.1611), _nats(2.294), _nats(12.28), _nats(0.00004)
+    ('0.16', '2.3', '12.3', '0.00004')
+    """
+    return bare(f"{nats:.1f}") if nats >= 1 else number(nats, 2) if nats >= 1e-4 else f"{nats:.5f}"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is told by one answer over single rows: a bar, a verdict or a winner.
+
+    `value` is the centre of what was told, and for a confirmed answer the guess: the sealed mean
+    itself is never shown or stored. `told` are the nats of this answer, `told_so_far` those of all
+    answers up to it, `answers` how many these are.
+    """
+
+    verb: str
+    about: str
+    value: float | None
+    low: float | None
+    high: float | None
+    guess: float | None
+    expected: bool | None
+    """Whether it was as expected; None where nothing was: a precise answer, a winner."""
+    verdict: str | None
+    letter: tuple[int, ...]
+    told: float
+    level: float
+    confidence: float
+    certified: bool
+    reading: str | None
+    facts: Mapping[str, Any]
+    told_so_far: float = 0.0
+    answers: int = 0
+    leaning: float | None = None
+    """By how much guesses from the open part were too high, if surprises lean to one side."""
+    names: tuple[str, ...] = ()
+    """What the candidates are called."""
+    batch: tuple[Told, ...] = ()
+    assumes: tuple[str, ...] = ()
+    cached: bool = False
+    receipt: str = ""
+
+    kind: ClassVar[Literal["told"]] = "told"
+
+    @property
+    def steps(self) -> tuple[Told, ...]:
+        """What it was found by: itself."""
+        return (self,)
+
+    def each(self, change: Callable[[Any], Any]) -> Told:
+        """The same, changed."""
+        return cast(Told, change(self))
+
+    def called(self, names: Sequence[str]) -> Told:
+        """The same, of candidates that are called otherwise."""
+        if "against" not in self.facts:
+            return replace(self, names=tuple(names))
+        return replace(self, names=tuple(names), facts={**self.facts, "against": names[1]})
+
+    @property
+    def winner(self) -> int | None:
+        """The place of the best candidate."""
+        return self.letter[0] if self.verb == "best" else None
+
+    # What it says, in words.
+
+    @property
+    def said(self) -> str:
+        """What is claimed, in one sentence without its confidence."""
+        if self.verb == "best":
+            return f"{self._name(self.letter[0])} has the best {self._what()} of {self.facts['of']}"
+        if self.verb == "scores":
+            told = (f"{self._name(k)} {each._bar()}" for k, each in enumerate(self.batch))
+            return f"{self._what()}: {', '.join(told)}"
+        if self.verb in _OF_BLOCKS:
+            units = self.facts["block_units"]
+            over = f"over fresh blocks of {units:,} unit{'s' if units != 1 else ''}"
+            return f"the median of {self._what()} {over} {self._of_guess()}"
+        if self.facts.get("against") is not None:
+            return f"{self._name(0)} {self._difference()}"
+        return f"{self._what()} {self._of_threshold() if self.verb == 'gate' else self._bar()}"
+
+    def _name(self, place: int) -> str:
+        return self.names[place] if place < len(self.names) else f"candidate {place + 1}"
+
+    def _what(self) -> str:
+        """What is asked about."""
+        if self.verb != "mean":
+            text = _METRICS.get(self.about, self.about)
+        elif self.facts.get("share"):
+            text = f"the share of rows with {self.about}"
+        else:
+            text = f"the mean of {self.about}"
+        cut, where = self.facts.get("cut"), self.facts.get("where")
+        text = text if cut is None else f"{text} cut to {bar_text(*cut)}"
+        return text if where is None else f"{text} where {where}"
+
+    def _bar(self) -> str:
+        low, high = self.low, self.high
+        if low is not None and high is not None:
+            return "is between {} and {}".format(*bar_ends(low, high))
+        if low is not None:
+            return f"is at least {_minus(rounded_down(low))}"
+        return "may be anything" if high is None else f"is at most {_minus(rounded_up(high))}"
+
+    def _of_guess(self) -> str:
+        """Of a median that is guessed at: whether it is shown to be another."""
+        if self.verdict is None or self.guess is None:
+            return self._bar()
+        if self.low is not None:
+            return f"is above {_minus(rounded_down(self.low))}"
+        if self.high is not None:
+            return f"is below {_minus(rounded_up(self.high))}"
+        near, guess = self.facts.get("tolerance") or 0.0, self.guess
+        if self.facts.get("claim") == "at least":
+            return f"is not shown to be below {_exact(guess - near)}"
+        if self.facts.get("claim") == "at most":
+            return f"is not shown to be above {_exact(guess + near)}"
+        within = f" by more than {_exact(near)}" if near else ""
+        return f"is not shown to differ from {_exact(guess)}{within}"
+
+    def _of_threshold(self) -> str:
+        """Of a score and a threshold."""
+        threshold, near = self.facts["threshold"], self.facts.get("tolerance") or 0.0
+        upwards = self.facts.get("claim") != "at most"
+        reached = _exact(threshold - near if upwards else threshold + near)
+        reach, miss = ("at least", "below") if upwards else ("at most", "above")
+        if self.verdict == "pass":
+            return f"is {reach} {reached}"
+        if self.verdict == "fail":
+            return f"is {miss} {_exact(threshold)}"
+        return f"is neither shown to be {reach} {reached} nor to be {miss} {_exact(threshold)}"
+
+    def _difference(self) -> str:
+        """Of two rules: how much better the first is."""
+        other, low, high = self.facts["against"], self.low, self.high
+        if not self.facts.get("greater", True):
+            low, high = (None if each is None else -each for each in (high, low))
+        than, by = f"than {other}", f" in {self._what()}"
+        if low is not None and high is not None:
+            if low <= 0 <= high:
+                less, more = (each.removeprefix("−") for each in bar_ends(low, high))
+                return f"is between {less} worse and {more} better {than}{by}"
+            word, ends = ("better", (low, high)) if low > 0 else ("worse", (-high, -low))
+            return f"is {word} {than} by {' to '.join(bar_ends(*ends))}{by}"
+        if low is not None:
+            if low < 0:
+                return f"is worse {than} by at most {_exact(-low)}{by}"
+            return f"is better {than}{f' by at least {_exact(low)}' if low else ''}{by}"
+        if high is not None:
+            if high > 0:
+                return f"is not better {than} by {_exact(high)}{by}"
+            return f"is worse {than}{f' by at least {_exact(-high)}' if high else ''}{by}"
+        wanted = self.facts.get("margin") or abs(self.facts.get("threshold") or 0.0)
+        more = f" by {_exact(wanted)}" if wanted else ""
+        return f"is not shown to be better or worse {than}{more}{by}"
+
+    @property
+    def surprise_words(self) -> str:
+        """Whether it was as expected, in words."""
+        if self.expected is None:
+            return ""
+        if self.verdict is not None or self.guess is None:
+            return "as expected" if self.expected else "a surprise"
+        guess, yours = number(self.guess), self.facts.get("guessed")
+        if self.expected:
+            return (
+                f"your guess {guess} is confirmed"
+                if yours
+                else f"as guessed from the open part, {guess}"
+            )
+        return (
+            f"a surprise: {'your guess' if yours else 'the guess from the open part'} was {guess}"
+        )
+
+    @property
+    def sure(self) -> str:
+        """Its confidence, in words."""
+        if not self.certified:
+            return "NOT certified: the holdout is seeded"
+        many = "" if self.answers <= 1 else f", for all {self.answers:,} answers at once"
+        return f"with {100 * float(confidence_text(self.confidence)):g} % confidence{many}"
+
+    @property
+    def claims(self) -> bool:
+        """Whether anything is certified of fresh data."""
+        return any(each.low is not None or each.high is not None for each in (self, *self.batch))
+
+    @property
+    def promise(self) -> str:
+        """One sentence with numbers."""
+        if self.verb == "best":
+            bar = self.batch[0].promise if self.batch else _FOUND_BEST
+            return f"{self.said} on the sealed rows; {bar}"
+        said = self.said
+        if self.verb not in _OF_BLOCKS:
+            said = f"{_WHERE.get(self.reading or '', 'on fresh rows')}, {said}"
+        if not self.claims:
+            return f"{said[0].upper()}{said[1:]}"
+        return f"{self.sure[0].upper()}{self.sure[1:]}: {said}"
+
+    def lines(self) -> list[str]:
+        """The answer in two to four short lines, and a line for each of a batch."""
+        if self.verb == "best":
+            said = f"{self.said} on the sealed rows"
+            said += "" if self.batch else f"; {_FOUND_BEST}"
+            lines = [said, *(f"its {each._first()}" for each in self.batch)]
+        elif self.verb == "scores":
+            lines = [f"{len(self.batch)} scores by {self._what()} ({self.sure}):"]
+            width = max(len(self._name(k)) for k in range(len(self.batch)))
+            for k, each in enumerate(self.batch):
+                words = each.surprise_words
+                told = f"{each._bar()}{'; ' + words if words else ''}"
+                lines.append(f"  {self._name(k):<{width}}  {told}")
+        else:
+            lines = [self._first()]
+        last = [] if self.verb in _OF_BLOCKS else [_SHORT_READINGS[self.reading]]
+        lines.append("; ".join([*last, self._cost()]))
+        if self.assumes and self.reading != ROWS:  # of predictions by id none can fail
+            lines.append(self.assumes[0])
+        if self.leaning is not None:
+            lines.append(self._leans())
+        return lines
+
+    def _first(self) -> str:
+        """The claim with its confidence, and whether it was expected."""
+        said = self.said
+        if self.verdict is not None and self.verb != "compare":  # whose sentence has the word
+            said = f"{self.verdict}: {said}"
+        sure = f" ({self.sure})" if self.claims or not self.certified else ""
+        return f"{said}{sure}{'; ' + self.surprise_words if self.surprise_words else ''}"
+
+    def _cost(self) -> str:
+        last = (self, *self.batch)[-1] if self.verb == "best" else self
+        if last.cached:
+            return "asked before, free"
+        nats = self.told if last is self else self.told * (not self.cached) + last.told
+        return f"told {_nats(nats)} nats, {_nats(last.told_so_far)} so far"
+
+    def _leans(self) -> str:
+        assert self.leaning is not None
+        way = "higher" if self.leaning > 0 else "lower"
+        return (
+            f"your validation scores are {way} than the truth by about "
+            f"{number(abs(self.leaning), 2)}"
+        )
+
+    def described(self) -> dict[str, str]:
+        """All that it says, in labelled lines, for people."""
+        first, *more = self.lines()
+        batch = more[: len(self.batch)]
+        items = {"answer": "\n".join([first, *batch])}
+        if self.leaning is not None:
+            items["note"] = self._leans()
+        read = reading_words(self.reading)
+        items |= {} if read is None else {"reading": read}
+        assumed = [TOLD_ASSUMES]
+        if self.reading == ROWS:  # whatever else is known of them
+            assumed = [f"{TOLD_ASSUMES.removesuffix('them')}their labels", _LABELS]
+        items["assumes"] = "; ".join([*assumed, *self.assumes])
+        items["told"] = self._cost().removeprefix("told ")
+        return {**items, "receipt": self.receipt} if self.receipt else items
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        return html_table(self.verb, self.described())
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain numbers and text."""
+        names = ("verb", "about", "value", "low", "high", "guess", "expected", "verdict", "told")
+        data: dict[str, object] = {name: getattr(self, name) for name in names}
+        data |= {"told_so_far": self.told_so_far, "level": self.level, "answers": self.answers}
+        data |= {"confidence": self.confidence, "certified": self.certified}
+        data |= {"reading": self.reading, "reading_words": reading_words(self.reading)}
+        data |= {"letter": list(self.letter), "facts": dict(self.facts), "leaning": self.leaning}
+        data |= {"winner": self.winner, "names": list(self.names), "promise": self.promise}
+        data |= {"batch": [each.to_dict() for each in self.batch], "assumes": list(self.assumes)}
+        return data | {"cached": self.cached, "receipt": self.receipt}
+
+
+Result = Answer | Verdict | Corrected | Told
 
 
 def is_answer(result: Result) -> bool:

@@ -7,7 +7,10 @@ found. Who drives it, a holdout with its ledger and engines or `MemoryHoldout`, 
               does not fit, `Exhausted` is thrown into the generator
     Values    the estimator's value on every block, or on some of them
     Sums      for every block the sum of a term over its units, in whole parts
+    Terms     the term of every unit, in whole parts
     Places    the estimator's value on every block that there can be, and which the blocks are
+    PastTold  what was told before, under a lock that is held until the answer is recorded; and what
+              is public of this one
 
 What it returns, `Drawn`, is all that depends on the data: a few numbers, which the ledger keeps.
 Everything else that an answer says follows from question, plan and those numbers (`answer`), and so
@@ -20,15 +23,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, floats_up
-from holdfast.protocols.answers import Answer, Result, failure_words, search_promise
+from holdfast.protocols.answers import FAILURES, Answer, Result, search_promise
 from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.plans import Part, SetPlan, Wanted
 from holdfast.protocols.shapes import BoundedMean, KnownDeviation, KnownSd, Shape, shape_from_dict
@@ -41,6 +45,7 @@ __all__ = [
     "Drawn",
     "Lesson",
     "Paid",
+    "PastTold",
     "Places",
     "Protocol",
     "Question",
@@ -48,6 +53,7 @@ __all__ = [
     "Step",
     "Steps",
     "Sums",
+    "Terms",
     "Values",
     "Verb",
     "block_floats",
@@ -59,8 +65,10 @@ __all__ = [
     "shown",
 ]
 
-Verb = Literal["ask", "correct", "interval", "mean", "verify"]
-VERBS: tuple[Verb, ...] = ("ask", "correct", "interval", "mean", "verify")
+Verb = Literal[
+    "ask", "best", "compare", "correct", "gate", "interval", "mean", "score", "scores", "verify"
+]
+VERBS: tuple[Verb, ...] = get_args(Verb)
 
 BAR_MAX = 1e300  # beyond, a value has no error bar
 _LARGEST = float(np.finfo(np.float64).max)
@@ -73,17 +81,31 @@ class Question:
     verb: Verb
     part: str
     about: Mapping[str, Any]
-    """The estimator, for people: its engine and text, its filter, codes of what it does."""
+    """The estimator, for people: its engine and text, its filter (`where`), codes of what it does
+    (`failure`) and of what a score is about (`reading`)."""
     grid: Grid | None = None
     guess: float | None = None
     tolerance: float | None = None
     claim: str | None = None
-    gate: bool | None = None
-    """True: the verdict is on a score, pass or fail."""
     shape: Shape | None = None
     range: tuple[float, float] | None = None
     """Of a mean's term, which is cut to it; None: nothing can leave [0, 1]."""
     limits: Mapping[str, float] | None = None
+    metric: str | None = None
+    """Of a score: what it is called."""
+    share: bool | None = None
+    """True: every term is 0 or 1."""
+    error: float | None = None
+    """The standard error of the guess, if whoever guesses says so."""
+    guesses: tuple[float | None, ...] | None = None
+    """Those of a batch."""
+    precise: bool | None = None
+    threshold: float | None = None
+    margin: float | None = None
+    candidates: int | None = None
+    """How many rules it is about, where there are several: two are compared."""
+    classes: int | None = None
+    """How many labels the target has, where that is public."""
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -96,10 +118,18 @@ class Question:
             "guess": self.guess,
             "tolerance": self.tolerance,
             "claim": self.claim,
-            "gate": self.gate,
             "shape": None if self.shape is None else self.shape.to_dict(),
             "range": None if self.range is None else list(self.range),
             "limits": self.limits,
+            "metric": self.metric,
+            "share": self.share,
+            "error": self.error,
+            "guesses": None if self.guesses is None else list(self.guesses),
+            "precise": self.precise,
+            "threshold": self.threshold,
+            "margin": self.margin,
+            "candidates": self.candidates,
+            "classes": self.classes,
         }
         return {name: value for name, value in given.items() if value is not None}
 
@@ -115,6 +145,8 @@ class Question:
         if "range" in values:
             low, high = values["range"]
             values["range"] = (low, high)
+        if "guesses" in values:
+            values["guesses"] = tuple(values["guesses"])
         return cls(**values)
 
     @property
@@ -139,9 +171,18 @@ class Question:
         return self.about.get("reading")
 
     @property
+    def paired(self) -> bool:
+        """Whether it is about the difference of two rules."""
+        return self.verb in ("compare", "gate") and self.candidates == 2
+
+    @property
     def failures(self) -> str:
-        """What a failure counts as, in words."""
-        return failure_words(self.verb, self.about)
+        """What a failure counts as, in words, whether or not anything has failed; empty: lowest."""
+        if "failure" in self.about:
+            return FAILURES[self.about["failure"]]
+        if self.verb == "mean" or self.about["engine"] != "local":
+            return ""
+        return "a block on which it fails counts as the lowest value"
 
 
 @dataclass(frozen=True)
@@ -168,13 +209,30 @@ class Sums:
 
 
 @dataclass(frozen=True)
+class Terms:
+    """The term of every unit, 0 where a filter leaves it out; `count`: of 1 in place of the term.
+
+    `of` is the place of the rule among those that the question is about.
+    """
+
+    bounds: Bounds = UNIT
+    count: bool = False
+    of: int = 0
+
+
+@dataclass(frozen=True)
+class PastTold:
+    """What was told of the set before, and what is public of the answer."""
+
+
+@dataclass(frozen=True)
 class Places:
     """The grid index on every block that there can be, and the place among them of every block."""
 
     grid: Grid
 
 
-Step = Reserve | Values | Sums | Places
+Step = Reserve | Values | Sums | Terms | Places | PastTold
 Drawn = dict[str, Any]
 Lesson = Mapping[str, Any]
 Steps = Generator[Step, Any, Drawn | None]
@@ -191,7 +249,11 @@ class Paid:
 
     def price(self, part: str | None = None) -> float:
         """What was charged, to one part or in all."""
-        return float(sum(each.price for each in self.charges if part in (None, each.part)))
+        price = Fraction(0)
+        for each in self.charges:
+            if part in (None, each.part):
+                price += each.price
+        return float(price)
 
 
 def paid(account: Account, part: Part, charges: Sequence[Charge]) -> Paid:
@@ -214,7 +276,7 @@ class Protocol(ABC, Generic[P]):
     """What its answers call it."""
     method: ClassVar[str] = "search"
     one_at_a_time: ClassVar[bool] = False
-    """Whether answers depend on the order in which questions of the set are answered."""
+    """Whether answers depend on the order in which questions of the part are answered."""
     random: ClassVar[bool] = True
     """Whether it flips coins."""
     on_grid: ClassVar[bool] = True
@@ -223,6 +285,8 @@ class Protocol(ABC, Generic[P]):
     """Whether a guess is near by a tolerance of its own, and not by the part's tails."""
     mixes: ClassVar[Mapping[str, Wanted]] = {}
     """What `--protocols` calls it, and what that makes."""
+    told: ClassVar[bool] = False
+    """Whether answers are exact, at the level of all that was told before: nothing is reserved."""
     optional_grid: ClassVar[bool] = False
     """Whether a question may leave its grid out: the plan then gives it one."""
 
@@ -267,6 +331,10 @@ class Protocol(ABC, Generic[P]):
     def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Result:
         """All that is said. What cannot have been drawn is a ValueError or a LookupError."""
 
+    def refuse_everything(self, question: Question, expects: Any, past: Any) -> None:
+        """Raise `Exhausted`, before anything is read, if what is told could say nothing."""
+        del question, expects, past
+
     def check(self, question: Question, drawn: Drawn, lessons: Sequence[Lesson]) -> None:
         """Refuse, as a ValueError, what cannot have been drawn after these lessons."""
         del question, drawn, lessons
@@ -297,7 +365,7 @@ class Protocol(ABC, Generic[P]):
             certified=self.certified,
             block_units=self.units,
             method=self.method,
-            reading=question.reading,
+            reading=question.about.get("reading"),
         )
 
     def _on_grid(
@@ -312,15 +380,13 @@ class Protocol(ABC, Generic[P]):
         assert drawn is not None
         grid = question.points
         index = index_in(grid, drawn["index"])
-        cell = grid.cell(index)
+        cell, value = grid.cell(index), grid.point(index)
         ends: tuple[float | None, float | None] = (None, None)
         if shape is not None:
             ends = shape.bar(cell, self.units, *tails)
         promise = search_promise(*tails, self.units, cell, has_bar=ends != (None, None))
         at_end = index in (0, grid.size - 1)
-        return self._answer(
-            question, grid.point(index), ends, tails, promise, paid, at_grid_end=at_end
-        )
+        return self._answer(question, value, ends, tails, promise, paid, at_grid_end=at_end)
 
 
 def index_in(grid: Grid, index: object) -> int:

@@ -12,7 +12,7 @@ and the same charges give the same account.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -29,8 +29,6 @@ _USED_UP = "The budget is used up: nothing more can be asked of it."
 class Charge:
     """What one question costs one part: its price, looks, and how many of them said No.
 
-    `told` counts the different things that an exact answer could have said.
-
     >>> charge = Charge("estimate", Fraction(1, 3), 5)
     >>> Charge.from_dict(charge.to_dict()) == charge
     True
@@ -40,7 +38,6 @@ class Charge:
     price: Fraction
     looks: int
     noes: int = 0
-    told: int = 1
 
     @property
     def nothing(self) -> Charge:
@@ -54,24 +51,22 @@ class Charge:
             and 0 <= self.price <= held.price
             and 0 <= self.looks <= held.looks
             and 0 <= self.noes <= held.noes
-            and 1 <= self.told <= held.told
         )
 
     def to_dict(self) -> dict[str, object]:
         """Plain data; the price is an exact fraction, as text."""
-        data: dict[str, object] = {
+        return {
             "part": self.part,
             "price": str(self.price),
             "looks": self.looks,
             "noes": self.noes,
         }
-        return data if self.told == 1 else {**data, "told": self.told}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> Charge:
         """The charge that `to_dict` wrote."""
-        price, counts = data["price"], (data["looks"], data["noes"], data.get("told", 1))
-        if not isinstance(price, str) or any(type(count) is not int for count in counts):
+        price, counts = data["price"], (data["looks"], data["noes"])
+        if not isinstance(price, str) or set(map(type, counts)) != {int}:
             raise InvalidInput("charge", dict(data), "a charge as it was written")
         return cls(str(data["part"]), _fraction(price), *counts)  # type: ignore[arg-type]
 
@@ -87,13 +82,12 @@ def exactly(price: float) -> Fraction:
     return Fraction(price)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Use:
     """What one part has used of its own allowance."""
 
     looks: int = 0
     refusals: int = 0
-    told: int = 1  # the product of all
 
 
 class Account:
@@ -109,7 +103,7 @@ class Account:
         """An account with the same charges, which goes its own way."""
         other = Account.__new__(Account)  # its limit is known: a question copies it every time
         other.plan, other.limit, other.charged = self.plan, self.limit, self.charged
-        other.uses = {name: replace(use) for name, use in self.uses.items()}
+        other.uses = dict(self.uses)
         return other
 
     @property
@@ -128,7 +122,7 @@ class Account:
 
         Whatever it is of, so much of the whole plan is no longer there for others.
         """
-        shares = [min(self.charged / self.limit, Fraction(1))]  # a last grid may have any size
+        shares = [self.charged / self.limit]
         for name, use in self.uses.items():
             part = self.plan.part(name)
             shares.append(Fraction(use.looks, part.looks))
@@ -139,8 +133,8 @@ class Account:
     def hold(self, worst: Charge) -> None:
         """Charge the worst case of a question, or raise `Exhausted` and change nothing."""
         part = self.plan.part(worst.part)
-        lacking = part.lacking(self.uses[part.name], worst)
-        if lacking is None and self.plan.priced and self.charged + worst.price > self.limit:
+        lacking: tuple[str, str] | None = part.lacking(self.uses[part.name], worst)
+        if lacking is None and self.charged + worst.price > self.limit:
             lacking = f"a price of {float(worst.price):.4g}", f"{self.left:.4g}"
         if lacking is not None:
             others = "; ".join(filter(None, map(self.still_possible, self.plan.parts)))
@@ -148,18 +142,17 @@ class Account:
             raise Exhausted(f"The budget for {part.name}", *lacking, remedy)
         self.add(worst)
 
-    def add(self, charge: Charge) -> None:
-        """Charge what another account, of which this one is a part, has found to fit."""
-        self._add(charge, 1)
-
     def settle(self, worst: Charge, actual: Charge) -> None:
         """Replace what was held by what the draw did cost."""
         if actual == worst:  # as it is for most questions
             return
         if not actual.within(worst):
             raise InvalidInput("settlement", float(actual.price), "within what was reserved")
-        self._add(worst, -1)
-        self._add(actual, 1)
+        use = self.uses[worst.part]
+        self.charged += actual.price - worst.price
+        self.uses[worst.part] = Use(
+            use.looks + actual.looks - worst.looks, use.refusals + actual.noes - worst.noes
+        )
 
     def left_of(self, part: Part) -> Left:
         """What the rest of the budget would still buy, spent on this part alone."""
@@ -174,9 +167,8 @@ class Account:
         by_looks = (part.looks - self.uses[part.name].looks) // looks
         return max(0, min(by_looks, (self.limit - self.charged) // price))
 
-    def _add(self, charge: Charge, times: int) -> None:
+    def add(self, charge: Charge) -> None:
+        """Charge what was found to fit, here or of another account of which this is a part."""
         use = self.uses[charge.part]
-        self.charged += charge.price if times == 1 else times * charge.price
-        use.looks += times * charge.looks
-        use.refusals += times * charge.noes
-        use.told = use.told * charge.told if times == 1 else use.told // charge.told
+        self.charged += charge.price
+        self.uses[charge.part] = Use(use.looks + charge.looks, use.refusals + charge.noes)

@@ -431,7 +431,7 @@ class Verify(LookProtocol[VerdictPart]):
             refusals_left=paid.refusals or 0,
             certified=self.certified,
             block_units=self.units,
-            reading=question.reading,
+            reading=question.about.get("reading"),
         )
 
 

@@ -46,7 +46,6 @@ from holdfast.protocols.plans import (
     JointPlan,
     Left,
     LookPart,
-    ProtocolMix,
     Request,
     SetPlan,
     Setting,
@@ -153,9 +152,6 @@ class MedianMean(SearchProtocol):
     def admit(self, question: Question) -> None:
         self.grid(question)  # a range may have too few floats for it
 
-    def _looks(self, question: Question) -> int:
-        return self.grid(question).looks
-
     def ask(self, question: Question, entropy: Entropy, _lessons: Sequence[Lesson]) -> Steps:
         """The search over #{i : total_i ≤ T·count_i}; a block without a term counts as lowest."""
         (worst,) = self.worst(question)
@@ -163,7 +159,7 @@ class MedianMean(SearchProtocol):
         points, bounds = self.grid(question), question.bounds
         total = one_per_block((yield Sums(bounds)), self.plan.blocks)
         count = np.full(self.plan.blocks, self.units * WEIGHT_SCALE, np.int64)
-        if question.filtered:
+        if "where" in question.about:
             count = one_per_block((yield Sums(count=True)), self.plan.blocks)
         sizes, inverse = np.unique(count, return_inverse=True)
         low, span = Fraction(bounds[0]), Fraction(bounds[1]) - Fraction(bounds[0])
@@ -181,13 +177,13 @@ class MedianMean(SearchProtocol):
         points, bounds = self.grid(question), question.bounds
         index = index_in(points, drawn["index"])
         ends: tuple[float | None, float | None] = (None, None)
-        if not question.filtered:
+        if "where" not in question.about:
             ends = median_bar(self.part, points, index, self.units, bounds)
         tails = self.part.tail_low, self.part.tail_high
         promise = mean_promise(
             *(*tails, self.units, points.cell(index), bounds),
             cut=question.range is not None,
-            filtered=question.filtered,
+            filtered="where" in question.about,
             failures=question.failures,
         )
         at_end = index in (0, points.size - 1)
@@ -445,11 +441,10 @@ class DirectMean(LookProtocol[DirectPart]):
     part_type = DirectPart
     says = "mean"
     method = "direct search"
-    mixes: ClassVar = {"score": Wanted(lambda mix, k, sure, units: _scores(mix, k, sure, units))}
     on_grid = False
 
     def admit(self, question: Question) -> None:
-        if question.filtered:
+        if "where" in question.about:
             hint = (
                 "This plan's means are over all units. Ask for the mean of the term and the filter "
                 "together (both true), ask for the mean of the filter, and divide; or seal data "
@@ -558,11 +553,3 @@ def _narrowest(queries: int, rows: int, confidence: float) -> JointPlan:
     part = part.at_best_slope(made.order, limit, rows)
     part = replace(part, half_width=part.bars(made.order, limit, rows).half_width)
     return JointPlan(rows, made.order, limit, confidence, (part,))
-
-
-def _scores(mix: ProtocolMix, queries: int, confidence: float, units: int | None) -> JointPlan:
-    if [*mix.queries] != ["score"] or units is None:
-        hint = "Scores take every row for a block, and other questions want large blocks."
-        allowed = "score by itself, of a known number of rows"
-        raise InvalidInput("protocols", ",".join(mix.queries), allowed, hint)
-    return score_plan(queries, units, confidence)

@@ -106,7 +106,7 @@ class MemoryHoldout:
         grid: Grid | None = None,
         *,
         shape: Shape | None = None,
-        by: str | None = None,
+        protocol: str | None = None,
     ) -> Answer:
         """The estimator's value. With a shape that is known to hold, its mean's error bar too.
 
@@ -114,11 +114,11 @@ class MemoryHoldout:
         plan with a hypothesis the estimator is symmetric, and gets many blocks at once, one in each
         row; or it is an array of its values on every element of the universe.
         """
-        return cast(Answer, self._asked("ask", estimator, by, grid=grid, shape=shape))
+        return cast(Answer, self._asked("ask", estimator, protocol, grid=grid, shape=shape))
 
-    def interval(self, estimator: object, grid: Grid, *, by: str | None = None) -> Answer:
+    def interval(self, estimator: object, grid: Grid, *, protocol: str | None = None) -> Answer:
         """An interval that encloses the median of the estimator; `value` is its middle."""
-        return cast(Answer, self._asked("interval", estimator, by, grid=grid))
+        return cast(Answer, self._asked("interval", estimator, protocol, grid=grid))
 
     def verify(
         self,
@@ -127,13 +127,13 @@ class MemoryHoldout:
         *,
         claim: Claim | None = None,
         tolerance: float | None = None,
-        by: str | None = None,
+        protocol: str | None = None,
     ) -> Verdict:
         """The verdict on a guess. Exhaustion is a verdict too, free and final."""
         words: dict[str, Any] = {"guess": real_number("guess", guess), "claim": claim or "equals"}
         if tolerance is not None:
             words["tolerance"] = real_number("tolerance", tolerance, 0)
-        return cast(Verdict, self._asked("verify", estimator, by, **words))
+        return cast(Verdict, self._asked("verify", estimator, protocol, **words))
 
     def correct(
         self,
@@ -142,11 +142,11 @@ class MemoryHoldout:
         grid: Grid,
         *,
         shape: Shape | None = None,
-        by: str | None = None,
+        protocol: str | None = None,
     ) -> Corrected:
         """Confirm the guess, or correct it."""
         words = {"guess": real_number("guess", guess), "grid": grid, "shape": shape}
-        return cast(Corrected, self._asked("correct", estimator, by, **words))
+        return cast(Corrected, self._asked("correct", estimator, protocol, **words))
 
     def mean(
         self,
@@ -156,7 +156,7 @@ class MemoryHoldout:
         grid: Grid | None = None,
         range: Bounds = UNIT,  # noqa: A002 – what everybody calls it
         cut: bool = True,
-        by: str | None = None,
+        protocol: str | None = None,
     ) -> Answer:
         """The mean of a function of one unit with values in a range, perhaps over some units only.
 
@@ -165,7 +165,7 @@ class MemoryHoldout:
         """
         bounds = checked_bounds(range)
         words = {"where": where, "grid": grid, "range": bounds if cut or bounds != UNIT else None}
-        return cast(Answer, self._asked("mean", function, by, **words))
+        return cast(Answer, self._asked("mean", function, protocol, **words))
 
     def ask_all(
         self,
@@ -183,27 +183,27 @@ class MemoryHoldout:
                 progress(done, len(questions))
         return answers
 
-    def protocol(self, verb: Verb, by: str | None = None) -> Protocol[Any]:
+    def protocol(self, verb: Verb, name: str | None = None) -> Protocol[Any]:
         """Who answers a verb: the first choice, or the part of this name."""
-        known = self._protocols.get((verb, by))
+        known = self._protocols.get((verb, name))
         if known is None:
-            known = self._protocols[verb, by] = self._chosen(verb, by)
+            known = self._protocols[verb, name] = self._chosen(verb, name)
         return known
 
-    def _chosen(self, verb: Verb, by: str | None) -> Protocol[Any]:
+    def _chosen(self, verb: Verb, name: str | None) -> Protocol[Any]:
         found = protocols_for(verb, [(self.plan, part) for part in self.plan.parts])
         for kind, (_, part) in found:
-            if by in (None, part.name):
+            if name in (None, part.name):
                 sure = self.entropy.certifiable or not kind.random
                 units, confidence = self.source.units, self.plan.confidence
                 return kind(self.plan, part, units, confidence, certified=sure)
         names = ", ".join(part.name for _, (_, part) in found) or "none in this plan"
-        raise InvalidInput("by", by, f"the name of a part that can {verb}: {names}")
+        raise InvalidInput("protocol", name, f"the name of a part that can {verb}: {names}")
 
     def _asked(
-        self, verb: Verb, estimator: object, by: str | None, *, where: object = None, **words: Any
+        self, verb: Verb, estimator: object, name: str | None, *, where: object = None, **words: Any
     ) -> Result:
-        protocol = self.protocol(verb, by)
+        protocol = self.protocol(verb, name)
         checked_shape(words.get("shape"))
         if not protocol.on_grid:
             words["grid"] = None

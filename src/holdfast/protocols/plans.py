@@ -91,6 +91,8 @@ class Part(ABC):
     looks: int
     subblocks: int = 1
     """Sub-blocks whose exact median is one block's value; 1 where a block is not divided."""
+    most_refusals: Any = None
+    """How many looks may say No; None if that does not matter."""
 
     @property
     def points(self) -> int:
@@ -106,11 +108,6 @@ class Part(ABC):
     def one_sided(self) -> bool:
         """Whether guesses are about one side, and no equality."""
         return getattr(self, "sides", 2) == 1
-
-    @property
-    def most_refusals(self) -> int | None:
-        """How many looks may say No; None if that does not matter."""
-        return None
 
     @property
     def tells(self) -> bool:
@@ -138,6 +135,10 @@ class Part(ABC):
         """The widest bar of a share of units on blocks of so many, and what it says of one."""
         cell = 0.5 / (self.points - 1) if hasattr(self, "grid") else 0.0
         return bar_words(min(0.5, mean_half_width(units, self.least_tail) + cell))
+
+    def forecast(self, _units: int, _open_units: int) -> tuple[dict[str, Any], ...]:
+        """What bars to expect as questions are asked, where that is not fixed by the plan."""
+        return ()
 
     @property
     def least_tail(self) -> float:
@@ -231,8 +232,6 @@ class SetPlan(ABC):
     """Sub-blocks that make one block: the same number for all parts."""
     by_looks: ClassVar[bool] = False
     """Whether answers are drawn by coins, so that one unit has a limit on what is told of it."""
-    priced: ClassVar[bool] = True
-    """Whether all prices together are limited."""
 
     def __init_subclass__(cls) -> None:
         if "kind" in cls.__dict__:
@@ -256,6 +255,10 @@ class SetPlan(ABC):
     @abstractmethod
     def verify(self) -> bool:
         """Whether the promise can be proved from the plan's numbers, again and from scratch."""
+
+    def past(self) -> Any:
+        """What was told so far, to begin with; None where levels do not depend on it."""
+        return None
 
     @abstractmethod
     def use(self, account: Account) -> tuple[float, float, str]:
@@ -288,10 +291,9 @@ class SetPlan(ABC):
         """The numbers of different blocks that hypotheses were planned for."""
         return tuple(part.elements for part in self.parts if part.elements is not None)
 
-    def part(self, name: str) -> Part:
+    def part(self, name: str) -> Any:
         """The part of this name."""
-        parts: tuple[Part, ...] = self.parts
-        for part in parts:
+        for part in self.parts:
             if part.name == name:
                 return part
         hint = "Make a plan that covers it."
@@ -427,9 +429,6 @@ class JointPlan(SetPlan):
     @property
     def limit(self) -> Fraction:
         return Fraction(self.budget)
-
-    def part(self, name: str) -> LookPart:
-        return cast(LookPart, super().part(name))
 
     def use(self, account: Account) -> tuple[float, float, str]:
         return account.spent, self.budget, "stability"
@@ -637,12 +636,18 @@ class ProtocolMix:
         return default if self.tail is None else self.tail
 
 
+def _alone(plan: Callable[..., JointPlan], request: Request, confidence: float) -> JointPlan:
+    return plan(request, confidence=confidence)
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What `--protocols` makes of a name: a request that shares a budget, or a plan of its own.
 
-    `make(mix, queries, confidence, units)`; where it is `own`, a request is planned by itself.
+    `make(mix, queries, confidence, units)`; where it is `own`, a request is planned by itself, by
+    `plan(joint_plan, request, confidence)`.
     """
 
     make: Callable[[ProtocolMix, int, float, int | None], Request | SetPlan]
     own: bool = True
+    plan: Callable[[Callable[..., JointPlan], Request, float], SetPlan] = _alone

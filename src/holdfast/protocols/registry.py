@@ -9,36 +9,51 @@ from collections.abc import Iterable
 from typing import Any
 
 from holdfast.protocols.base import Protocol, Verb
-from holdfast.protocols.exact import ExactCorrect, ExactEstimate, ExactVerify
 from holdfast.protocols.guesses import Correct, Verify
 from holdfast.protocols.means import DirectMean, MedianMean
 from holdfast.protocols.plans import Part, SetPlan, Wanted
 from holdfast.protocols.rounds import EffectiveRounds
 from holdfast.protocols.searches import Amplified, Estimate, Interval, Near, Simple
 from holdfast.protocols.split import Split
-from holdfast.protocols.weights import ExactWeighing, Weights
+from holdfast.protocols.told import (
+    ToldAsk,
+    ToldBest,
+    ToldCompare,
+    ToldGate,
+    ToldInterval,
+    ToldMean,
+    ToldScore,
+    ToldScores,
+    ToldVerify,
+)
+from holdfast.protocols.weights import Weights
 
 __all__ = ["PROTOCOLS", "mix_names", "protocols_for", "wanted"]
 
 # For every verb the first choice first. An estimate serves where a plan has no part made for means
 # or guesses: its promise covers them, at its own price.
 PROTOCOLS: list[type[Protocol[Any]]] = [
+    ToldScore,
+    ToldCompare,
+    ToldGate,
+    ToldBest,
+    ToldScores,
+    ToldMean,
+    ToldAsk,
+    ToldInterval,
+    ToldVerify,
     Estimate,
-    ExactEstimate,
     Simple,
     Amplified,
     Weights,
-    ExactWeighing,
     EffectiveRounds,
     Split,
     Interval,
     DirectMean,
     MedianMean,
     Verify,
-    ExactVerify,
     Near,
     Correct,
-    ExactCorrect,
 ]
 
 Answering = tuple[type[Protocol[Any]], tuple[SetPlan, Part]]

@@ -1,8 +1,8 @@
 """Effective rounds: estimation sets used exactly until verification fails, then thrown away.
 
 After Dwork et al. (2015), for any estimator. An answer is the exact median of the current set's
-values. The verification set, asked exactly or by two looks, confirms it. If it does not, the set
-has been overused (or was unlucky): it is thrown away, and the next one, which no answer depended
+values. The verification set, asked by two looks, confirms it. If it does not, the set has been
+overused (or was unlucky): it is thrown away, and the next one, which no answer depended
 on, answers at once. Only refusals are scarce, so that the number of rounds, not of questions, is
 what counts. With the last set gone the rounds are over.
 
@@ -21,7 +21,7 @@ ends only because its questions depended on its own answers (docs/explanation/th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -41,15 +41,14 @@ from holdfast.protocols.base import (
     block_floats,
 )
 from holdfast.protocols.budget import Account, Charge, Use
-from holdfast.protocols.exact import ExactVerdicts, ExactVerify, exact_verdicts
-from holdfast.protocols.guesses import VerdictPart, Verify
+from holdfast.protocols.guesses import Guesses, VerdictPart, Verify
 from holdfast.protocols.plans import JointPlan, Left, OwnPlan, Wanted, plan_from_dict, typed
 from holdfast.protocols.split import ValueProtocol, drawn_value
 from holdfast.randomness import Entropy
 from holdfast.theory.sizing import median_failure, median_samples
 from holdfast.theory.transfer import total_failure
 
-__all__ = ["EffectiveRounds", "RoundsPlan", "confirmed_share", "rounds_on"]
+__all__ = ["EffectiveRounds", "RoundsPlan", "in_rounds"]
 
 
 @dataclass(frozen=True)
@@ -59,16 +58,14 @@ class RoundsPlan(OwnPlan):
     kind = "rounds"
     protocol = "rounds"
 
-    verification: JointPlan | ExactVerdicts
+    verification: JointPlan
     sets: int
     set_blocks: int
     confidence: float
 
     @property
-    def guesses(self) -> VerdictPart | ExactVerdicts:
+    def guesses(self) -> VerdictPart:
         """What the verification set is planned for."""
-        if isinstance(self.verification, ExactVerdicts):
-            return self.verification
         part = self.verification.part("verify")
         assert isinstance(part, VerdictPart)
         return part
@@ -127,7 +124,7 @@ class RoundsPlan(OwnPlan):
     @classmethod
     def read(cls, data: dict[str, Any]) -> Self:
         verification = plan_from_dict(data.pop("verification"))
-        if not isinstance(verification, JointPlan | ExactVerdicts):
+        if not isinstance(verification, JointPlan):
             raise TypeError("verification must be a plan for guesses")
         return cls(verification, **typed(cls, data))
 
@@ -161,7 +158,7 @@ class EffectiveRounds(ValueProtocol[RoundsPlan]):
     >>> holdout = MemoryHoldout(plan, BlockArray(rows, plan.blocks))
     >>> answer = holdout.ask(np.mean)
     >>> round(answer.value, 3), answer.budget_left
-    (0.401, 2.0)
+    (0.395, 2.0)
     """
 
     of = ("rounds",)
@@ -169,22 +166,17 @@ class EffectiveRounds(ValueProtocol[RoundsPlan]):
     says = "rounds"
     mixes: ClassVar = {
         "rounds": Wanted(
-            lambda mix, k, sure, _: rounds_on(
-                exact_verdicts(k, mix.rounds, confidence=confirmed_share(sure)), sure
-            )
+            lambda mix, k, *_: Guesses(k, min(mix.rounds, k)),
+            plan=lambda *asked: in_rounds(*asked),
         )
     }
     method = "rounds"
-    random = True  # where verification is by looks
+    random = True  # verification is by looks
 
     @property
-    def _verify(self) -> Verify | ExactVerify:
-        plan, sure = self.part.verification, self.confidence
-        kind: Any = ExactVerify if isinstance(plan, ExactVerdicts) else Verify
-        made: Verify | ExactVerify = kind(
-            plan, self.part.guesses, self.units, sure, certified=self.certified
-        )
-        return made
+    def _verify(self) -> Verify:
+        plan, sure = self.part, self.confidence
+        return Verify(plan.verification, plan.guesses, self.units, sure, certified=self.certified)
 
     def _own(self, charges: tuple[Charge, ...]) -> tuple[Charge, ...]:
         return tuple(replace(each, part=self.part.name) for each in charges)
@@ -234,17 +226,14 @@ class EffectiveRounds(ValueProtocol[RoundsPlan]):
 _FRESH, _ROUNDS = 0.05, 0.05  # shares of β: sizes depend on them only through logarithms
 
 
-def confirmed_share(confidence: float) -> float:
-    """The confidence that the verification set needs."""
-    beta = float(1 - Fraction(repr(confidence)))
-    return math.nextafter(1 - (1 - _FRESH - _ROUNDS) * beta, 1.0)
+def in_rounds(plan: Callable[..., JointPlan], guesses: Any, confidence: float) -> RoundsPlan:
+    """As many rounds as there are refusals, with the fewest blocks in each.
 
-
-def rounds_on(verification: JointPlan | ExactVerdicts, confidence: float) -> RoundsPlan:
-    """As many rounds as the verification set has refusals, with the fewest blocks in each."""
+    `plan` is `holdfast.planning.joint.joint_plan`, which plans the verification set.
+    """
     beta = float(1 - Fraction(repr(confidence)))
-    guesses = RoundsPlan(verification, 1, 1, confidence).guesses
+    sure = math.nextafter(1 - (1 - _FRESH - _ROUNDS) * beta, 1.0)
     rounds = guesses.refusals
     fresh = median_samples(_FRESH * beta / max(1, rounds - 1), guesses.tail_low)
     alone = median_samples(_ROUNDS * beta / (rounds * guesses.queries), guesses.tail_high)
-    return RoundsPlan(verification, rounds, max(fresh, alone), confidence)
+    return RoundsPlan(plan(guesses, confidence=sure), rounds, max(fresh, alone), confidence)

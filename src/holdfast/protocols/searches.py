@@ -160,7 +160,8 @@ class SearchPart(LookPart):
 
     def on_grid(self, order: float, size: int) -> Charge:
         looks = (size - 1).bit_length() * (2 if self.mirrored else 1)
-        return Charge(self.name, looks * exactly(self.prices(order).no), looks)
+        price = stored_flat_price(order, self.look_price, self.floor)
+        return Charge(self.name, looks * exactly(price), looks)
 
     def coin(self, order: float) -> Coin:
         """The coin of every look."""
@@ -494,12 +495,10 @@ class SearchProtocol(LookProtocol[SearchPart]):
 
     part_type = SearchPart
 
-    def _looks(self, question: Question) -> int:
-        return question.points.looks
-
     def worst(self, question: Question) -> tuple[Charge, ...]:
-        looks = self._looks(question)
-        return (Charge(self.part.name, looks * self.no, looks),)
+        grid = self.grid(question)
+        assert grid is not None
+        return (self.part.on_grid(self.plan.order, grid.size),)
 
     def _search(
         self, count_at: Callable[[int], int], size: int, target: int, entropy: Entropy
@@ -547,17 +546,13 @@ class Estimate(SearchProtocol):
     def _count_at(self, values: object, grid: Grid) -> Callable[[int], int]:
         """How many blocks' values are projected onto a point of the grid or a lower one."""
         with np.errstate(all="ignore"):
-            if isinstance(values, np.ndarray):
-                one_per_block(values, self.plan.blocks)
             counts = Counts(values, grid)
         one_per_block(counts.array, self.plan.blocks)
         return counts.at_most
 
-    def _tails(self) -> tuple[float, float]:
-        return self.part.tail_low, self.part.tail_high
-
     def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Answer:
-        return self._on_grid(question, drawn, self._tails(), paid, question.shape)
+        tails = self.part.tail_low, self.part.tail_high
+        return self._on_grid(question, drawn, tails, paid, question.shape)
 
 
 class Simple(Estimate):
@@ -597,8 +592,9 @@ class Amplified(Estimate):
         medians = np.partition(indices, each // 2, axis=1)[:, each // 2]
         return lambda index: int(np.count_nonzero(medians <= index))
 
-    def _tails(self) -> tuple[float, float]:
-        return self.part.subblock_tail, self.part.subblock_tail
+    def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Answer:
+        tails = self.part.subblock_tail, self.part.subblock_tail
+        return self._on_grid(question, drawn, tails, paid, question.shape)
 
 
 class Interval(Estimate):
@@ -614,9 +610,6 @@ class Interval(Estimate):
     mixes: ClassVar = {
         "interval": Wanted(lambda mix, k, *_: Intervals(k, mix.grid, mix.tail_or(0.25)), own=False)
     }
-
-    def _looks(self, question: Question) -> int:
-        return 2 * question.points.looks
 
     def ask(self, question: Question, entropy: Entropy, _lessons: Sequence[Lesson]) -> Steps:
         (worst,) = self.worst(question)
@@ -643,7 +636,7 @@ class Interval(Estimate):
         )
 
 
-_POINTS, _LOOKS = 3, 2
+_POINTS = 3  # of the grid that a guess and its tolerance are
 
 
 class Near(SearchProtocol):
@@ -670,8 +663,8 @@ class Near(SearchProtocol):
             hint = "Only a plan with a part for guesses can be asked for one side."
             raise InvalidInput("claim", question.claim, "'equals' for this plan", hint)
 
-    def _looks(self, _question: Question) -> int:
-        return _LOOKS  # a guess and its tolerance are a grid of three points
+    def worst(self, _question: Question) -> tuple[Charge, ...]:
+        return (self.part.on_grid(self.plan.order, _POINTS),)
 
     def ask(self, question: Question, entropy: Entropy, _lessons: Sequence[Lesson]) -> Steps:
         """The verdict on a guess. Exhaustion is a verdict too, free and final."""
@@ -714,5 +707,5 @@ class Near(SearchProtocol):
             refusals_left=None,
             certified=self.certified,
             block_units=self.units,
-            reading=question.reading,
+            reading=question.about.get("reading"),
         )

@@ -1,8 +1,10 @@
-"""Sources: where a protocol gets one value per block, and nothing else of the data.
+"""Sources: where a protocol gets values of blocks and terms of units, and nothing else of the data.
 
 An engine is a source: it evaluates an estimator on every block, each by itself, and gives back one
-value for each; what fails on a block is a failure (None or NaN) of that block. No source may raise
-an exception that depends on the data. `BlockArray` is the source for arrays in memory.
+value for each; what fails on a block is a failure (None or NaN) of that block. A function of one
+unit has a term for each, in whole parts, which come one by one or summed over every block. No
+source may raise an exception that depends on the data. `BlockArray` is the source for arrays in
+memory.
 """
 
 from __future__ import annotations
@@ -64,6 +66,16 @@ class Source(Protocol):
         """
         ...
 
+    def terms(
+        self, function: Any, /, where: Any = None, bounds: Bounds = UNIT
+    ) -> NDArray[np.int64]:
+        """Of every unit the number that `sums` adds up: 0 for one that `where` leaves out.
+
+        Block by block, and in a block in an order that is the same whatever is asked: the terms of
+        two functions are of the same units, one by one.
+        """
+        ...
+
     def part(self, start: int, stop: int, /) -> Source:
         """The blocks start, …, stop − 1 alone."""
         ...
@@ -81,6 +93,8 @@ class BlockArray:
     [1.5, 5.5, 9.5]
     >>> source.sums(lambda rows: rows > 4)
     array([     0, 196608, 262144])
+    >>> source.part(1, 2).terms(lambda rows: rows > 4)
+    array([    0, 65536, 65536, 65536])
     """
 
     def __init__(self, rows: NDArray[Any], blocks: int) -> None:
@@ -110,12 +124,22 @@ class BlockArray:
         where: Callable[[NDArray[Any]], object] | None = None,
         bounds: Bounds = UNIT,
     ) -> NDArray[np.int64]:
+        terms = self.terms(function, where, bounds)
+        return np.asarray(terms.reshape(-1, self.units).sum(axis=1))
+
+    def terms(
+        self,
+        function: Callable[[NDArray[Any]], object] | None,
+        /,
+        where: Callable[[NDArray[Any]], object] | None = None,
+        bounds: Bounds = UNIT,
+    ) -> NDArray[np.int64]:
         within = UNIT if function is None else bounds
         terms = [_parts(each, self.units, within) for each in self.values(function or _ones)]
         if where is not None:
             kept = [_parts(each, self.units, UNIT) > 0 for each in self.values(where)]
             terms = [each * keep for each, keep in zip(terms, kept, strict=True)]
-        return np.array([each.sum() for each in terms], np.int64)
+        return np.concatenate(terms)
 
     def part(self, start: int, stop: int, /) -> BlockArray:
         stop = whole_number("stop", stop, 1, self.blocks)

@@ -2,14 +2,9 @@
 
 A public hypothesis about the law of a block guesses the median of every question; the sample checks
 the guess. Confirmed, it is the answer. Refused, it is a surprise: the hypothesis learns from it and
-guesses again. Surprises are few, whatever is asked (`holdfast.theory.transcripts`), so that their
-number, and not that of the questions, decides the size.
-
-Weights         two looks check a guess, and cost little where both say Yes
-ExactWeighing   a guess is confirmed if both its sides have the planned count of blocks, otherwise
-                one side is told to have fewer, exactly: the plan's bound on the updates holds for
-                all data and never ends an interaction (docs/explanation/theory/transcripts.md).
-                As for `holdfast.protocols.exact`: nothing else about these blocks may be seen
+guesses again. Surprises are few, whatever is asked (`holdfast.theory.weights`), so that their
+number, and not that of the questions, decides the size. Two looks check a guess, and cost little
+where both say Yes.
 """
 
 from __future__ import annotations
@@ -17,7 +12,6 @@ from __future__ import annotations
 import base64
 import math
 import zlib
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -26,24 +20,20 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import Exhausted, Infeasible, InvalidInput, real_number, whole_number
-from holdfast.grids import Grid
+from holdfast.errors import Infeasible, InvalidInput, real_number, whole_number
 from holdfast.mechanisms.hypothesis import Histogram, Hypothesis, Side
 from holdfast.mechanisms.looks import look
 from holdfast.protocols.answers import Answer, lies_between
 from holdfast.protocols.base import (
     Drawn,
     Lesson,
-    P,
     Paid,
     Places,
-    Protocol,
     Question,
     Reserve,
     Steps,
 )
 from holdfast.protocols.budget import Charge, Use
-from holdfast.protocols.exact import ExactWeights, exact_weights
 from holdfast.protocols.guesses import stored_coin, stored_prices, verdict_left
 from holdfast.protocols.plans import (
     FLOOR,
@@ -63,17 +53,16 @@ from holdfast.theory.coins import VerdictCoin, coin_profile, distance_of, reach_
 from holdfast.theory.divergence import RenyiCurve
 from holdfast.theory.privacy import verdict_divergences
 from holdfast.theory.sizing import QUERIES_MAX
-from holdfast.theory.transcripts import (
+from holdfast.theory.transfer import FailureClass, place_target
+from holdfast.theory.weights import (
     HIGHEST_MASS,
     LOWEST_MASS,
     largest_mass,
     learning_rate,
     most_updates,
 )
-from holdfast.theory.transfer import FailureClass, place_target
 
 __all__ = [
-    "ExactWeighing",
     "WeightedEstimates",
     "Weights",
     "WeightsPart",
@@ -269,44 +258,79 @@ def read_indices(text: str, count: int) -> NDArray[np.int64]:
     return np.frombuffer(whole, "<i8").astype(np.int64)
 
 
-class _Weighing(Protocol[P]):
-    """Questions about blocks out of a universe, one at a time."""
+class Weights(LookProtocol[WeightsPart]):
+    """Questions answered by a hypothesis that the sample corrects.
+
+    >>> from holdfast.grids import grid
+    >>> from holdfast.mechanisms.hypothesis import Universe
+    >>> from holdfast.planning.joint import joint_plan
+    >>> from holdfast.protocols import BlockArray, MemoryHoldout
+    >>> from holdfast.randomness import SeededEntropy
+    >>> plan = joint_plan(WeightedEstimates(queries=200, universe=101, tail=0.05), blocks=1000)
+    >>> rows = np.random.default_rng(1).binomial(100, 0.3, size=plan.blocks) / 100
+    >>> universe = Universe.points(np.arange(101) / 100)
+    >>> source = BlockArray(rows, plan.blocks)
+    >>> holdout = MemoryHoldout(plan, source, SeededEntropy(1), universe=universe)
+    >>> answer = holdout.ask(lambda blocks: blocks.mean(axis=1), grid(0, 1, step=0.01))
+    >>> answer.value, len(holdout.lessons) > 0
+    (0.27, True)
+    """
 
     verb = "ask"
+    of = ("weights",)
+    part_type = WeightsPart
     says = "weights"
+    mixes: ClassVar = {"weights": Wanted(lambda mix, k, *_: _wanted(mix, k), own=False)}
+    method = "weights"
     one_at_a_time = True
-    part: Any
     hypothesis: Hypothesis | None = None
     """As the last answer left it."""
     _last: Lesson | None = None
     """The last lesson that is in it."""
 
     @property
-    @abstractmethod
     def mass(self) -> float:
         """The most of the sample that a refused guess has on its side."""
+        return self.part.mass(self.plan.blocks)
 
-    def _hypothesis(self, lessons: Sequence[Lesson]) -> Hypothesis:
-        """What has been learnt, from what each question taught. Who gets it may change it."""
-        known, self.hypothesis = self.hypothesis, None
-        if known is not None and (lessons[-1] if lessons else None) is self._last:
-            return known
-        hypothesis, self._last = Hypothesis(self.part.universe), lessons[-1] if lessons else None
-        for each in lessons:
-            indices = read_indices(each["indices"], self.part.universe)
-            histogram = hypothesis.histogram(indices, each["size"])
-            for guess, side, rate in each["steps"]:
-                histogram.shrink(guess, side, rate)
-        return hypothesis
+    def worst(self, _question: Question) -> tuple[Charge, ...]:
+        return (Charge(self.part.name, self.yes + max(self.no, self.yes), 2, 1),)
 
-    def _drawn(
-        self, guess: int, steps: list[list[Any]], indices: NDArray[np.int64], grid: Grid
-    ) -> Drawn:
+    def ask(self, question: Question, entropy: Entropy, lessons: Sequence[Lesson]) -> Steps:
+        """Check the hypothesis' guess, and learn from refusals, until one is confirmed."""
+        (worst,) = self.worst(question)
+        yield Reserve(worst)
+        indices, places = yield Places(question.points)
+        hypothesis = self._hypothesis(lessons)
+        histogram = hypothesis.histogram(indices, question.points.size)
+        sample, coin = indices[places], self.part.coin(self.plan.order)
+        steps: list[list[Any]] = []
+        while True:
+            guess, sides = _sides(sample, histogram)
+            for side, count, mass in sides:
+                offset = 2 * count - self.part.twice_target
+                if not look(offset, coin.side(offset), entropy):
+                    rate = learning_rate(self.mass, mass)
+                    histogram.shrink(guess, side, rate)
+                    steps.append([guess, side, rate])
+                    break
+            else:
+                break
+            yield Reserve(worst)
+        self.hypothesis = hypothesis
         drawn: Drawn = {"index": guess}
         if steps:
-            drawn |= {"steps": steps, "indices": written_indices(indices), "size": grid.size}
+            size = question.points.size
+            drawn |= {"steps": steps, "indices": written_indices(indices), "size": size}
             self._last = drawn
         return drawn
+
+    def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
+        """Of every guess: the second side is looked at only if the first says Yes."""
+        (worst,) = self.worst(question)
+        yeses = [0 if side == "at most" else 1 for _, side, _ in drawn.get("steps", ())]
+        refused = [Charge(worst.part, yes * self.yes + self.no, yes + 1, 1) for yes in yeses]
+        return (*refused, Charge(worst.part, 2 * self.yes, 2))
 
     def check(self, question: Question, drawn: Drawn, lessons: Sequence[Lesson]) -> None:
         """Each refused guess was the median of what was learnt before, and so is the answer.
@@ -333,6 +357,19 @@ class _Weighing(Protocol[P]):
     def answer(self, question: Question, drawn: Drawn | None, paid: Paid) -> Answer:
         return self._on_grid(question, drawn, (self.part.tail, self.part.tail), paid, None)
 
+    def _hypothesis(self, lessons: Sequence[Lesson]) -> Hypothesis:
+        """What has been learnt, from what each question taught. Who gets it may change it."""
+        known, self.hypothesis = self.hypothesis, None
+        if known is not None and (lessons[-1] if lessons else None) is self._last:
+            return known
+        hypothesis, self._last = Hypothesis(self.part.universe), lessons[-1] if lessons else None
+        for each in lessons:
+            indices = read_indices(each["indices"], self.part.universe)
+            histogram = hypothesis.histogram(indices, each["size"])
+            for guess, side, rate in each["steps"]:
+                histogram.shrink(guess, side, rate)
+        return hypothesis
+
 
 def _sides(sample: NDArray[np.integer], histogram: Histogram) -> tuple[int, Any]:
     """The hypothesis' guess; for each of its sides the blocks there, and what it thought."""
@@ -344,126 +381,8 @@ def _sides(sample: NDArray[np.integer], histogram: Histogram) -> tuple[int, Any]
     return median.guess, sides
 
 
-class Weights(_Weighing[WeightsPart], LookProtocol[WeightsPart]):
-    """Questions answered by a hypothesis that the sample corrects.
-
-    >>> from holdfast.grids import grid
-    >>> from holdfast.mechanisms.hypothesis import Universe
-    >>> from holdfast.planning.joint import joint_plan
-    >>> from holdfast.protocols import BlockArray, MemoryHoldout
-    >>> from holdfast.randomness import SeededEntropy
-    >>> plan = joint_plan(WeightedEstimates(queries=200, universe=101, tail=0.05), blocks=1000)
-    >>> rows = np.random.default_rng(1).binomial(100, 0.3, size=plan.blocks) / 100
-    >>> universe = Universe.points(np.arange(101) / 100)
-    >>> source = BlockArray(rows, plan.blocks)
-    >>> holdout = MemoryHoldout(plan, source, SeededEntropy(1), universe=universe)
-    >>> answer = holdout.ask(lambda blocks: blocks.mean(axis=1), grid(0, 1, step=0.01))
-    >>> answer.value, len(holdout.lessons) > 0
-    (0.27, True)
-    """
-
-    of = ("weights",)
-    part_type = WeightsPart
-    method = "weights"
-
-    @property
-    def mass(self) -> float:
-        return float(self.part.mass(self.plan.blocks))
-
-    def worst(self, _question: Question) -> tuple[Charge, ...]:
-        return (Charge(self.part.name, self.yes + max(self.no, self.yes), 2, 1),)
-
-    def ask(self, question: Question, entropy: Entropy, lessons: Sequence[Lesson]) -> Steps:
-        """Check the hypothesis' guess, and learn from refusals, until one is confirmed."""
-        (worst,) = self.worst(question)
-        yield Reserve(worst)
-        indices, places = yield Places(question.points)
-        hypothesis = self._hypothesis(lessons)
-        histogram = hypothesis.histogram(indices, question.points.size)
-        sample, steps = indices[places], []
-        coin = self.part.coin(self.plan.order)
-        while True:
-            guess, sides = _sides(sample, histogram)
-            for side, count, mass in sides:
-                offset = 2 * count - self.part.twice_target
-                if not look(offset, coin.side(offset), entropy):
-                    rate = learning_rate(self.mass, mass)
-                    histogram.shrink(guess, side, rate)
-                    steps.append([guess, side, rate])
-                    break
-            else:
-                self.hypothesis = hypothesis
-                return self._drawn(guess, steps, indices, question.points)
-            yield Reserve(worst)
-
-    def charges(self, question: Question, drawn: Drawn) -> tuple[Charge, ...]:
-        """Of every guess: the second side is looked at only if the first says Yes."""
-        (worst,) = self.worst(question)
-        yeses = [0 if side == "at most" else 1 for _, side, _ in drawn.get("steps", ())]
-        refused = [Charge(worst.part, yes * self.yes + self.no, yes + 1, 1) for yes in yeses]
-        return (*refused, Charge(worst.part, 2 * self.yes, 2))
-
-
-class ExactWeighing(_Weighing[ExactWeights]):
-    """Questions answered by a hypothesis that exact verdicts correct. Charged in questions.
-
-    >>> from holdfast.grids import grid
-    >>> from holdfast.mechanisms.hypothesis import Universe
-    >>> from holdfast.protocols import BlockArray, MemoryHoldout
-    >>> from holdfast.protocols.exact import exact_weights
-    >>> plan = exact_weights(queries=200, universe=101, tail=0.05)
-    >>> rows = np.random.default_rng(1).binomial(100, 0.3, size=plan.blocks) / 100
-    >>> universe = Universe.points(np.arange(101) / 100)
-    >>> holdout = MemoryHoldout(plan, BlockArray(rows, plan.blocks), universe=universe)
-    >>> answer = holdout.ask(lambda blocks: blocks.mean(axis=1), grid(0, 1, step=0.01))
-    >>> answer.value, answer.certified, 0 < len(holdout.lessons[0]["steps"]) <= plan.updates
-    (0.32, True, True)
-    """
-
-    of = ("exact-weights",)
-    part_type = ExactWeights
-    mixes: ClassVar = {"weights": Wanted(lambda mix, k, sure, _: _exact_weights(mix, k, sure))}
-    method = "exact"
-    random = False
-
-    @property
-    def mass(self) -> float:
-        return float(self.part.mass)
-
-    def worst(self, _question: Question) -> tuple[Charge, ...]:
-        return (Charge(self.part.name, Fraction(1), 1),)
-
-    def ask(self, question: Question, _entropy: Entropy, lessons: Sequence[Lesson]) -> Steps:
-        (worst,) = self.worst(question)
-        yield Reserve(worst)
-        indices, places = yield Places(question.points)
-        hypothesis = self._hypothesis(lessons)
-        histogram = hypothesis.histogram(indices, question.points.size)
-        sample, steps = indices[places], []
-        while True:
-            guess, sides = _sides(sample, histogram)
-            for side, count, mass in sides:
-                if count < self.part.least:
-                    rate = learning_rate(self.mass, mass)
-                    histogram.shrink(guess, side, rate)
-                    steps.append([guess, side, rate])
-                    break
-            else:
-                self.hypothesis = hypothesis
-                return self._drawn(guess, steps, indices, question.points)
-            if len(steps) > self.part.updates:  # impossible, and so the proof's concern
-                remedy = "The hypothesis was refused more often than can be."
-                raise Exhausted("The budget for weights", "an update", "none", remedy)
-
-    def check(self, question: Question, drawn: Drawn, lessons: Sequence[Lesson]) -> None:
-        super().check(question, drawn, lessons)
-        steps = sum(len(each["steps"]) for each in lessons) + len(drawn.get("steps", ()))
-        if steps > self.part.updates:
-            raise ValueError("it was refused more often than can be")
-
-
-def _exact_weights(mix: ProtocolMix, queries: int, confidence: float) -> ExactWeights:
+def _wanted(mix: ProtocolMix, queries: int) -> WeightedEstimates:
     if mix.universe is None:
         hint = "Weights need to know how many different blocks there can be."
         raise InvalidInput("universe", None, "given for weights", hint)
-    return exact_weights(queries, mix.universe, mix.tail_or(0.25), confidence)
+    return WeightedEstimates(queries, mix.universe, mix.tail_or(0.25))

@@ -18,7 +18,7 @@ from holdfast.holdout.records import answer_in, empty_note
 from holdfast.holdout.spec import BlockSet, HoldoutSpec
 from holdfast.holdout.state import HoldoutState, SetStatus, Status, status_of
 from holdfast.ledger.ledger import Receipt, Row, verify_chain
-from holdfast.protocols.answers import Answer, Result, Verdict, reading_words
+from holdfast.protocols.answers import Answer, Result, Told, Verdict, reading_words
 from holdfast.protocols.budget import Charge
 from holdfast.protocols.plans import JointPlan, LookPart, SetPlan
 from holdfast.report.html import count, listed, number, outwards, percent, typeset
@@ -87,16 +87,19 @@ class Asked:
         """The verdict that was given, if one was."""
         return cast("Verdict | None", self._step("verdict"))
 
+    @property
+    def told(self) -> Told | None:
+        """What was told over single rows, if it was."""
+        return cast("Told | None", self._step("told"))
+
     def _step(self, kind: str) -> Any:
         return next((each for each in self.result.steps if each.kind == kind), None)
 
     @property
     def word(self) -> str | None:
-        """The word of the verdict; of a score with a threshold, whether it was passed."""
+        """The word of the verdict."""
         if self.verdict is None:
             return None
-        if self.question.get("gate") and self.verdict.refused is not None:
-            return "fail" if self.verdict.refused else "pass"
         return self.verdict.verdict
 
     @property
@@ -177,7 +180,7 @@ def read_story(holdout: str, rows: Sequence[Row]) -> Story:
     spending = {name: Spending() for name in plans}
     asked: list[Asked] = []
     lost: list[Lost] = []
-    settled = {n for row in rows if row.kind == "recorded" for n in row.body["reserves"]}
+    settled = {n for row in rows if row.kind == "recorded" for n in row.body.get("reserves", ())}
 
     def status() -> Status:
         return status_of(spec, Path(), state, head)
@@ -314,7 +317,9 @@ def odds(epsilon: float) -> str:
 def verdict_line(story: Story) -> str:
     """What was answered, what that is worth, and what is left."""
     status, lines = story.status, [line for each in story.status.sets if (line := _left(each))]
-    if not lines:
+    if any(each.told is not None for each in status.sets):
+        left = "Any number of questions can be asked: bars widen with what is told."
+    elif not lines:
         left = "The budget is used up: nothing more can be asked."
     elif len(status.sets) == 1:
         left = f"{percent(1 - status.sets[0].used)} of the budget is left, for {lines[0]}."

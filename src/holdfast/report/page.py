@@ -22,7 +22,6 @@ from holdfast.holdout.holdout import Holdout
 from holdfast.ledger.ledger import Ledger, check_against
 from holdfast.ledger.opening import has_ledger, open_ledger
 from holdfast.ledger.witness import Witness
-from holdfast.protocols.answers import ASSUMPTIONS
 from holdfast.report import facts
 from holdfast.report.facts import Asked, Story, read_story
 from holdfast.report.html import (
@@ -62,7 +61,7 @@ def page_html(story: Story) -> str:
     main = _template().render(
         story=story,
         figures=facts.set_privacy(story),
-        assumptions=ASSUMPTIONS.split("; "),
+        assumptions=story.status.assumes.split("; "),
         plans=[(each, facts.planned(each)) for each in story.spec.sets],
         panels=shown,
         others=others,
@@ -71,6 +70,7 @@ def page_html(story: Story) -> str:
         kinds=kinds,
         compact=len(story.asked) > _COMPACT,
         colours=_COLOURS,
+        charted=charted(story),
         version=version("holdfast"),
     )
     return html_file(f"{story.spec.name}: Holdfast report", main)
@@ -332,13 +332,18 @@ _TOPS = (0.04, 0.1, 0.2, 0.4, 1.0)  # where the axis may end: little that is spe
 _CLOSE = 15.0  # pixels between labels
 
 
+def charted(story: Story) -> list[str]:
+    """The sets that have a budget: what is told has none."""
+    return [each.name for each in story.status.sets if each.told is None]
+
+
 def budget_chart(story: Story) -> Markup:
     """The share of every set's budget that was spent, question by question."""
-    names, bottom = list(story.spending), _BUDGET_HEIGHT - _BUDGET_BOTTOM
+    names, bottom = charted(story), _BUDGET_HEIGHT - _BUDGET_BOTTOM
     end = max([float(max(1, len(story.asked))), *(lost.place for lost in story.lost)])
     longest = max(map(len, names)) if len(names) > 1 else 0
     across = Scale(0.0, end, _BUDGET_LEFT, _FULL - _BUDGET_RIGHT - min(160.0, 6.5 * longest))
-    most = max(share for each in story.spending.values() for _, share in each.points)
+    most = max(share for name in names for _, share in story.spending[name].points)
     top = next(height for height in _TOPS if 1.1 * most <= height or height == 1)
     up = Scale(0.0, top, bottom, _BUDGET_TOP)
     parts = []
@@ -375,7 +380,7 @@ def budget_chart(story: Story) -> Markup:
         }
         parts.append(tag("path", tag("title", words), **mark))
     lowest = math.inf  # what is spent now, at the end of each curve, none over another
-    for share, name in sorted((s.points[-1][1], name) for name, s in story.spending.items()):
+    for share, name in sorted((story.spending[name].points[-1][1], name) for name in names):
         lowest = min(up(share) + 4, lowest - _CLOSE)
         who = "" if len(names) == 1 else f" {name[:24]}"
         style = f"tick strong t{names.index(name) % _COLOURS}"

@@ -28,6 +28,7 @@ from holdfast.server.errors import (
 from holdfast.server.monitoring import log_request
 from holdfast.server.service import Service
 from holdfast.server.settings import Settings, is_loopback
+from holdfast.verbs import SCORES
 
 __all__ = ["PAGE_POLICY", "HeaderLimits", "Requests"]
 
@@ -49,7 +50,7 @@ _TLS = (b"strict-transport-security", b"max-age=31536000")
 _NO_STORE = (b"cache-control", b"no-store")
 _ASK_AGAIN = (b"cache-control", b"no-cache")  # the parts of a page are of one version
 _METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")  # others are not counted
-_HOLDOUT = re.compile(r"/api/holdouts/([^/]+)(/(submissions|gate)$)?")
+_HOLDOUT = re.compile(rf"/api/holdouts/([^/]+)(/(price/)?({'|'.join(SCORES)})$)?")
 _SLOWEST = 2**16  # bytes a second of a body, after the first seconds
 _FIRST_SECONDS = 30.0
 
@@ -68,7 +69,7 @@ class Requests:
         found = _HOLDOUT.match(scope["path"])
         served = None if found is None else self._service.holdouts.get(found[1])
         holdout = "" if served is None else served.name
-        large = found is not None and found[3] and scope["method"] == "POST"
+        large = found is not None and found[2] and scope["method"] == "POST"
         limit = settings.submission_limit if large else settings.body_limit
         scope["holdfast_limit"] = limit
         request = _Request(scope, receive, send, limit)

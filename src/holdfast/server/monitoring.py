@@ -163,6 +163,15 @@ class _States:
             None,
             ["holdout", "set"],
         )
+        told = GaugeMetricFamily(
+            "holdfast_told_nats", "What answers have told, in nats.", None, ["holdout", "set"]
+        )
+        level = GaugeMetricFamily(
+            "holdfast_level_nats",
+            "The level of the next answer, in nats: bars widen as its root.",
+            None,
+            ["holdout", "set"],
+        )
         answers = GaugeMetricFamily(
             "holdfast_recorded_answers", "Answers in the ledger.", None, ["holdout"]
         )
@@ -178,8 +187,12 @@ class _States:
             up.add_metric([name], 1)
             answers.add_metric([name], status.answers)
             for each in status.sets:
-                used.add_metric([name, each.name], each.used)
-        yield from (up, used, answers)
+                if each.told is None:
+                    used.add_metric([name, each.name], each.used)
+                else:
+                    told.add_metric([name, each.name], each.told.nats)
+                    level.add_metric([name, each.name], each.told.level)
+        yield from (up, used, told, level, answers)
 
 
 # Logs: one line of JSON an event, on standard error. No question, no answer, no row is in them.

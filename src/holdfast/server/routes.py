@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response, Security
 from fastapi.routing import APIRoute
@@ -24,40 +24,35 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.engines.process import Worker, WorkerDied, WorkerTimeout
-from holdfast.engines.source import Progress
+from holdfast.errors import InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.doubts import refuse
 from holdfast.holdout.records import audit_of
-from holdfast.holdout.scoring import Submission
 from holdfast.holdout.state import can_be_asked
 from holdfast.holdout.tokens import Role
 from holdfast.planning.compare import Study
-from holdfast.protocols.base import Verb
+from holdfast.protocols.answers import Result
 from holdfast.server.auth import Caller
+from holdfast.server.bodies import read_parts
 from holdfast.server.errors import STATUS, HttpError
 from holdfast.server.jobs import Job, Tick
 from holdfast.server.schemas import (
     JOBS,
     QUESTIONS,
-    AnswerShape,
-    CorrectedShape,
-    GateShape,
+    SHAPES,
+    FailureShape,
     GrantShape,
     HoldoutShape,
     JobShape,
     PriceShape,
     StandingsShape,
     StatusShape,
-    SubmissionShape,
     TranscriptShape,
-    VerdictShape,
     Words,
-    as_told,
-    asked,
     shaped,
 )
 from holdfast.server.service import Callers, Service, service_of, with_room
-from holdfast.verbs import VERBS, VerbSchema
+from holdfast.verbs import SCORES, VERBS, VerbSchema
 
 __all__ = ["ROUTERS", "comparison"]
 
@@ -81,14 +76,9 @@ Reply = dict[str, Any]
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-class ErrorBody(BaseModel):
+class ErrorBody(FailureShape):
     """What an error says."""
 
-    kind: str
-    message: str
-    parameter: str | None = None
-    allowed: str | None = None
-    hint: str | None = None
     request: str
 
 
@@ -208,25 +198,22 @@ _custodian = _router("custodian")
 _checking = _router("custodian", asks=True)  # it may read all the files
 
 
-# The five verbs, their price, and jobs.
+# The verbs in SQL, their price, and jobs.
 
 
 _ASKING = _errors("conflict", "exhausted")
 JobId = Annotated[str, Path(pattern=r"^[0-9a-f]{24}$")]
 
 
-_SHAPES = {"answer": AnswerShape, "verdict": VerdictShape, "corrected": CorrectedShape}
-
-
 def _asking_route(verb: VerbSchema) -> None:
     """The route of a verb; its body are the verb's words."""
 
     def route(caller: Calling, service: Here, words: Words, key: Key = None) -> Reply:
-        return _answer(service, caller, cast(Verb, verb.name), words, key)
+        return _answer(service, caller, verb.name, words.spoken(), key)
 
     route.__name__, route.__doc__ = verb.name, verb.help
     route.__annotations__ = {**route.__annotations__, "words": QUESTIONS[verb.name]}
-    _asking.post(f"/{verb.name}", responses=shaped(_SHAPES[verb.answer], _ASKING))(route)
+    _asking.post(f"/{verb.name}", responses=shaped(SHAPES[verb.answer], _ASKING))(route)
 
 
 for _verb in VERBS.values():
@@ -234,23 +221,23 @@ for _verb in VERBS.values():
 
 
 def _answer(
-    service: Service,
-    caller: Caller,
-    verb: Verb,
-    words: Words,
-    key: str | None,
-    progress: Progress | None = None,
+    service: Service, caller: Caller, verb: str, words: Reply, key: str | None, **more: Any
 ) -> Reply:
-    result = asked(caller.holdout, verb, words, caller.request(key), progress)
-    service.counts.answer(caller.served.name, verb, cached=result.cached)
-    return as_told(result)
+    result = getattr(caller.holdout, verb)(**words, request=caller.request(key), **more)
+    told: Result = getattr(result, "result", result)  # that of a submission
+    service.counts.answer(caller.served.name, verb, cached=told.cached)
+    return {"type": told.kind, **result.to_dict()}
+
+
+def _price(caller: Caller, verb: VerbSchema, words: Reply) -> Reply:
+    first = words.pop(verb.subject)
+    return caller.holdout.price(verb.name, first, **words).to_dict()
 
 
 @_asking.post("/price", responses=shaped(PriceShape))
 def price(caller: Calling, words: Annotated[JOBS, Body()]) -> Reply:
-    """What a question would cost, asked now: nothing is drawn, and nothing charged."""
-    first, spoken = words.spoken()
-    return caller.holdout.price(words.verb, first, **spoken).to_dict()
+    """What a question would cost, asked now: nothing is drawn, told or charged."""
+    return _price(caller, VERBS[words.verb], words.spoken())
 
 
 @_asking.post("/jobs", status_code=202, responses=shaped(JobShape, _ASKING, status=202))
@@ -258,7 +245,8 @@ def start_job(
     caller: Calling, service: Here, words: Annotated[JOBS, Body()], key: Key = None
 ) -> Reply:
     """Ask in the background: progress and answer, or what is wrong, come by its id."""
-    first, spoken = words.spoken()
+    spoken = words.spoken()
+    first = spoken.pop(VERBS[words.verb].subject)
     price = caller.holdout.price(words.verb, first, **spoken)  # says now what is wrong with it
     refuse(() if words.anyway else price.doubts)
 
@@ -267,7 +255,7 @@ def start_job(
 
         def answer() -> Reply:
             planned = lambda _done, _total: tick(now.pacing.planned)  # noqa: E731
-            return _answer(service, now, words.verb, words, key, planned)
+            return _answer(service, now, words.verb, words.spoken(), key, progress=planned)
 
         return with_room(answer, now)
 
@@ -310,10 +298,17 @@ TokenId = Annotated[str, Path(pattern=r"^[0-9a-z]{8}$", description="A token's i
 
 
 class QuotaWords(BaseModel):
-    """Another quota."""
+    """Other quotas: what is left out stays as it is."""
 
     model_config = ConfigDict(extra="forbid")
-    quota: Annotated[float, Field(gt=0, le=1)] | None
+    quota: Annotated[
+        Annotated[float, Field(gt=0, le=1)] | None,
+        Field(description="Its share of the budget for looks; null for no limit of its own."),
+    ] = None
+    nats: Annotated[
+        Annotated[float, Field(gt=0, allow_inf_nan=False)] | None,
+        Field(description="How much it may be told; null for no limit of its own."),
+    ] = None
 
 
 class CheckWords(BaseModel):
@@ -327,7 +322,10 @@ class CheckWords(BaseModel):
 def tokens(caller: Calling) -> list[Reply]:
     """All grants, with what each has used; tokens themselves are kept nowhere."""
     access = caller.holdout.access
-    return [{**each.to_dict(), "used": access.used(each.id)} for each in access.grants()]
+    return [
+        {**each.to_dict(), "used": access.used(each.id), "told": access.told(each.id)}
+        for each in access.grants()
+    ]
 
 
 @_custodian.delete("/tokens/{token}", responses=shaped(GrantShape))
@@ -338,8 +336,15 @@ def revoke(caller: Calling, token: TokenId) -> Reply:
 
 @_custodian.patch("/tokens/{token}", responses=shaped(GrantShape))
 def change(caller: Calling, token: TokenId, words: QuotaWords) -> Reply:
-    """Give a grant another share of the budget; null for no limit of its own."""
-    return caller.holdout.access.set_quota(token, words.quota).to_dict()
+    """Give a grant other quotas: a share of the budget for looks, nats for what is told."""
+    access, given = caller.holdout.access, words.model_fields_set
+    if not given:
+        raise InvalidInput("body", "{}", "one with a quota, or nats")
+    if "quota" in given:
+        changed = access.set_quota(token, words.quota)
+    if "nats" in given:
+        changed = access.set_nats(token, words.nats)
+    return changed.to_dict()
 
 
 @_custodian.get("/audit")
@@ -363,7 +368,7 @@ def check(caller: Calling, words: CheckWords | None = None) -> Reply:
     return check_holdout(caller.holdout.path, receipt).to_dict()
 
 
-# Leaderboard and gate: predictions keyed by row id, as the body of a request.
+# Models: predictions keyed by row id, as the body of a request.
 
 
 _FORMS = {
@@ -371,41 +376,99 @@ _FORMS = {
     "application/json": "json",
     "application/vnd.apache.parquet": "parquet",
 }
+_SEVERAL = "multipart/mixed"
 _SCORING = _errors("conflict", "exhausted", "unsupported")
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "description": "Predictions for every row: a table with the ids' own column and "
-        '`prediction`, or in JSON {"id": prediction, …}.',
-        "content": {
-            "text/csv": {"schema": {"type": "string"}},
-            "application/json": {
-                "schema": {
-                    "anyOf": [
-                        {"type": "object", "additionalProperties": True},
-                        {"type": "array", "items": {"type": "object"}},
-                    ]
-                }
-            },
-            "application/vnd.apache.parquet": {"schema": {"type": "string", "format": "binary"}},
-        },
-    }
+_ONE = (
+    "Predictions for every row: a table with the ids' own column and `prediction`, or in JSON "
+    '{"id": prediction, …}.'
+)
+_PARTS = {
+    "compare": "Two parts, each with predictions as CSV, JSON or Parquet: the new ones, and those "
+    "that they are compared with. Their names are what they are called.",
+    "best": "A part for each candidate, named as it is called, with predictions as CSV, JSON or "
+    "Parquet.",
+    "gate": f"{_ONE} With an incumbent: two parts, `predictions` and `better_than`.",
 }
+_PARTS["scores"] = _PARTS["best"]
+
+
+def _body_of(verb: str) -> dict[str, Any]:
+    """What a request about predictions carries, for OpenAPI."""
+    objects = [{"type": "object", "additionalProperties": True}]
+    schemas: dict[str, Any] = {
+        "text/csv": {"type": "string"},
+        "application/json": {"anyOf": [*objects, {"type": "array", "items": {"type": "object"}}]},
+        "application/vnd.apache.parquet": {"type": "string", "format": "binary"},
+    }
+    if verb in _PARTS:
+        parts = {_SEVERAL: {"type": "object", "additionalProperties": {"type": "string"}}}
+        schemas = {**schemas, **parts} if verb == "gate" else parts
+    content = {kind: {"schema": schema} for kind, schema in schemas.items()}
+    told = {"required": True, "description": _PARTS.get(verb, _ONE), "content": content}
+    return {"requestBody": told}
+
+
+async def _sent(request: Request) -> tuple[bytes, str]:
+    """The body, and its type."""
+    return await request.body(), request.headers.get("content-type", "")
+
+
+Sent = Annotated[tuple[bytes, str], Depends(_sent)]
+
+
+def _predictions(verb: VerbSchema, body: bytes, kind: str) -> Reply:
+    """The predictions in a body, as the arguments that the verb takes them by."""
+    name = kind.partition(";")[0].strip().casefold()
+    known = _body_of(verb.name)["requestBody"]["content"]
+    if name not in known:
+        raise HttpError("unsupported", f"Content-Type must be one of {', '.join(known)}.")
+    if name != _SEVERAL:
+        return {verb.subject: body, "form": _FORMS[name]}
+    parts = read_parts(body, kind)
+    names = [each for each, _ in parts]
+    if verb.name == "gate":
+        if sorted(names) != ["better_than", "predictions"]:
+            raise InvalidInput("body", names, "two parts, predictions and better_than")
+        found = dict(parts)
+        return {verb.subject: found["predictions"], "better_than": found["better_than"]}
+    contents = [content for _, content in parts]
+    if verb.name != "compare":
+        return {"candidates": contents, "names": names}
+    if len(parts) != 2:
+        raise InvalidInput("body", f"{len(parts)} parts", "two parts, which are compared")
+    return {**dict(zip(verb.first, contents, strict=True)), "names": names}
+
+
+def _scoring_routes(verb: VerbSchema) -> None:
+    """The route of a verb about predictions, and that of its price; words are parameters."""
+
+    def route(caller: Calling, service: Here, sent: Sent, words: Words, key: Key = None) -> Reply:
+        given = _predictions(verb, *sent)
+        return _answer(service, caller, verb.name, {**given, **words.spoken()}, key)
+
+    def priced(caller: Calling, sent: Sent, words: Words) -> Reply:
+        return _price(caller, verb, {**_predictions(verb, *sent), **words.spoken()})
+
+    route.__name__, route.__doc__ = verb.name, verb.help
+    priced.__name__ = f"price_{verb.name}"
+    priced.__doc__ = f"What `{verb.name}` would tell, asked now: nothing is told or charged."
+    model: Any = QUESTIONS[verb.name]
+    for each in (route, priced):
+        each.__annotations__ = {**each.__annotations__, "words": Annotated[model, Query()]}
+    body, shape = _body_of(verb.name), SHAPES[verb.answer]
+    _asking.post(f"/{verb.name}", responses=shaped(shape, _SCORING), openapi_extra=body)(route)
+    if verb.name != "enter":  # whose price is that of its score
+        place, told = f"/price/{verb.name}", shaped(PriceShape, _errors("unsupported"))
+        _asking.post(place, responses=told, openapi_extra=body)(priced)
+
+
+for _verb in SCORES.values():
+    _scoring_routes(_verb)
+
+
 Metric = Annotated[
     str, Query(pattern=r"^[A-Za-z0-9_]{1,100}$", description="The name of a metric.")
 ]
-Name = Annotated[str, Query(min_length=1, max_length=100, description="Name of the entry.")]
-
-
-async def _predictions(request: Request) -> tuple[bytes, str]:
-    """The body, and its form by its type."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
-    if kind not in _FORMS:
-        raise HttpError("unsupported", f"Content-Type must be one of {', '.join(_FORMS)}.")
-    return await request.body(), _FORMS[kind]
-
-
-Predictions = Annotated[tuple[bytes, str], Depends(_predictions)]
 
 
 @_viewer.get("/leaderboard", responses=shaped(StandingsShape))
@@ -416,59 +479,6 @@ def leaderboard(caller: Calling, metric: Metric = "accuracy") -> Reply:
     for entry, each in zip(standings.entries, told["entries"], strict=True):
         each["mine"] = entry.asker == caller.asker.id
     return told
-
-
-@_asking.post("/submissions", responses=shaped(SubmissionShape, _SCORING), openapi_extra=_BODY)
-def submit(
-    caller: Calling,
-    service: Here,
-    predictions: Predictions,
-    name: Name,
-    metric: Metric = "accuracy",
-    improve: Annotated[
-        bool,
-        Query(description="Verify first whether it is no better than the best."),
-    ] = False,
-    margin: Annotated[float, Query(description="By how much better.")] = 0.0,
-    key: Key = None,
-) -> Reply:
-    """Score predictions, and enter them on the leaderboard."""
-    content, form = predictions
-    made: Submission = caller.holdout.enter(
-        content,
-        name=name,
-        metric=metric,
-        improve=improve,
-        margin=margin,
-        form=form,
-        request=caller.request(key),
-    )
-    service.counts.answer(caller.served.name, "submit", cached=made.result.cached)
-    return made.to_dict()
-
-
-@_asking.post("/gate", responses=shaped(GateShape, _SCORING), openapi_extra=_BODY)
-def gate(
-    caller: Calling,
-    service: Here,
-    predictions: Predictions,
-    metric: Metric = "accuracy",
-    at_least: Annotated[float | None, Query(description="The score must reach this.")] = None,
-    at_most: Annotated[float | None, Query(description="The score must not pass this.")] = None,
-    key: Key = None,
-) -> Reply:
-    """Whether predictions reach a threshold: one verification on one side."""
-    content, form = predictions
-    made = caller.holdout.gate(
-        content,
-        metric=metric,
-        at_least=at_least,
-        at_most=at_most,
-        form=form,
-        request=caller.request(key),
-    )
-    service.counts.answer(caller.served.name, "gate", cached=made.verdict.cached)
-    return made.to_dict()
 
 
 # What is left, what was answered, what can be asked.
@@ -483,9 +493,10 @@ def status(caller: Calling) -> Reply:
     """What is spent, what is left, and what it still buys."""
     told = caller.holdout.status().to_dict()
     del told["path"]  # where it lies on the server is nobody's business
-    grant, quota = caller.grant, None
-    if grant is not None and grant.quota is not None:
-        quota = {"share": grant.quota, "used": caller.holdout.access.used(grant.id)}
+    grant, access, quota = caller.grant, caller.holdout.access, None
+    if grant is not None:
+        quota = {"share": grant.quota, "used": access.used(grant.id)}
+        quota |= {"nats": grant.nats, "told": access.told(grant.id)}
     return {**told, "role": caller.role, "quota": quota}
 
 
@@ -509,12 +520,14 @@ def transcript(caller: Calling, after: After = 0, limit: Limit = 100) -> Reply:
 @_viewer.get("/left")
 def left(
     caller: Calling,
-    by: Annotated[str | None, Query(max_length=100, description="A part of the plan.")] = None,
+    protocol: Annotated[
+        str | None, Query(max_length=100, description="A part of the plan.")
+    ] = None,
     queries: Annotated[int | None, Query(ge=1, le=10**9, description="Questions wanted.")] = None,
     grid: Annotated[int | None, Query(ge=2, le=10**6, description="Points of their grids.")] = None,
 ) -> Reply:
     """Plan what is left: how many more questions, on grids of which size, it pays for."""
-    return caller.holdout.questions_left(by, queries, grid)
+    return caller.holdout.questions_left(protocol, queries, grid)
 
 
 # The planner of the page: how narrow answers can be, by method. It never sees a holdout.
@@ -621,7 +634,7 @@ def holdouts(calling: CallingAll) -> list[Reply]:
 def _listed(caller: Caller) -> Reply:
     grant, token = caller.grant, None
     if grant is not None:
-        token = {name: getattr(grant, name) for name in ("id", "name", "expires", "quota")}
+        token = {name: getattr(grant, name) for name in ("id", "name", "expires", "quota", "nats")}
     title = caller.holdout.spec.name
     return {"name": caller.served.name, "title": title, "role": caller.role, "token": token}
 

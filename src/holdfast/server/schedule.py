@@ -10,7 +10,8 @@ Evaluations at one holdout go in rounds, one after the other: one question that 
 short ones, which the engine does together. A round takes the costs of its questions, however soon
 they are done: nobody who waits for the next one can see when this one had ended. The slot ends s,
 2s, 4s, 8s, … after the price was paid, the first of them after the round. An answer that misses
-it, for the machine had other things to do, waits for the next one, and is counted and logged.
+it, for the machine had other things to do, waits for the next one, and is counted and logged. Where
+answers are by what is told, one more slot follows, in which it is found what is told.
 """
 
 from __future__ import annotations
@@ -121,8 +122,12 @@ class Pacing:
     def admit(self, asked: Asked) -> None:
         """Refuse, free, what could take too long; and what would have to wait for too long."""
         manifest, rows = self._holdout.spec.manifest, self._holdout.most_rows
-        about = asked.estimand.estimator, asked.estimand.where
-        self._cost = seconds_at_worst(*about, manifest, rows, self._slowness)
+        costs = [
+            seconds_at_worst(each.estimator, each.where, manifest, rows, self._slowness)
+            for each in asked.estimands
+        ]
+        known = [each for each in costs if each is not None]
+        self._cost = sum(known) if len(known) == len(costs) else None
         if self._cost is not None and self._cost > self._most:
             allowed = f"one that takes at most {self._most:g} seconds on any rows"
             hint = "Ask for less at once. Nothing was charged."
@@ -139,6 +144,11 @@ class Pacing:
             if mine.start > self._start:
                 self._closing.wait(mine.start - self._start)
             self._due = mine.end
+
+    def again(self, seconds: float) -> None:
+        """A slot from now on for what takes so long at worst, outside of the rounds."""
+        self._start = time.monotonic()
+        self._due = self._start + seconds * self._slowness
 
     def wait(self) -> None:
         """Wait for the end of the slot. A server that is closing waits no more.

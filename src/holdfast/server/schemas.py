@@ -6,21 +6,20 @@ from typing import Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.scoring import GateWord
-from holdfast.holdout.state import SetStatus
+from holdfast.holdout.state import PartStatus, ToldStatus
 from holdfast.holdout.tokens import Role
-from holdfast.protocols.answers import Answer, Claim, Corrected, Verdict, VerdictWord
+from holdfast.protocols.answers import Claim, VerdictWord
 from holdfast.protocols.base import Verb
-from holdfast.verbs import REQUIRED, VERBS, WORDS, VerbSchema
+from holdfast.verbs import REQUIRED, SCORES, VERBS, WORDS, VerbSchema
 
 __all__ = [
     "JOBS",
     "QUESTIONS",
+    "SHAPES",
     "AnswerShape",
     "AskedShape",
     "CorrectedShape",
-    "GateShape",
+    "FailureShape",
     "GrantShape",
     "HoldoutShape",
     "JobShape",
@@ -29,11 +28,10 @@ __all__ = [
     "StandingsShape",
     "StatusShape",
     "SubmissionShape",
+    "ToldShape",
     "TranscriptShape",
     "VerdictShape",
     "Words",
-    "as_told",
-    "asked",
     "shaped",
 ]
 
@@ -61,6 +59,9 @@ _TYPES: dict[str, Any] = {
     "flag": bool,
     "grid": Points,
     "pair": Annotated[list[Number], Field(min_length=2, max_length=2)],
+    "metric": Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,100}$")],
+    "name": Annotated[str, Field(min_length=1, max_length=100)],
+    "numbers": Annotated[str, Field(max_length=_LONGEST_TEXT)],
 }
 
 
@@ -69,14 +70,13 @@ class Words(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    def spoken(self) -> tuple[str, dict[str, Any]]:
-        """What is asked about, estimator or term, and the keywords that the verb takes."""
-        given = {
+    def spoken(self) -> dict[str, Any]:
+        """The arguments that the verb takes."""
+        return {
             name: WORDS[name].read(value)
             for name in type(self).model_fields
             if name in WORDS and (value := getattr(self, name)) is not None
         }
-        return given.pop("term", None) or given.pop("estimator"), given
 
 
 class JobWords(Words):
@@ -92,6 +92,7 @@ def _words_of(schema: VerbSchema, base: type[Words]) -> Any:
             Field(... if word.default is REQUIRED else word.default, description=word.help),
         )
         for word in schema.travelling
+        if word.kind in _TYPES  # predictions are the body
     }
     if base is JobWords:
         fields["verb"] = (Literal[schema.name], ...)
@@ -99,39 +100,20 @@ def _words_of(schema: VerbSchema, base: type[Words]) -> Any:
     return create_model(name, __base__=base, __doc__=schema.help, **fields)
 
 
-QUESTIONS: dict[str, Any] = {name: _words_of(each, Words) for name, each in VERBS.items()}
+QUESTIONS: dict[str, Any] = {
+    name: _words_of(each, Words) for name, each in {**VERBS, **SCORES}.items()
+}
 JOBS: Any = Annotated[
     Union[tuple(_words_of(each, JobWords) for each in VERBS.values())],  # noqa: UP007
     Field(discriminator="verb"),
 ]
 
 
-def as_told(result: Answer | Verdict | Corrected) -> dict[str, Any]:
-    """A result as plain data, with its type."""
-    return {"type": result.kind, **result.to_dict()}
-
-
-def asked(
-    holdout: Holdout,
-    verb: Verb,
-    words: Words,
-    request: str | None,
-    progress: Any = None,
-) -> Answer | Verdict | Corrected:
-    """Ask a holdout."""
-    first, spoken = words.spoken()
-    more = {} if progress is None else {"progress": progress}
-    result: Answer | Verdict | Corrected = getattr(holdout, verb)(
-        first, **spoken, request=request, **more
-    )
-    return result
-
-
 # Shapes: what responses look like, for OpenAPI. Tests hold the routes to them.
 
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Reading = Literal["rule-on-fresh-rows"]
+Reading = Literal["these-rows-fresh-labels", "rule-on-fresh-rows", "rule-at-these-class-shares"]
 
 
 class _Shape(BaseModel):
@@ -202,41 +184,70 @@ class CorrectedShape(_Shape):
     correction: _Answer | None
 
 
-AskedShape = Annotated[AnswerShape | VerdictShape | CorrectedShape, Field(discriminator="type")]
+class _ToldAnswer(_Shape):
+    verb: Verb
+    about: str
+    value: float | None
+    low: float | None
+    high: float | None
+    guess: float | None
+    expected: bool | None
+    verdict: str | None
+    told: Annotated[float, Field(ge=0)]
+    told_so_far: Annotated[float, Field(ge=0)]
+    level: Annotated[float, Field(ge=0)]
+    answers: int
+    confidence: Share
+    certified: bool
+    reading: Reading | None
+    reading_words: str | None
+    letter: list[int]
+    facts: dict[str, Any]
+    leaning: float | None
+    winner: int | None
+    names: list[str]
+    promise: str
+    batch: list[_ToldAnswer]
+    assumes: list[str]
+    cached: bool
+    receipt: str
+
+
+class ToldShape(_ToldAnswer):
+    """What was told: a bar, a verdict or a winner, and in `batch` those of several."""
+
+    type: Literal["told"]
+
+
+AskedShape = Annotated[
+    AnswerShape | VerdictShape | CorrectedShape | ToldShape, Field(discriminator="type")
+]
 
 
 class _Submitted(_Shape):
     name: str
     metric: str
-    improved: bool | None
-    bound: float | None
 
 
 class _Scored(AnswerShape, _Submitted):
     """A score on the leaderboard."""
 
 
-class _Unimproved(_Guess, _Submitted):
-    """A submission that was confirmed to be no better than the best."""
-
-    type: Literal["verdict"]
-    verdict: GateWord
+class _ToldScored(ToldShape, _Submitted):
+    """Likewise, by what is told."""
 
 
-SubmissionShape = Annotated[_Scored | _Unimproved, Field(discriminator="type")]
+SubmissionShape = Annotated[_Scored | _ToldScored, Field(discriminator="type")]
 
-
-class GateShape(_Guess):
-    """Whether a score reaches a threshold, and what that certifies."""
-
-    type: Literal["verdict"]
-    verdict: GateWord
-    passed: bool
-    metric: str
-    claim: Literal["at least", "at most"]
-    low: float | None
-    high: float | None
-    certifies: str
+SHAPES: dict[str, Any] = {
+    "Answer": Annotated[AnswerShape | ToldShape, Field(discriminator="type")],
+    "Answer | Told": Annotated[AnswerShape | ToldShape, Field(discriminator="type")],
+    "Verdict": Annotated[VerdictShape | ToldShape, Field(discriminator="type")],
+    "Corrected": CorrectedShape,
+    "Told": ToldShape,
+    "Submission": SubmissionShape,
+}
+"""By what a verb returns in Python."""
 
 
 class _Entry(_Shape):
@@ -246,7 +257,6 @@ class _Entry(_Shape):
     high: float | None
     at: str
     receipt: str
-    improved: bool | None
     submissions: int
     rank: int | None
     rank_low: int | None
@@ -278,6 +288,25 @@ class _Doubt(_Shape):
     refused: bool
 
 
+class _Offer(_Shape):
+    letter: list[int]
+    verdict: str | None
+    expected: bool | None
+    nats: Annotated[float, Field(ge=0)]
+    low: float | None
+    high: float | None
+    level: float
+    half_width: float
+    candidate: int | None = None
+
+
+class _ToldPrice(_Shape):
+    told_so_far: float
+    level: float
+    half_width: float
+    answers: list[_Offer]
+
+
 class PriceShape(_Shape):
     """What a question would cost."""
 
@@ -286,22 +315,31 @@ class PriceShape(_Shape):
     protocol: str
     price: Annotated[float, Field(ge=0)]
     currency: str
-    budget: float
-    budget_left: float
+    budget: float | None
+    budget_left: float | None
     affordable: bool
     cached: bool
     reason: str | None
     grid: _Grid | None
     assumes: list[str]
     doubts: list[_Doubt]
+    told: _ToldPrice | None
 
 
-class _Failure(_Shape):
+class FailureShape(_Shape):
+    """What an error says, and the facts that it is made of where they are known."""
+
     kind: str
     message: str
     parameter: str | None = None
     allowed: str | None = None
     hint: str | None = None
+    what: str | None = None
+    constraint: str | None = None
+    needed: str | None = None
+    left: str | None = None
+    given: str | None = None
+    remedy: str | None = None
 
 
 class JobShape(_Shape):
@@ -312,12 +350,25 @@ class JobShape(_Shape):
     state: Literal["queued", "running", "done", "failed", "cancelled"]
     progress: Share | None
     result: AskedShape | None
-    error: _Failure | None
+    error: FailureShape | None
 
 
 class _Quota(_Shape):
-    share: Share
+    share: Share | None
     used: dict[str, float]
+    nats: float | None
+    told: float
+
+
+class _Set(_Shape):
+    name: str
+    blocks: int
+    currency: str
+    budget: float | None
+    spent: float
+    unsettled: int
+    parts: list[PartStatus]
+    told: ToldStatus | None
 
 
 class StatusShape(_Shape):
@@ -333,7 +384,7 @@ class StatusShape(_Shape):
     open_units: int
     leftover_units: int
     answers: int
-    sets: list[SetStatus]
+    sets: list[_Set]
     receipt: str
     new_budget: str | None
     earlier: int
@@ -369,7 +420,9 @@ class GrantShape(_Shape):
     expires: str | None
     quota: Share | None
     revoked: str | None
+    nats: float | None
     used: dict[str, float] = {}
+    told: float = 0.0
 
 
 class _Own(_Shape):
@@ -377,6 +430,7 @@ class _Own(_Shape):
     name: str
     expires: str | None
     quota: Share | None
+    nats: float | None
 
 
 class HoldoutShape(_Shape):

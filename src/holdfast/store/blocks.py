@@ -9,7 +9,7 @@ import shutil
 import stat
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import Damaged, InvalidInput, whole_number
-from holdfast.store.table import BLOCK, ROW, UNIT, Schema
+from holdfast.store.table import BLOCK, ROW, UNIT, Schema, plain_array
 
 __all__ = [
     "BLOCKS_FILE",
@@ -259,7 +259,12 @@ class BlockStore:
         self.folder = Path(folder)
         self.manifest = manifest
         self.blocks, self.units = manifest.blocks, manifest.block_units  # of them; of each
+        self.data_rows = (
+            manifest.rows
+        )  # of all the data, open and sealed: predictions are for these
         self.schema = manifest.schema  # the columns that a question may name
+        self.shards = manifest.parts  # the files of the blocks, in their order
+        self.kept_files = manifest.files  # those that are in the folder
         # What was declared of columns: the ends of their values, or all of them. Made-up rows, on
         # which functions are tried, keep to it.
         self.ranges: Mapping[str, tuple[float, float]] = {}
@@ -269,11 +274,6 @@ class BlockStore:
 
     def __reduce__(self) -> tuple[type[BlockStore], tuple[Path, Contents]]:
         return type(self), (self.folder, self.manifest)
-
-    @property
-    def shards(self) -> tuple[Shard, ...]:
-        """The files of the blocks, in their order."""
-        return self.manifest.parts
 
     def overlapping(self, start: int, stop: int) -> list[Shard]:
         """The shards that have some of the blocks start, …, stop − 1."""
@@ -289,11 +289,10 @@ class BlockStore:
             if file.name == shard.name:
                 _check_size(self.place(shard), file)
 
-    @contextmanager
-    def held(self, shard: Shard) -> Iterator[None]:
+    def held(self, shard: Shard) -> AbstractContextManager[None]:
         """A shard is there, as it was written, and stays until the block ends."""
         del shard  # it is kept in the folder; whoever asks has verified that
-        yield
+        return nullcontext()
 
     @property
     def open_path(self) -> Path | None:
@@ -313,7 +312,7 @@ class BlockStore:
     def _offsets(self, shard: Shard) -> NDArray[np.int64]:
         """The first row of every block of a shard, and the number of its rows."""
         if shard not in self._known_offsets:
-            numbers = _read(self.place(shard), None, [BLOCK]).column(0).to_numpy()
+            numbers = plain_array(_read(self.place(shard), None, [BLOCK]).column(0))
             every = np.arange(shard.first, shard.stop + 1)
             self._known_offsets[shard] = np.searchsorted(numbers, every).astype(np.int64)
         return self._known_offsets[shard]
@@ -389,11 +388,6 @@ class BlockStore:
                     return None
         return rows, tuple(sorted(found))
 
-    @property
-    def kept_files(self) -> tuple[StoredFile, ...]:
-        """The files of the manifest that are in the folder."""
-        return self.manifest.files
-
     def check_files(self) -> None:
         """Raise `Damaged` unless the files are, byte for byte, as they were written."""
         check_files(self.folder, self.kept_files)
@@ -411,7 +405,6 @@ def check_files(folder: Path, files: Iterable[StoredFile]) -> None:
     """Raise `Damaged` unless the files are, byte for byte, as they were written."""
     for expected in files:
         file = folder / expected.name
-        _check_size(file, expected)
         try:
             with file.open("rb") as stream:
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
@@ -454,21 +447,12 @@ def _typed_by_itself(table: Any, numbers: Collection[str]) -> Any:
     missing.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     for place, column in enumerate(table.schema):
         if column.name in numbers:
             doubles = table.column(place).cast(pa.float64(), safe=False)
-            whole = (
-                doubles.null_count == 0
-                and pc.all(
-                    pc.and_(
-                        pc.equal(pc.round(doubles), doubles),
-                        pc.less_equal(pc.abs(doubles), 2.0**53),
-                    ),
-                    min_count=0,
-                ).as_py()
-            )
+            array = plain_array(doubles)
+            whole = bool(np.all((np.rint(array) == array) & (np.abs(array) <= 2.0**53)))
             typed = doubles.cast(pa.int64()) if whole else doubles
             table = table.set_column(place, column.name, typed)
     return table

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.store.blocks import BlockStore, Shard, StoredFile, private
+from holdfast.store.blocks import BlockStore, Contents, Shard, StoredFile, private
 from holdfast.store.user_state import verify_once
 
 __all__ = [
@@ -56,6 +56,11 @@ def file_system(location: str) -> tuple[Any, str]:
 class RemoteStore(BlockStore):
     """The sealed blocks of a holdout whose manifest has a location."""
 
+    def __init__(self, folder: Path, manifest: Contents) -> None:
+        super().__init__(folder, manifest)
+        names = {shard.name for shard in self.shards}
+        self.kept_files = tuple(file for file in manifest.files if file.name not in names)
+
     def place(self, shard: Shard) -> Path:
         name = hashlib.sha256(f"{self.manifest.location}/{shard.name}".encode()).hexdigest()
         return _cache_folder() / f"{name}.parquet"
@@ -63,6 +68,7 @@ class RemoteStore(BlockStore):
     @contextmanager
     def held(self, shard: Shard) -> Iterator[None]:
         file, lock = self._file(shard), self.place(shard).with_suffix(".lock")
+        lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _opened(lock) as descriptor:
             # From one lock to the other there is a moment without any: look again each time.
             fcntl.flock(descriptor, fcntl.LOCK_SH)
@@ -73,11 +79,6 @@ class RemoteStore(BlockStore):
                 fcntl.flock(descriptor, fcntl.LOCK_SH)
             os.utime(lock)  # the last use
             yield
-
-    @property
-    def kept_files(self) -> tuple[StoredFile, ...]:
-        names = {shard.name for shard in self.shards}
-        return tuple(file for file in self.manifest.files if file.name not in names)
 
     def check_files(self) -> None:
         super().check_files()
@@ -138,12 +139,10 @@ def _opened(lock: Path) -> Iterator[int]:
 
 
 def _cache_folder() -> Path:
-    """`$HOLDFAST_SHARDS`, else `holdfast/shards` in `$XDG_CACHE_HOME` or `~/.cache`; mode 0700."""
+    """`$HOLDFAST_SHARDS`, else `holdfast/shards` in `$XDG_CACHE_HOME` or `~/.cache`."""
     own, shared = os.environ.get(SHARDS), os.environ.get("XDG_CACHE_HOME")
     usual = Path(shared) if shared and Path(shared).is_absolute() else Path.home() / ".cache"
-    folder = Path(own).expanduser() if own else usual / "holdfast" / "shards"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder.resolve()
+    return (Path(own).expanduser() if own else usual / "holdfast" / "shards").resolve()
 
 
 def _make_room(folder: Path, needed: int) -> None:

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from holdfast.errors import Damaged, InvalidInput
 
 __all__ = [
@@ -23,6 +26,7 @@ __all__ = [
     "check_names",
     "check_twins",
     "kind_of",
+    "plain_array",
     "quoted",
     "quoted_text",
     "refuse_arrow",
@@ -65,7 +69,10 @@ class Schema:
     def find(self, name: str) -> Column | None:
         """The column of that name; as in SQL, upper and lower case do not matter."""
         folded = name.casefold()
-        return next((each for each in self.columns if each.name.casefold() == folded), None)
+        for each in self.columns:
+            if each.name.casefold() == folded:
+                return each
+        return None
 
     def kind(self, name: str) -> str:
         """The kind of a column that exists."""
@@ -325,3 +332,42 @@ class Field:
             return f"'m' || CAST(epoch_us({x}) AS VARCHAR)"
         text = x if self.kind == "text" else self.identity
         return f"'t' || CAST(strlen({text}) AS VARCHAR) || ':' || {text}"
+
+
+_NUMPY = {"double": "float64", "float": "float32", "int32": "int32", "int64": "int64"}
+
+
+def plain_array(column: Any) -> NDArray[Any]:
+    """An Arrow column as an array, as its `to_numpy` gives it; missing doubles are NaN.
+
+    Plain ones are taken from their buffers: `to_numpy` loads pandas, which takes longer than most
+    questions.
+    """
+    whole = column.combine_chunks() if hasattr(column, "num_chunks") else column
+    kind, size = str(whole.type), len(whole)
+    if size and kind in ("string", "large_string"):
+        coded = whole.dictionary_encode()
+        words = np.array([*coded.dictionary.to_pylist(), None], object)
+        found: NDArray[Any] = words[_plain(coded.indices, len(words) - 1)]
+        return found
+    known = kind in _NUMPY or kind == "bool"
+    if not known or not size or (whole.null_count and kind != "double"):
+        return np.asarray(whole.to_numpy(zero_copy_only=False))
+    return _plain(whole, np.nan)
+
+
+def _plain(whole: Any, missing: float) -> NDArray[Any]:
+    """Numbers or booleans from their buffers."""
+    kind, size = str(whole.type), len(whole)
+    valid, data = whole.buffers()
+    if kind == "bool":
+        return _bits(data, whole.offset, size)
+    array = np.frombuffer(data, _NUMPY[kind])[whole.offset : whole.offset + size]
+    if not whole.null_count:
+        return array
+    return np.where(_bits(valid, whole.offset, size), array, missing)
+
+
+def _bits(data: Any, first: int, count: int) -> NDArray[np.bool_]:
+    bits = np.unpackbits(np.frombuffer(data, np.uint8), count=first + count, bitorder="little")
+    return bits[first:].astype(np.bool_)

@@ -245,8 +245,8 @@ def verify_once(folder: Path, files: Sequence[StoredFile], name: str) -> None:
         return
     _sound.pop(key, None)
     note = state_folder() / "verified" / name
-    # Sizes and hashes are functions of the rows; a device may have another number tomorrow.
-    kept = keyed(json.dumps([str(folder.resolve()), [each[1:] for each in seen or ()]]))
+    # Sizes and hashes are functions of the rows.
+    kept = keyed(json.dumps([str(folder.resolve()), seen or []]))
     noted = None
     with suppress(OSError, ValueError):
         noted = note.read_text("ascii")
@@ -262,7 +262,10 @@ def verify_once(folder: Path, files: Sequence[StoredFile], name: str) -> None:
 
 
 def _marks(folder: Path, files: Sequence[StoredFile]) -> list[tuple[object, ...]] | None:
-    """What the file system says of each file, and the hash that it should have."""
+    """What the file system says of each file, and the hash that it should have.
+
+    But not on which device it is, which may have another number tomorrow.
+    """
     found: list[tuple[object, ...]] = []
     for file in files:
         try:
@@ -270,5 +273,5 @@ def _marks(folder: Path, files: Sequence[StoredFile]) -> list[tuple[object, ...]
         except OSError:
             return None
         times = each.st_mtime_ns, each.st_ctime_ns
-        found.append((each.st_dev, each.st_ino, each.st_size, *times, file.sha256))
+        found.append((each.st_ino, each.st_size, *times, file.sha256))
     return found

@@ -28,7 +28,7 @@ from holdfast.theory.numerics import ROUNDING
 
 __all__ = [
     "Bets",
-    "Terms",
+    "Tally",
     "kl_high",
     "kl_low",
     "log_mean_above",
@@ -45,6 +45,8 @@ _LARGEST = 0.95  # of all stakes: a factor is never below 1 − s
 _ROWS_MAX = 10**12
 _NATS_MAX = 1e6
 _UNIT = 2.0**-52
+_LEAST = 1e-290  # of a mean: f/μ stays within the floats
+_AT_ONCE = 2**14  # logarithms: so many stay in the processor's cache
 _SHARP = 1e-6  # to which an end is found, of its distance from the mean
 
 Floats = NDArray[np.float64]
@@ -52,10 +54,10 @@ Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class Tally:
     """n terms in [0, 1], in whole parts: the distinct f = parts/whole, and how often each occurs.
 
-    >>> terms = Terms.tally([0, 3, 3, 4], whole=4)
+    >>> terms = Tally.of([0, 3, 3, 4], whole=4)
     >>> terms.parts.tolist(), terms.counts.tolist(), terms.mean
     ([0, 3, 4], [1, 2, 1], 0.625)
     """
@@ -72,7 +74,7 @@ class Terms:
             raise InvalidInput("terms", self.parts[:4].tolist(), allowed)
 
     @classmethod
-    def tally(cls, parts: Whole | list[int], whole: int) -> Terms:
+    def of(cls, parts: Whole | list[int], whole: int) -> Tally:
         """From the parts of each term. Counting is exact, and fast for many rows."""
         parts = np.asarray(parts, dtype=np.int64)
         if parts.size and parts.min() >= 0 and parts.max() <= 16 * parts.size:
@@ -82,10 +84,10 @@ class Terms:
         return cls(*np.unique(parts, return_counts=True), whole)
 
     @classmethod
-    def paired(cls, rows: int, wins: int, losses: int) -> Terms:
+    def paired(cls, rows: int, wins: int, losses: int) -> Tally:
         """(g + 1)/2 for differences g of 0/1 terms: wins +1, losses −1, the others 0.
 
-        >>> Terms.paired(10, 3, 1).mean
+        >>> Tally.paired(10, 3, 1).mean
         0.6
         """
         n = whole_number("rows", rows, 1, _ROWS_MAX)
@@ -105,9 +107,9 @@ class Terms:
     def values(self) -> Floats:
         return self.parts / self.whole
 
-    def mirrored(self) -> Terms:
+    def mirrored(self) -> Tally:
         """1 − f, exactly."""
-        return Terms(self.whole - self.parts, self.counts, self.whole)
+        return Tally(self.whole - self.parts, self.counts, self.whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,11 +137,15 @@ class Bets:
         return cls(np.append(stakes, stake), logs)
 
 
-def predicted_half_width(sd: float, rows: int, nats: float, third: float = 0.0) -> float:
-    """About how far an end will be from the mean: sd·√(2L/n) + 2·third·L/(3·sd²·n).
+def predicted_half_width(
+    sd: float, rows: int, nats: float, third: float = 0.0, mean: float = 0.5
+) -> float:
+    """About how far a lower end will be from the mean: L/(n·λ) + λ·sd²/2 + 2·third·L/(3·sd²·n).
 
-    L has ln 1/.8 more, for the weight of the stake; `third` is the third central moment of the
-    terms, counted towards this end. No claim depends on it: it sets what is announced.
+    λ = √(2L/n)/sd, so that the first two are sd·√(2L/n); at most .95/mean, where the stake is the
+    largest there is. L has ln 1/.8 more, for the weight of the stake; `third` is the third central
+    moment of the terms, counted towards this end. For an upper end take 1 − mean. No claim depends
+    on it: it sets what is announced.
 
     >>> round(predicted_half_width(0.2236, 10_000, 4.5), 4)
     0.0069
@@ -147,7 +153,10 @@ def predicted_half_width(sd: float, rows: int, nats: float, third: float = 0.0) 
     n = whole_number("rows", rows, 1, _ROWS_MAX)
     paid = real_number("nats", nats, 0, _NATS_MAX) - math.log(_ON_PREDICTED)
     sd = max(1e-9, real_number("sd", sd, 0))
-    return max(0.0, sd * math.sqrt(2 * paid / n) + 2 * third * paid / (3 * sd * sd * n))
+    most = _LARGEST / max(1e-9, real_number("mean", mean, 0, 1))
+    bet = min(most, math.sqrt(2 * paid / n) / sd)
+    reach = paid / (n * bet) + bet * sd * sd / 2
+    return max(0.0, reach + 2 * third * paid / (3 * sd * sd * n))
 
 
 def predicted_stake(mean: float, sd: float, rows: int, nats: float, third: float = 0.0) -> float:
@@ -160,24 +169,24 @@ def predicted_stake(mean: float, sd: float, rows: int, nats: float, third: float
     0.144
     """
     mean, sd = real_number("mean", mean, 0, 1), max(1e-9, real_number("sd", sd, 0, 0.5))
-    reach = predicted_half_width(sd, rows, nats, third)
+    reach = predicted_half_width(sd, rows, nats, third, mean)
     square, cube = sd * sd + reach * reach, third - 3 * reach * sd * sd
     root = math.sqrt(max(0.0, square * square + 4 * reach * cube))
     return min(_LARGEST, max(1e-9, max(0.0, mean - reach) * 2 * reach / (square + root)))
 
 
-def log_wealth(terms: Terms, mean: float, bets: Bets) -> float:
+def log_wealth(terms: Tally, mean: float, bets: Bets) -> float:
     """ln W(μ), rounded down.
 
     >>> bets = Bets.spread(10_000, predicted_stake(0.5, 0.1118, 10_000, 5.0))
-    >>> round(log_wealth(Terms.paired(10_000, 290, 210), 0.5, bets), 3)
+    >>> round(log_wealth(Tally.paired(10_000, 290, 210), 0.5, bets), 3)
     6.179
     """
     mean = real_number("mean", mean, 0, 1)
     return _join(_log_wealths(terms, mean, bets.stakes), bets.logs)
 
 
-def _log_wealths(terms: Terms, mean: float, stakes: Floats) -> Floats:
+def _log_wealths(terms: Tally, mean: float, stakes: Floats) -> Floats:
     """ln Π (1 + s(f − μ)/μ) for each stake, rounded down.
 
     Each logarithm is off by at most 16·(1 + s/(1 − s)) + 4·|itself| units of 2^−53, since the last
@@ -187,10 +196,15 @@ def _log_wealths(terms: Terms, mean: float, stakes: Floats) -> Floats:
     if mean == 0:  # the hypothesis "E f ≤ 0" is refuted by any term above 0
         gain = np.inf if terms.mean > 0 else 0.0
         return np.full(stakes.size, gain)
-    values = terms.values
-    logs = np.log1p(stakes[:, None] * ((values - mean) / mean))
-    sums = logs @ terms.counts
-    sizes = np.abs(logs) @ terms.counts
+    values, mean = terms.values, max(mean, _LEAST)  # wealth falls in μ: a larger one is safe
+    odds, counts = (values - mean) / mean, terms.counts.astype(np.float64)
+    sums, sizes = np.empty(stakes.size), np.empty(stakes.size)
+    step = max(1, _AT_ONCE // values.size)
+    for first in range(0, stakes.size, step):
+        some = slice(first, first + step)
+        logs = np.log1p(stakes[some, None] * odds)
+        sums[some] = np.einsum("ij,j->i", logs, counts)  # in this thread, unlike logs @ counts
+        sizes[some] = np.einsum("ij,j->i", np.abs(logs), counts)
     slack = _UNIT * ((values.size + 8) * sizes + 400.0 * terms.rows)
     result: Floats = sums - slack
     return result
@@ -206,30 +220,30 @@ def _join(wealths: Floats, logs: Floats) -> float:
         return largest + math.log(float(np.exp(total - largest).sum())) - 1e-12 * (1 + abs(largest))
 
 
-def log_mean_above(terms: Terms, value: float, bets: Bets) -> float:
+def log_mean_above(terms: Tally, value: float, bets: Bets) -> float:
     """ln of the p-value of "E f < value", min(0, −ln W(value)); rounded up.
 
     For a difference with a margin m, value is (1 + m)/2. Stakes are those of lower ends.
 
-    >>> round(log_mean_above(Terms.paired(10_000, 300, 200), 0.5, Bets.spread(10_000)), 3)
+    >>> round(log_mean_above(Tally.paired(10_000, 300, 200), 0.5, Bets.spread(10_000)), 3)
     -7.947
     """
     return min(0.0, -log_wealth(terms, min(1.0, math.nextafter(value, 2.0)), bets))
 
 
-def log_mean_below(terms: Terms, value: float, bets: Bets) -> float:
+def log_mean_below(terms: Tally, value: float, bets: Bets) -> float:
     """ln of the p-value of "E f > value", the mirror; rounded up."""
     return log_mean_above(terms.mirrored(), math.nextafter(1 - value, 2.0), bets)
 
 
-def mean_low(terms: Terms, nats: float, bets: Bets) -> float:
+def mean_low(terms: Tally, nats: float, bets: Bets) -> float:
     """The largest μ that is found with ln W(μ) ≥ L, rounded down: E f ≥ μ at this level.
 
     W falls in μ, and W ≤ 1 at the mean. False position (Illinois: an end that stays counts half)
     keeps an end on either side and returns the one where the wealth was computed to be enough.
     Near the end stakes that add little are left out: wealth only gets less.
 
-    >>> terms = Terms.paired(10_000, 290, 210)
+    >>> terms = Tally.paired(10_000, 290, 210)
     >>> bets = Bets.spread(10_000, predicted_stake(0.504, 0.1118, 10_000, 5.0))
     >>> round(2 * mean_low(terms, 5.0, bets) - 1, 4), round(2 * mean_high(terms, 5.0, bets) - 1, 4)
     (0.0008, 0.0153)
@@ -265,7 +279,7 @@ def mean_low(terms: Terms, nats: float, bets: Bets) -> float:
     return low
 
 
-def mean_high(terms: Terms, nats: float, bets: Bets) -> float:
+def mean_high(terms: Tally, nats: float, bets: Bets) -> float:
     """1 − `mean_low` of 1 − f, rounded up: E f ≤ it at this level. Stakes are those of 1 − f."""
     return min(1.0, math.nextafter(1 - mean_low(terms.mirrored(), nats, bets), 2.0))
 

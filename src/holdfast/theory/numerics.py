@@ -151,39 +151,90 @@ def smallest_whole(enough: Callable[[int], bool], limit: int) -> int:
 # Logarithms of binomial tails and of counts, rounded up, for numbers far outside the floats.
 
 
-_SURE = 1e-230  # below, where p^c leaves the floats, the incomplete beta function loses digits
 _ULP = 2.0**-52
+_MOST_TERMS = 2**20
 
 
 def log_binomial_tail(trials: int, probability: float, at_least: int) -> float:
     """ln P[Bin(n, p) ≥ c], rounded up, however small it is.
 
-    Below 10⁻²³⁰ it is bounded: from c on, each term is at most θ = (n−c)p/((c+1)(1−p)) times the
-    one before, so the tail is at most P[Bin = c]/(1 − θ), and by Robbins (1955)
+    For c > np it is P[Bin = c]·(1 + r₁ + r₁r₂ + …) with r_j = (n−c−j+1)·p/((c+j)·(1−p)) < 1. These
+    fall, so that all after the last one that is summed are at most a geometric series. Elsewhere it
+    is 1 less the tail of the other side. The first factor is Loader's (2000)
 
-        P[Bin = c] ≤ √(n/(2πc(n−c)))·exp(−n·kl(c/n, p) + 1/(12n) − 1/(12c+1) − 1/(12(n−c)+1)).
+        ln P[Bin = c] = δ(n) − δ(c) − δ(n−c) − D(c, np) − D(n−c, n(1−p)) + ½·ln(n/(2πc(n−c))),
 
-    Chernoff's bound is exp(−n·kl(c/n, p)), some five nats more here.
+    δ(m) = ln m! less Stirling's formula, D(x, m) = x·ln(x/m) + m − x, in which nothing cancels.
+    Chernoff's bound, exp(−D(c, np) − D(n−c, n(1−p))), is some five nats more. It needs no SciPy,
+    whose import takes longer than most answers.
 
     >>> log_binomial_tail(57, 0.25, 29), log_binomial_tail(24_059, 0.25, 12_030)
     (-10.64..., -3466.08...)
     """
-    tail = binomial_tail(trials, probability, at_least)
-    if tail > _SURE:
-        return log_up(math.log(tail))
-    n, p, c = trials, probability, at_least
-    if c > n or p == 0:
+    n = whole_number("trials", trials, 0, 10**15)
+    p = real_number("probability", probability, 0, 1)
+    if at_least <= 0 or (p == 1 and at_least <= n):
+        return log_up(0.0)
+    if at_least > n or p == 0:
         return -math.inf
+    if at_least > n * p:
+        return log_up(_log_far_tail(n, p, 1 - p, at_least)[1])
+    below = _log_far_tail(n, 1 - p, p, n - at_least + 1)[0]
+    return log_up(math.log1p(-math.exp(below)) if below < 0 else -math.inf)
+
+
+def _log_far_tail(n: int, p: float, q: float, c: int) -> tuple[float, float]:
+    """Below and above ln P[Bin(n, p) ≥ c], for c > np and q = 1 − p.
+
+    D is off by a few units of itself and of |c − np|, since n·p is rounded; the k-th product by 4k.
+    """
+    first, away = 0.0, abs(c - n * p)
     if c == n:
-        return log_up(n * math.log(p))
-    inside, outside = math.log(c / (n * p)), math.log((n - c) / (n * (1 - p)))
-    # Each logarithm is of a number with three roundings, and so off by 1e-15 times 1 + itself.
-    slack = 1e-15 * (c * (1 + abs(inside)) + (n - c) * (1 + abs(outside)))
-    chernoff = slack - c * inside - (n - c) * outside
-    stirling = 1 / (12 * n) - 1 / (12 * c + 1) - 1 / (12 * (n - c) + 1)
-    first = 0.5 * math.log(n / (2 * math.pi * c * (n - c))) + stirling
-    ratio = (n - c) * p / ((c + 1) * (1 - p))  # below 1: in a tail this small, c > np
-    return log_up(chernoff + min(0.0, first - math.log1p(-ratio)))
+        first, away = n * math.log(p), n * abs(math.log(p))
+    else:
+        apart = _deviance(c, n * p) + _deviance(n - c, n * q)
+        first = _stirling(n) - _stirling(c) - _stirling(n - c) - apart
+        first += 0.5 * math.log(n / (2 * math.pi * c * (n - c)))
+        away += apart
+    odds = p / q
+    fall = max(1e-9, -math.log(max(1e-300, odds * (n - c) / (c + 1))))
+    terms = 16 + int(min(40 / fall, 9 * math.sqrt(n * p * q)))  # about as many as are felt
+    while True:
+        terms = min(n - c, terms, _MOST_TERMS)
+        steps = np.arange(1, terms + 1)
+        products = np.cumprod((n - c + 1 - steps) * odds / (c + steps))
+        total = 1.0 + float(products.sum())
+        after = (n - c - terms) * odds / (c + terms + 1)
+        rest = float(products[-1]) * after / (1 - after) if terms else 0.0
+        if rest <= _ULP * total or terms in (n - c, _MOST_TERMS):
+            break
+        terms *= 4
+    slack = 16 * _ULP * (8 + away + terms)
+    return first + math.log(total) - slack, first + math.log(total + rest) + slack
+
+
+def _deviance(x: int, mean: float) -> float:
+    """x·ln(x/m) + m − x for x > 0, by a series in (x − m)/(x + m) where they are near."""
+    gap = x - mean
+    if abs(gap) >= 0.1 * (x + mean):
+        return x * (math.log(x) - math.log(mean)) - gap
+    share = gap / (x + mean)
+    total, term = gap * share, 2 * x * share
+    for odd in range(3, 100, 2):
+        term *= share * share
+        total, before = total + term / odd, total
+        if total == before:
+            break
+    return total
+
+
+def _stirling(m: int) -> float:
+    """ln m! − (m + ½)·ln m + m − ½·ln 2π, for m > 0."""
+    if m < 16:
+        return math.lgamma(m + 1) - (m + 0.5) * math.log(m) + m - 0.5 * math.log(2 * math.pi)
+    square = 1 / (m * m)
+    inner = 1 / 1260 - square * (1 / 1680 - square / 1188)
+    return (1 / 12 - square * (1 / 360 - square * inner)) / m
 
 
 def log_products(ratios: NDArray[np.float64]) -> NDArray[np.float64]:

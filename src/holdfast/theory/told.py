@@ -76,6 +76,7 @@ NATS_MAX = 1e6
 CONFIRM_CELL = 1.5  # windows beside an announced one, in standard deviations of the sealed mean
 PRECISE_CELL = 0.5  # windows or lattice points of a precise answer
 _KEPT_FOR_LATER = 0.1  # of β, for row sets of later epochs
+_KEPT_FOR_OTHERS = 0.05  # of that, for claims of another reading than the first
 _FAR = 64  # excess cells of a span that enter the marginal of the upper end
 
 
@@ -189,7 +190,9 @@ class History:
 
     Account e = 1, 2, … speaks of the rows S_e that are there since epoch e; told[e−1] = T_e are
     the nats of the letters whose rule read a row of S_e. β_1 = .9·β and β_e = .1·β/(e(e−1)), which
-    add up to β; β_1 = β if the rows will never be extended (section "Row sets").
+    add up to β; β_1 = β if the rows will never be extended (section "Row sets"). If claims have
+    several readings (`mixes`), the first that is asked for has .95 of it, the j-th one .05/(j(j−1))
+    (section "Readings").
 
     >>> h = History(0.05, extends=False)
     >>> round(level(h), 4), round(level(h.tell(2.0)), 4)
@@ -198,6 +201,7 @@ class History:
 
     failure: float
     extends: bool = True
+    mixes: bool = False
     told: tuple[float, ...] = (0.0,)
     confirmations: Surprises = Surprises()
     verdicts: Surprises = Surprises()
@@ -208,11 +212,11 @@ class History:
         if not self.told or min(self.told) < 0:
             raise InvalidInput("told", self.told, "nats for each account, at least one")
 
-    def share(self, account: int) -> float:
-        """β_e, right to 1e-15 of itself."""
-        if account == 1:
-            return self.failure * (1 - _KEPT_FOR_LATER) if self.extends else self.failure
-        return self.failure * _KEPT_FOR_LATER / (account * (account - 1))
+    def share(self, account: int, reading: int = 1) -> float:
+        """β_e of a reading, right to 1e-15 of itself."""
+        later = _KEPT_FOR_LATER if self.extends else 0.0
+        others = _KEPT_FOR_OTHERS if self.mixes else 0.0
+        return self.failure * _split(later, account) * _split(others, reading)
 
     def extend(self) -> History:
         """A new epoch, with an account of its own: no letter has read its rows."""
@@ -249,17 +253,27 @@ class History:
         return len(self.told)
 
 
-def level(history: History, account: int = 1) -> float:
+def _split(kept: float, place: int) -> float:
+    """1 − kept for the first, kept/(j(j−1)) for the j-th: they add up to 1."""
+    return 1 - kept if place == 1 else kept / (place * (place - 1))
+
+
+def level(history: History, account: int = 1, reading: int = 1) -> float:
     """ln 1/β_e + T_e, rounded up: a claim that is false at this level has (★) on its side.
 
-    The claim's rule reads rows of S_e alone, e the account (section "The theorem", "Row sets").
+    The claim's rule reads rows of S_e alone, e the account; its reading is the j-th that was asked
+    for (sections "The theorem", "Row sets", "Readings").
 
     >>> h = History(0.05).tell(3.0).extend()
     >>> round(level(h), 3), round(level(h, 2), 3)
     (6.101, 5.991)
+    >>> h = History(0.05, mixes=True)
+    >>> round(level(h), 3), round(level(h, reading=2), 3)
+    (3.152, 6.79)
     """
     account = whole_number("account", account, 1, history.epochs)
-    return add_nats(cost(history.share(account)), history.told[account - 1])
+    reading = whole_number("reading", reading, 1, ROWS_MAX if history.mixes else 1)
+    return add_nats(cost(history.share(account, reading)), history.told[account - 1])
 
 
 def allowance(level: float, harmless: float) -> float:
@@ -512,30 +526,29 @@ class Shifts:
 
 @dataclass(frozen=True)
 class Ends:
-    """Both ends on a lattice around their predictions: a precise answer about any value.
+    """Both ends on a lattice: a precise answer about any value.
 
-    Lattice points are `cells` errors of the guess apart. The letter (a, e): the lower end lies a
-    points above its prediction, coded as in `Around`; the upper end a + e above its own, e coded by
+    The letter (a, e): the lower end is lattice point a of its own prediction, coded by `start`
+    (`Around` a guess, or `Even` over the range); the upper end is point a + e of its own, coded by
     u(0) = ½, u(±e) = 1/(4e(e+1)). `span` is how many points the predictions are apart: e ≥ −span.
 
         lower end = max{ℓ : p-value of "M < ℓ" ≤ β·w·q(lower end ≥ ℓ)}, the upper in the mirror,
 
     by the code's marginals; that of the upper end is rounded down by leaving out |e| > 64.
 
-    >>> code = Ends(0.5 / math.sqrt(2), span=12)
+    >>> code = Ends(Around(0.5 / math.sqrt(2)), span=12)
     >>> round(code.nats(0, 0), 2), round(code.nats_low(0), 3), round(code.nats_high(0), 3)
     (2.89, 0.607, 0.641)
     """
 
-    cells: float
+    start: Code
     span: int
 
     def __post_init__(self) -> None:
         whole_number("span", self.span, 0, ROWS_MAX)
-        real_number("cells", self.cells, 0, open_low=True)
 
     def at(self, low: int, excess: int) -> float:
-        return Around(self.cells).at(low) * _away(excess) if excess >= -self.span else 0.0
+        return self.start.at(low) * _away(excess) if excess >= -self.span else 0.0
 
     def nats(self, low: int, excess: int) -> float:
         return cost(self.at(low, excess))
@@ -543,15 +556,12 @@ class Ends:
     def nats_low(self, low: int) -> float:
         """ln 1/q(lower end ≥ this point), less what spans below −span would have had."""
         left_out = 0.25 / (self.span + 1)  # Σ_{e > span} u(−e)
-        return cost(Around(self.cells).at_least(low) * (1 - left_out))
+        return cost(self.start.at_least(low) * (1 - left_out))
 
     def nats_high(self, high: int) -> float:
         """ln 1/q(upper end ≤ this point)."""
-        excess = np.arange(-min(self.span, _FAR), _FAR + 1)
-        away = np.abs(excess)
-        weights = np.where(away == 0, 0.5, 0.25 / np.maximum(away * (away + 1.0), 1.0))
-        below = np.arctan2(1.0, -(high - excess + 0.5) * self.cells) / math.pi
-        return cost(float(weights @ below))
+        excesses = range(-min(self.span, _FAR), _FAR + 1)
+        return cost(sum(_away(e) * self.start.at_most(high - e) for e in excesses))
 
     def choose(
         self,
@@ -695,6 +705,7 @@ def share_low(rows: int, count: int, nats: float, *, fixed: bool = False) -> flo
     return min(end, round_down(Fraction(c - 1, n))) if fixed else end
 
 
+@lru_cache(maxsize=256)  # what is offered is then told
 def _clopper_pearson(n: int, c: int, nats: float) -> float:
     """What an inverse returns, moved down until the tail there, rounded up, is small enough."""
     if c == n:

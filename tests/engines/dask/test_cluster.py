@@ -31,7 +31,7 @@ from holdfast.store.remote import RemoteStore
 from tests.engines.contract_stores import BAD, BLOCKS, Stored, stored
 from tests.engines.local.loading import FAILURES, IsGone, Loaded, holds_blocks
 from tests.engines.questions import PYTHON, QUESTIONS, SQL, Language
-from tests.holdout import plans
+from tests.holdout import plans, told_history
 from tests.holdout.tables import sealed
 from tools.cluster import Cluster, dask_cluster
 
@@ -379,3 +379,16 @@ def test_a_scheduler_that_was_stopped_is_not_waited_for(given: Stored) -> None:
             os.kill(cluster.scheduler.pid, signal.SIGCONT)
         assert time.monotonic() < began + 60
         engines.close()
+
+
+@pytest.mark.parametrize("language", told_history.LANGUAGES)
+def test_what_is_told_on_a_cluster_is_told_here(
+    cluster: Cluster, tmp_path: Path, language: str
+) -> None:
+    """Letter for letter, from shards that different workers hold."""
+    with told_history.create(tmp_path / "here.holdfast") as here:
+        expected = told_history.history(here, language)
+    told_history.create(tmp_path / "there.holdfast").close()
+    with Holdout.open(tmp_path / "there.holdfast", engine=cluster.url) as there:
+        told_history.in_shards(there, tmp_path / "shards", cluster.url)
+        assert told_history.history(there, language) == expected

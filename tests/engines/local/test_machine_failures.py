@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -324,9 +325,10 @@ def test_processes_that_end_now_and_then_before_the_function_is_loaded(
 
     monkeypatch.setattr(worker, "_fork", process)
     items = worker.single_items(4)
-    result = worker.evaluate(cast(Any, None), {}, items, 4, isolated=True)
+    job = cast(Any, SimpleNamespace(width=1))
+    result = worker.evaluate(job, {}, items, 4, isolated=True)
     assert result.loaded
-    assert result.values.tolist() == [1.0] * 4
+    assert result.values.ravel().tolist() == [1.0] * 4
     assert len(begun) == 8
 
 
@@ -399,7 +401,7 @@ def test_a_function_that_cannot_be_loaded_anew_is_no_failure_of_the_block(
     result = worker.evaluate(job, {}, worker.single_items(4), 4)
     assert result.loaded == (values is not None)
     if values is not None:
-        assert result.values.tolist() == values
+        assert result.values.ravel().tolist() == values
 
 
 def test_no_room_for_a_process_is_an_error(

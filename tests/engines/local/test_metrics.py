@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,11 +28,11 @@ from holdfast.engines.python.estimator import ASSUMPTION_PREDICTIONS
 from holdfast.engines.python.metrics import (
     NAMES,
     find_metric,
-    has_term,
     is_exact,
     mean_estimator,
     score_estimator,
     term_estimator,
+    term_range,
 )
 from holdfast.errors import InvalidInput
 from holdfast.store.blocks import BlockStore
@@ -424,7 +425,7 @@ def test_identity_tells_models_metrics_and_targets(fitted: dict[str, Any]) -> No
     ("wrong", "said"),
     [
         ({"metric": "acuracy"}, "Did you mean accuracy"),
-        ({"metric": 3}, "a name, or a function"),
+        ({"metric": 3}, "a name, a function"),
         ({"target": 3}, "the name of a column"),
         ({"model": np.zeros((3, 2))}, "Give one column"),
         ({"model": []}, "Give one column"),
@@ -450,7 +451,11 @@ def test_without_scikit_learn_the_common_metrics_work(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(
     ("metric", "expected"),
-    [("accuracy", [1.0, 0.0, 0.0]), ("error_rate", [0.0, 1.0, 1.0]), ("brier", [0.0, 1.0, 1.0])],
+    [
+        *(("accuracy", [1.0, 0.0, 0.0]), ("error_rate", [0.0, 1.0, 1.0])),
+        *(("brier", [0.0, 1.0, 1.0]), ("mae", [0.0, 1.0, np.inf]), ("mse", [0.0, 1.0, np.inf])),
+        ("log_loss", [0.0, np.inf, np.inf]),
+    ],
 )
 def test_terms_of_rows_without_a_target_are_misses(metric: str, expected: list[float]) -> None:
     chosen = find_metric(metric)
@@ -460,11 +465,26 @@ def test_terms_of_rows_without_a_target_are_misses(metric: str, expected: list[f
     assert np.asarray(term.batched(arrays)).tolist() == [expected]
     mean = mean_estimator([1, 0, 1], chosen, "y")
     assert mean.batched is not None
-    assert np.asarray(mean.batched(arrays)).tolist() == [np.mean(expected)]
+    assert np.asarray(mean.batched(arrays)).tolist() == [np.mean(np.minimum(expected, 1.0))]
     assert (term.built_in, term.bounded_mean, term.rows) == (True, True, 3)
     assert term.identity != mean.identity
-    assert has_term(chosen)
-    assert is_exact(chosen) == (metric != "brier")
+    assert is_exact(chosen) == (metric in {"accuracy", "error_rate"})
+
+
+def test_which_metrics_are_means_over_rows() -> None:
+    span = (-1.0, 3.0)
+    always = {name for name in NAMES if term_range(find_metric(name), None, told=False)}
+    assert always == {"accuracy", "brier", "brier_score_loss", "error_rate", "zero_one_loss"}
+    errors = {name: term_range(find_metric(name), span, told=True) for name in NAMES}
+    assert {errors[name] for name in always} == {(0.0, 1.0)}
+    more = {name: ends for name, ends in errors.items() if ends and name not in always}
+    assert more == {
+        **dict.fromkeys(("mae", "mean_absolute_error"), (0.0, 4.0)),
+        **dict.fromkeys(("mse", "mean_squared_error"), (0.0, 16.0)),
+        "log_loss": (0.0, math.log(1000)),
+    }
+    assert term_range(find_metric("mae"), None, told=True) is None
+    assert term_range(find_metric(lambda target, predicted: 0.5), span, told=True) is None
 
 
 def test_text_labels_have_terms_and_others_have_none() -> None:
@@ -472,8 +492,6 @@ def test_text_labels_have_terms_and_others_have_none() -> None:
     term = term_estimator(np.array(["a", "b"], object), find_metric("accuracy"), "y")
     assert term.batched is not None
     assert np.asarray(term.batched(arrays)).tolist() == [[1.0, 0.0]]
-    assert not has_term(find_metric("roc_auc"))
-    assert not has_term(find_metric("neg_brier_score"))
 
 
 def test_directions() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -22,15 +23,17 @@ from holdfast.engines.python.metrics import (
     NEEDS_PROBABILITY,
     PredictionEngine,
     find_metric,
-    has_term,
     mean_estimator,
     score_estimator,
     term_estimator,
+    term_range,
 )
 from holdfast.engines.source import Engines
 from holdfast.errors import Damaged, InvalidInput
+from holdfast.protocols.source import WEIGHT_SCALE
 from holdfast.store.blocks import BlockStore
 from tests.engines.local.stores import make_store
+from tools.shards import sharded
 
 BLOCKS, ROWS = 11, 500
 TARGETS = ("whole", "gaps", "real", "infinite", "flag", "text")
@@ -78,8 +81,10 @@ def given(metric: str, target: str) -> Any:
 def scores(metric: str, target: str, store: BlockStore) -> list[LocalEstimator]:
     """What is asked of a metric: where it is the mean of a term, that, else the metric."""
     chosen, made = find_metric(metric), given(metric, target)
-    if has_term(chosen) and store.manifest.one_row_units:
-        return [mean_estimator(made, chosen, target)]
+    bounds = term_range(chosen, (-3.0, 3.0), told=True)
+    if bounds is not None and store.manifest.one_row_units:
+        whole = score_estimator(made, chosen, target=target, checked=True)
+        return [mean_estimator(made, chosen, target, bounds=bounds), whole]
     return [score_estimator(made, chosen, target=target, checked=True)]
 
 
@@ -104,17 +109,24 @@ def test_values_are_those_of_the_sandbox(
     assert len(seen) > 8
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "error_rate", "brier"])
+@pytest.mark.parametrize("metric", ["accuracy", "error_rate", "brier", "mae", "mse", "log_loss"])
 @pytest.mark.parametrize("target", ["gaps", "text"])
-def test_sums_are_those_of_the_sandbox(metric: str, target: str, engines: Engines) -> None:
+def test_sums_and_terms_are_those_of_the_sandbox(
+    metric: str, target: str, engines: Engines
+) -> None:
     term = term_estimator(given(metric, target), find_metric(metric), target)
     if not engines.store.manifest.one_row_units:
-        with pytest.raises(InvalidInput, match="units have several rows"):
-            engines.sums(term, None, 0, BLOCKS)
+        for ask in (engines.sums, engines.terms):
+            with pytest.raises(InvalidInput, match="units have several rows"):
+                ask(term, None, 0, BLOCKS)
         return
-    for bounds in ((0.0, 1.0), (-1.0, 0.5)):
+    for bounds in ((0.0, 1.0), (-1.0, 0.5), (0.0, 7.0)):
         here = engines.sums(term, None, 0, BLOCKS, bounds)
         assert here.tolist() == engines.local.sums(term, None, 0, BLOCKS, bounds=bounds).tolist()
+        terms = engines.terms(term, None, 0, BLOCKS, bounds)
+        there = engines.local.terms(term, None, 0, BLOCKS, bounds=bounds)
+        assert terms.tolist() == there.tolist()
+        assert terms.reshape(BLOCKS, -1).sum(axis=1).tolist() == here.tolist()
 
 
 def test_a_block_that_raises_fails_alone(tmp_path: Path) -> None:
@@ -136,6 +148,80 @@ def test_a_block_that_raises_fails_alone(tmp_path: Path) -> None:
         blocks = [store.table(k, k + 1).column("y").to_numpy() for k in range(6)]
         wanted = [failure if 7 in block else block.mean() for block in blocks]
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(("name", "failure"), [("accuracy", 0), ("error_rate", WEIGHT_SCALE)])
+def test_the_terms_of_a_block_that_raises_are_the_worst(
+    name: str, failure: int, tmp_path: Path
+) -> None:
+    store = make_store(tmp_path, pd.DataFrame({"y": np.arange(60.0)}), 6)
+    term = term_estimator(np.full(60, 30.0), find_metric(name), "y")
+    assert term.batched is not None
+    right, engine = term.batched, PredictionEngine(store)
+
+    def picky(arrays: dict[str, Any]) -> Any:
+        if (arrays["y"] == 7).any():
+            raise ValueError("7 is among them")
+        return right(arrays)
+
+    wanted = engine.terms(term, None, 0, 6).reshape(6, 10).copy()
+    wanted[[7 in store.table(k, k + 1).column("y").to_pylist() for k in range(6)]] = failure
+    failing = replace(term, batched=picky)
+    assert engine.terms(failing, None, 0, 6).tolist() == wanted.ravel().tolist()
+    assert engine.sums(failing, None, 0, 6).tolist() == wanted.sum(axis=1).tolist()
+
+
+class Counted(BlockStore):
+    """A store that knows which of its columns were read."""
+
+    read: ClassVar[list[list[str]]] = []
+
+    def table(self, *blocks: Any, **more: Any) -> Any:
+        self.read.append(list(blocks[2]))
+        return super().table(*blocks, **more)
+
+
+def test_columns_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they are kept: a store in one file here, of few rows."""
+    frame = pd.DataFrame({"y": np.arange(60) % 3, "z": np.arange(60) % 2})
+    whole = make_store(tmp_path / "whole", frame, 6)
+    store = Counted(whole.folder, whole.manifest)
+    monkeypatch.setattr(Counted, "read", [])
+    accuracy, engines = find_metric("accuracy"), Engines(store)
+    asked = [term_estimator(np.full(60, k), accuracy, target) for k in (0, 1) for target in "yz"]
+
+    def terms(engines: Engines, start: int = 0, stop: int = 6) -> list[list[int]]:
+        return [engines.terms(each, None, start, stop).tolist() for each in asked]
+
+    first = terms(engines, 2, 5)
+    assert store.read == [["y"], ["z"]]
+    every = terms(engines)
+    assert [each[20:50] for each in every] == first
+    assert store.read == [["y"], ["z"]]
+    for array in engines.own._kept.values():
+        assert not array.flags.writeable
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(found == every for found in pool.map(terms, [Engines(store)] * 8))
+    engines.close()
+    store.read.clear()
+    assert terms(engines) == every
+    assert store.read == [["y"], ["z"]]
+
+    monkeypatch.setattr(module, "_MOST_CELLS", 150)  # two columns
+    store.read.clear()
+    assert terms(Engines(store)) == every
+    assert store.read == [["y"], ["z"], ["y"], ["z"]]
+    store.read.clear()
+    monkeypatch.setattr(module, "_MOST_ROWS", 59)
+    assert terms(Engines(store)) == every
+    assert len(store.read) == 8  # in two parts each time
+
+    monkeypatch.undo()
+    shards = sharded(whole, tmp_path / "shards", [2, 3])
+    engines = Engines(shards)
+    assert terms(engines) == every
+    assert not engines.own._kept
 
 
 def test_blocks_that_cannot_be_read_are_damage(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast.engines.process import Worker
+from holdfast.engines.sql import engine as engine_module
 from holdfast.engines.sql.engine import SqlEngine, _divided, _Failed
 from holdfast.engines.sql.estimator import (
     SqlEstimator,
@@ -352,6 +353,7 @@ def test_nan_and_infinity(tmp_path: Path) -> None:
     store = write(tmp_path, {"x": pa.array(numbers, pa.float64())}, schema, 2)
     engine = SqlEngine(store, threads=1)
     assert engine.sums(sql_term("x", schema)).tolist() == [SCALE, SCALE + SCALE // 2]
+    assert engine.terms(sql_term("x", schema)).tolist() == [0, SCALE, 0, 0, SCALE // 2, SCALE]
     engine.close()
 
 
@@ -368,6 +370,12 @@ def test_a_unit_of_several_rows_has_their_average(tmp_path: Path) -> None:
     kept = engine.sums(sql_term("x", schema, where="keep"))
     assert kept.tolist() == [SCALE // 2 + SCALE // 4, SCALE]
     assert engine.sums(sql_term(None, schema, where="keep")).tolist() == [2 * SCALE, SCALE]
+    every = engine.terms(sql_term("x", schema))
+    assert every.tolist() == [third, SCALE // 4, SCALE // 2, SCALE]
+    kept = engine.terms(sql_term("x", schema, where="keep"))
+    assert kept.tolist() == [SCALE // 2, SCALE // 4, SCALE, 0]
+    counted = engine.terms(sql_term(None, schema, where="keep"))
+    assert counted.tolist() == [SCALE, SCALE, SCALE, 0]
     engine.close()
 
 
@@ -380,8 +388,25 @@ def test_a_block_that_fails_has_the_sum_zero(plain: BlockStore, own: SqlEngine) 
     found = engine.sums(dataclasses.replace(term, sql=sql))
     np.testing.assert_array_equal(found, np.where(bad, 0, good))
     assert engine.fallbacks == before + 1
+    left_out = dataclasses.replace(term, sql=sql, filter="x < 0")  # it fails all the same
+    sums, terms = engine.sums(left_out), engine.terms(left_out)
+    np.testing.assert_array_equal(terms.reshape(plain.blocks, -1).sum(axis=1), sums)
+
+
+def test_terms_are_asked_of_so_many_units_at_once(
+    plain: BlockStore, engine: SqlEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    term = sql_term("w", SCHEMA, where="x > 0")
+    every = engine.terms(term, None, 3, 20)
+    w, x = (plain.table(3, 20).column(name).to_pandas() for name in ("w", "x"))
+    np.testing.assert_array_equal(every, np.where(x > 0, np.floor(w * SCALE + 0.5), 0))
+    for most in (1, 2 * plain.units, 5 * plain.units + 1):
+        monkeypatch.setattr(engine_module, "_TERMS_BATCH", most)
+        assert engine.terms(term, None, 3, 20).tolist() == every.tolist()
 
 
 def test_a_number_is_no_condition(engine: SqlEngine) -> None:
     with pytest.raises(InvalidInput, match="where must be a condition"):
         engine.sums(None, sql_term("x", SCHEMA))
+    with pytest.raises(InvalidInput, match="where must be a condition"):
+        engine.terms(None, sql_term("x", SCHEMA))

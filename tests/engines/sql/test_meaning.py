@@ -180,6 +180,9 @@ def test_no_term_makes_the_engine_fail(hostile_engine: SqlEngine) -> None:
         counts = hostile_engine.sums(sql_term(None, HOSTILE_SCHEMA, term.where))
         assert hostile_engine.fallbacks == before, term
         assert np.all((sums >= 0) & (sums <= counts))
+        terms = hostile_engine.terms(term)
+        assert hostile_engine.fallbacks == before, term
+        assert terms.reshape(len(sums), -1).sum(axis=1).tolist() == sums.tolist()
 
 
 def test_the_random_questions_use_every_function_and_aggregate() -> None:

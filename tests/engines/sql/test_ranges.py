@@ -34,7 +34,7 @@ from holdfast.store.table import Schema
 from tests.engines.sql.expressions import Questions
 from tests.engines.sql.tables import SCHEMA, write
 
-RANGES = {"X": (-3.0, 4.0), "w": (0.0, 1.0), "n": (0.0, 11.0)}
+RANGES = {"x": (-3.0, 4.0), "w": (0.0, 1.0), "n": (0.0, 11.0)}
 UNITS = 25
 
 

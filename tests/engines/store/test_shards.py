@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holdfast.engines.source import Engines, EngineSource, store_of
+from holdfast.engines.source import Engines, store_of
 from holdfast.engines.sql.estimator import sql_estimator
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.store.blocks import BlockStore, Contents, Shard
@@ -104,8 +104,8 @@ def test_progress_goes_on_from_shard_to_shard(stores: tuple[BlockStore, BlockSto
     several, told = stores[1], list[tuple[int, int]]()
     engines = Engines(several)
     try:
-        source = EngineSource(engines, 2, 18, lambda *each: told.append(each))
-        source.values(sql_estimator("avg(x)", several.schema))
+        average = sql_estimator("avg(x)", several.schema)
+        engines.values(average, 2, 18, lambda *each: told.append(each))
     finally:
         engines.close()
     assert told == sorted(told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import uuid
 from decimal import Decimal
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 
 from holdfast.errors import InvalidInput
 from holdfast.store.inputs import open_input
+from holdfast.store.table import plain_array
 from tests.engines.store.tables import check_refused, stored_column, to_text, written
 
 NOON = dt.datetime(2026, 6, 1, 12)
@@ -308,3 +310,31 @@ def test_a_missing_id_is_refused(ids: pa.Array) -> None:
 @pytest.mark.parametrize("array", [pa.array([[1]]), pa.array([dt.timedelta(1)])], ids=["a", "b"])
 def test_an_id_that_has_no_one_form_is_refused(array: pa.Array) -> None:
     check_refused(pa.table({"c": array, "x": [1]}), ".", unit="c")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1.5, -0.0, math.inf, math.nan]),
+        pa.array([1.5, None, 3.0, None, 5.0]).slice(1, 3),
+        pa.array([1, 2, 3], pa.int64()).slice(1),
+        pa.array([1, 2, 3], pa.int32()),
+        pa.array([1.0, 2.0], pa.float32()),
+        pa.array([True, False, True] * 7).slice(3, 11),
+        pa.array([True, None]),
+        pa.array([1, None], pa.int64()),
+        pa.array(["a", None]),
+        pa.array([], pa.int64()),
+        pa.array([1, 2], pa.int8()),
+        pa.array([0, 1], pa.date32()),
+    ],
+    ids=lambda column: f"{column.type} {column.null_count} {column.offset}",
+)
+def test_columns_are_arrays_as_pyarrow_has_them(column: Any) -> None:
+    """By their buffers, where they are plain: pandas is not needed for that."""
+    for given in (column, pa.chunked_array([column]), pa.chunked_array([column, column])):
+        words = {"zero_copy_only": False} if isinstance(given, pa.Array) else {}
+        expected = np.asarray(given.to_numpy(**words))
+        found = plain_array(given)
+        assert found.dtype == expected.dtype
+        assert found.tolist() == pytest.approx(expected.tolist(), nan_ok=True)

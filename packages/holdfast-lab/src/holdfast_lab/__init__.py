@@ -8,5 +8,6 @@ scaling      what the experiments on growth share; flights: the population of tw
 runner       runs experiments: in parallel, resumable, results as tables, figures from them
 statistics   what a number of failures says about the rate of failure
 figures      how the pictures look; page: all of them on one
-demo         `holdfast demo`; cli: all commands
+told         how wide bars are that are told, attacks on them, thirty models on real flights
+demo         `holdfast demo`, and models: those that it tunes; cli: all commands
 """

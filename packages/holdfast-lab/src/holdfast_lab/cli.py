@@ -357,48 +357,6 @@ def _lab(context: typer.Context) -> None:
         raise typer.Exit(2)
 
 
-@lab_app.command("attack")
-def attack_command(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the picture; made if missing.")
-    ] = Path("attack"),
-    runs: Annotated[int, whole_option("How often to attack.")] = 100,
-    seed: Annotated[
-        int | None,
-        whole_option("Repeatable, but without a certificate."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Plan, then attack a naive median and the planned looks with 10,000 adaptive questions.
-
-    Prints three lines and draws one picture: the naive answer leaves the promised interval, the
-    planned one does not.
-    """
-    from rich.console import Console
-    from rich.progress import Progress
-
-    from holdfast_lab.attacks.medians import run_demo
-
-    runs = whole_number("runs", runs, 1, 100_000)
-    seed = None if seed is None else whole_number("seed", seed, 0, 2**64 - 1)
-    if output.exists() and not output.is_dir():
-        raise InvalidInput("output", str(output), "a folder")
-    output.mkdir(parents=True, exist_ok=True)
-    with Progress(console=Console(stderr=True, quiet=as_json), transient=True) as progress:
-        task = progress.add_task("attacking", total=runs)
-        lines: list[str] = []
-        run_demo(
-            output,
-            seed,
-            runs,
-            as_json,
-            echo=lines.append,
-            progress=lambda done, total: progress.update(task, completed=done, total=total),
-        )
-    for line in lines:
-        typer.echo(line)
-
-
 # How a run of experiments shows in a terminal: one bar, on standard error.
 
 
@@ -453,7 +411,7 @@ class CellBar:
         self._console.print(text, markup=False, soft_wrap=True)
 
 
-# `holdfast demo`: a search for the worst flights, naive and on a holdout, and the truth.
+# `holdfast demo`: models of late flights, tuned on one test set, naively and on a holdout.
 
 
 _DEMO_WIDTH = 100  # where there is no terminal
@@ -463,44 +421,25 @@ def demo_command(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", help="Folder for holdout, report and picture; made if missing."
+            "--output", "-o", help="Folder for holdouts, report and picture; made if missing."
         ),
     ] = Path("demo"),
-    questions: Annotated[int, whole_option("Questions of the search.")] = 300,
-    runs: Annotated[
-        int | None,
-        whole_option("Count how often, on this many fresh samples, instead of showing one."),
-    ] = None,
     seed: Annotated[int | None, whole_option("Repeatable, but without a certificate.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Hunt for the worst flights from New York: naive reuse, Holdfast, and the truth.
+    """Tune models of late flights on one test set: naive reuse, Holdfast, and the truth.
 
-    Leaves a holdout, its report and a picture in the folder.
+    Leaves two holdouts, a report and a picture in the folder.
     """
-    from holdfast_lab.demo.show import show_runs
-    from holdfast_lab.demo.story import count_runs, run_demo
-
-    questions = whole_number("questions", questions, 50, 2_000)
-    runs = None if runs is None else whole_number("runs", runs, 1, 10_000)
     seed = None if seed is None else whole_number("seed", seed, 0, 2**64 - 1)
     if output.exists() and not output.is_dir():
         raise InvalidInput("output", str(output), "a folder")
     from rich.console import Console
 
-    from holdfast_lab.demo.show import Screen
+    from holdfast_lab.demo import Screen, run_demo
 
     width = None if sys.stdout.isatty() else _DEMO_WIDTH
     console = Console(highlight=False, quiet=as_json, width=width)
-    screen = Screen(console, Console(stderr=True, quiet=as_json))
-    if runs is None:
-        result = run_demo(output, screen, questions=questions, seed=seed)
-        if as_json:
-            show_json(result.to_dict())
-        return
-    with screen.bar("fresh samples") as report:
-        counted = count_runs(runs, questions=questions, seed=seed, progress=report)
+    result = run_demo(output, Screen(console, Console(stderr=True, quiet=as_json)), seed=seed)
     if as_json:
-        show_json(counted.to_dict())
-    else:
-        show_runs(screen, counted)
+        show_json(result.to_dict())

@@ -48,7 +48,6 @@ LOOKS: dict[str, Look] = {
     "jung": Look("Jung et al. 2020", "#AA4499", "^"),
     "holdfast-mean": Look("Holdfast, means", "#0072B2", "o"),
     "holdfast-split": Look("Holdfast, splitting", "#0072B2", "s", ":"),
-    "holdfast-exact": Look("Holdfast, exact", "#0072B2", "x", "--"),
     "truth": Look("truth", INK, "", "--"),
 }
 _OTHER = Look("", FAINT, "o")
@@ -99,7 +98,6 @@ _OURS = LOOKS["holdfast"]
 _LOOKS = {
     "exponential": Look("exponential mechanism", "#882255", "h"),
     "gaussian": LOOKS["gaussian"]._replace(label="Gaussian counts"),
-    "holdfast-exact": _OURS._replace(label="Holdfast, exact answers", marker="d", line="--"),
 }
 _APART = 0.052  # of the height of the axes, from one name to the next
 

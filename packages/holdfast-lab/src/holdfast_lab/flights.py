@@ -24,6 +24,7 @@ Cell = tuple[tuple[str, str], ...]
 Rows = NDArray[np.int64]
 
 MINUTES = 15
+SCHEDULE = ("hour", "month", "day", "weekday", "carrier", "dest", "origin")
 _SCHEDULE = ("carrier", "origin", "part", "weekday", "tailnum")
 _PARTS = (("morning", 10), ("midday", 14), ("afternoon", 17), ("evening", 24))
 
@@ -35,6 +36,8 @@ class Flights:
     frame: Any
     delay: NDArray[np.float64]
     late: NDArray[np.bool_]
+    schedule: NDArray[np.uint8]
+    """What a model may know, a line for each of `SCHEDULE`."""
     _codes: dict[str, NDArray[np.int64]]
     _names: dict[str, list[str]]
     _rows: dict[Cell, Rows] = field(default_factory=dict)
@@ -126,4 +129,12 @@ def flights_of(table: Any) -> Flights:
         code, unique = pd.factorize(each.astype(object), sort=True)
         codes[column], values[column] = code.astype(np.int64), [str(each) for each in unique]
     late = np.isnan(delay) | (np.nan_to_num(delay) >= MINUTES)
-    return Flights(frame, delay, late, codes, values)
+    known = {
+        **{name: table[name] for name in ("hour", "month", "day")},
+        "weekday": days.dt.day_of_week,
+    }
+    known |= {
+        name: pd.factorize(table[name], sort=True)[0] for name in ("carrier", "dest", "origin")
+    }
+    lines = np.stack([np.asarray(known[name]).astype(np.uint8) for name in SCHEDULE])
+    return Flights(frame, delay, late, lines, codes, values)

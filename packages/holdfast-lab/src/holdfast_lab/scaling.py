@@ -31,7 +31,6 @@ from holdfast_lab.attacks.targets import (
     MemoryHoldout,
     SimpleEstimates,
     confidence_of,
-    exact_estimates,
     joint_plan,
     split_blocks,
     steepest,
@@ -169,13 +168,12 @@ def block_law(law: Law, estimator: str, size: int) -> BlockLaw:
 
 # The blocks that each method needs for the same promise; no alternatives, nothing twice.
 #
-# holdfast        looks with the steepest coin
-# holdfast-exact  exact answers, certified by counting transcripts
-# split           fresh blocks for every question
-# gaussian        noisy binary search, Gaussian counts           } the paper's mechanisms under
-# exponential     exponential-mechanism median for each question } our analysis
-# paper           the exponential mechanism with the paper's constants (thm `adaptive-iqr`), for
-#                 other tails than 1/4 re-derived from its theorems and optimised
+# holdfast      looks with the steepest coin
+# split         fresh blocks for every question
+# gaussian      noisy binary search, Gaussian counts           } the paper's mechanisms under
+# exponential   exponential-mechanism median for each question } our analysis
+# paper         the exponential mechanism with the paper's constants (thm `adaptive-iqr`), for
+#               other tails than 1/4 re-derived from its theorems and optimised
 
 
 def equal_tails(queries: int, grid: int, tail: float, confidence: float = 0.95) -> Promise:
@@ -187,8 +185,8 @@ def blocks_by(method: str, promise: Promise) -> int | None:
     """The blocks by which a method keeps the promise; None where no number is certified.
 
     >>> promise = equal_tails(queries=100, grid=32, tail=0.25)
-    >>> [blocks_by(method, promise) for method in ("holdfast-exact", "split", "paper")]
-    [2383, 4300, 228705]
+    >>> [blocks_by(method, promise) for method in ("split", "paper")]
+    [4300, 228705]
     """
     if method not in _SIZES:
         raise InvalidInput("method", method, f"one of {', '.join(_SIZES)}")
@@ -205,11 +203,6 @@ def blocks_rows(cell: Cell, grid: int) -> list[Row]:
     return [] if blocks is None else [{"blocks": blocks}]
 
 
-def _exact(promise: Promise) -> int:
-    tails = promise.tail_low, promise.tail_high
-    return exact_estimates(promise.queries, promise.grid_size, *tails, promise.confidence).blocks
-
-
 def _paper(promise: Promise) -> int:
     asked = promise.queries, promise.grid_size, promise.failure
     if promise.tail_low == promise.tail_high == 0.25:
@@ -219,7 +212,6 @@ def _paper(promise: Promise) -> int:
 
 _SIZES: dict[str, Callable[[Promise], int]] = {
     "holdfast": lambda promise: steepest(promise).size.blocks,
-    "holdfast-exact": _exact,
     "split": split_blocks,
     "gaussian": lambda promise: best_gaussian(promise).size.blocks,
     "exponential": lambda promise: best_exponential(promise).size.blocks,

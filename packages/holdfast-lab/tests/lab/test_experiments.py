@@ -330,8 +330,7 @@ def test_each_method_is_asked_its_own_theorem(monkeypatch: pytest.MonkeyPatch) -
     for method, (queries, published) in expected.items():
         row = at_width(method, 100_000 if method == "jung" else 10_000)
         assert row == {"queries": queries, "published": float(published)}
-    exact = [at_width(f"holdfast-{name}", 1_000)["queries"] for name in ("split", "exact")]
-    assert exact == [3, 2]
+    assert at_width("holdfast-split", 1_000)["queries"] == 3
     with pytest.raises(InvalidInput, match="method"):
         at_width("magic", 10)
     seen: list[int] = []
@@ -485,14 +484,13 @@ def test_guesses_and_weights_measure_all_plans(monkeypatch: pytest.MonkeyPatch) 
     asked = {"tail_low": 0.05, "tail_high": 0.25, "grid": 32, "confidence": 0.95}
     rows = verification.measure(cell(queries=1_000, refusals=10, **asked))
     sizes = {row["plan"]: row["blocks"] for row in rows}
-    assert sizes == {"looks": 777, "exact": 1_153, "paper": 1_046_522}
+    assert sizes == {"looks": 777, "paper": 1_046_522}
     assert planned == [(Guesses(1_000, 10, 0.05, 0.25), 0.95)]
     searched = blocks_by("holdfast", equal_tails(2, 32, 0.05))
     (searches,) = verification.measure(cell(queries=2, refusals=0, **asked))
     assert searches == {"plan": "searches", "blocks": searched}
     weights = {"queries": 10**6, "universe": 100, "tail": 0.05, "grid": 32, "confidence": 0.95}
-    sizes = {row["plan"]: row["blocks"] for row in many_queries.measure(cell(**weights))}
-    assert sizes == {"looks": 777, "exact": 1_230}
+    assert many_queries.measure(cell(**weights)) == [{"plan": "weights", "blocks": 777}]
 
 
 def grown(key: str, sizes: tuple[int, ...], plans: tuple[str, ...]) -> pd.DataFrame:
@@ -510,8 +508,8 @@ def grown(key: str, sizes: tuple[int, ...], plans: tuple[str, ...]) -> pd.DataFr
 @pytest.mark.parametrize(
     ("module", "key", "sizes", "plans", "crosses"),
     [
-        (verification, "refusals", (1, 10), ("looks", "exact", "paper"), "a search each"),
-        (many_queries, "universe", (100, 1_000), ("looks", "exact"), "searches"),
+        (verification, "refusals", (1, 10), ("looks", "paper"), "a search each"),
+        (many_queries, "universe", (100, 1_000), ("weights",), "searches"),
     ],
     ids=["verification", "weights"],
 )
@@ -536,24 +534,22 @@ def test_log_k_is_told_from_a_root(
 def test_crossings_are_exact_and_curves_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     def blocks(method: str, promise: Any) -> int:
         k = promise.queries
-        others = {"split": 10 * k, "holdfast-exact": 8 * k + 1, "paper": 10**9}
+        others = {"split": 10 * k, "paper": 9 * k + 50}
         return int(others.get(method, math.ceil(40 * k**0.5)))
 
     monkeypatch.setattr(crossover, "blocks_by", blocks)
     asked = {"tail": 0.25, "grid": 32, "confidence": 0.95}
     results = measured(crossover, {**asked, "most": 20})
     crossed = results[results["crossing"]]
-    keys = zip(crossed["method"], crossed["against"], strict=True)
-    assert dict(zip(keys, crossed["queries"], strict=True)) == {
-        ("holdfast", "split"): 17,  # 165 against 170; at 16 both need 160
-        ("holdfast-exact", "split"): 1,
-        ("holdfast", "holdfast-exact"): 25,
+    assert dict(zip(crossed["method"], crossed["queries"], strict=True)) == {
+        "holdfast": 17,  # 165 against 170; at 16 both need 160
+        "paper": 51,
     }
     assert results[~results["crossing"]]["queries"].max() == 20
     found = crossover.findings(results)
     looks = about(found, "looks need fewer blocks than splitting")
     assert (looks.measured, looks.holds) == ("from k = 17 (165 against 170)", True)
-    assert "25 (ρ = 0.25, r = 32)" in about(found, "than exact answers").measured
+    assert about(found, "the paper's constants").measured == "51 (ρ = 0.25, r = 32)"
     drawn(crossover, results, crossed)
 
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.protocols.answers import Corrected, Verdict
-from holdfast.protocols.base import VERBS
 from holdfast.protocols.shapes import BoundedMean
 from holdfast.protocols.source import BlockArray
 from holdfast.randomness import SeededEntropy
@@ -40,7 +39,6 @@ from holdfast_lab.attacks.targets import (
     HOLDFAST,
     Estimates,
     Guesses,
-    HoldfastExactWeights,
     HoldfastMean,
     HoldfastSplit,
     HoldfastWeights,
@@ -376,7 +374,7 @@ def listened(responder: Any, told: list[Any]) -> Any:
 
         return wrapped
 
-    for verb in VERBS:
+    for verb in ("ask", "interval", "mean", "verify", "correct"):
         setattr(responder.holdout, verb, telling(getattr(responder.holdout, verb)))
     return responder
 
@@ -441,7 +439,7 @@ def test_a_median_claims_the_open_interval_of_its_tails(name: str) -> None:
 
 def test_plans_fit_the_rows_or_say_what_would() -> None:
     lines = mean_lines()
-    for name in ("holdfast-interval", "holdfast-exact", "holdfast-rounds"):
+    for name in ("holdfast-interval", "holdfast-split", "holdfast-rounds"):
         with pytest.raises(Infeasible, match=r"Not enough rows: this needs [\d,]+ rows"):
             ours(name, rows=2, half_width=0.45).medians(np.zeros((1, 2), np.int64), 3)
     for made, width in ((HoldfastMean, 0.01), (HoldfastSplit, 0.03)):
@@ -472,12 +470,11 @@ def test_rows_are_the_source_that_block_arrays_are(units: int) -> None:
 
 
 @pytest.mark.usefixtures("quick_plans")
-@pytest.mark.parametrize("kind", [HoldfastWeights, HoldfastExactWeights])
-def test_weights_answer_medians_of_labelled_rows(kind: Any) -> None:
+def test_weights_answer_medians_of_labelled_rows() -> None:
     attack = WeightsAttack()
     size, tail = attack.universe, attack.tail
     world = Labelled(np.random.default_rng(4).integers(0, size // 2, attack.blocks), size)
-    responder = kind(terms(MANY, attack.queries, half_width=0.5 - tail), world)
+    responder = HoldfastWeights(terms(MANY, attack.queries, half_width=0.5 - tail), world)
     cuts = np.array([size // 20, size // 10, size // 4, size * 9 // 20])
     values = (world.holdout >= cuts[:, np.newaxis]).astype(np.int64)
     replies = responder.medians(values, 2)
@@ -487,17 +484,13 @@ def test_weights_answer_medians_of_labelled_rows(kind: Any) -> None:
     assert replies.low[0] == math.nextafter(tail, 1)
     with pytest.raises(InvalidInput, match="of a kind"):
         responder.means(values, None)
-    with pytest.raises(InvalidInput, match=f"known for {kind.name}"):
-        kind(terms(MANY, QUERIES))
+    with pytest.raises(InvalidInput, match="known for holdfast-weights"):
+        HoldfastWeights(terms(MANY, QUERIES))
 
 
-def test_exact_weights_are_exhausted_or_say_how_many_rows_would_do() -> None:
-    world = Labelled(np.random.default_rng(5).integers(0, 4, 400), 4)
-    responder = HoldfastExactWeights(terms(MANY, 2), world)
-    values = np.tile(world.holdout >= 2, (3, 1)).astype(np.int64)
-    assert np.isnan(responder.medians(values, 2).values).tolist() == [False, False, True]
-    with pytest.raises(Infeasible, match=r"[\d,]+ rows"):
-        HoldfastExactWeights(terms(MANY, QUERIES), Labelled(np.zeros(5, np.int64), 4))
+def test_weights_say_how_many_rows_would_do() -> None:
+    with pytest.raises(Infeasible, match=r"[\d,]+ blocks"):
+        HoldfastWeights(terms(MANY, QUERIES), Labelled(np.zeros(5, np.int64), 4))
 
 
 # Everybody with everybody

@@ -3,12 +3,9 @@ broken."""
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,19 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from holdfast.errors import Infeasible, InvalidInput
+from holdfast.errors import InvalidInput
 from holdfast.randomness import SeededEntropy
-from holdfast.theory.coins import logistic_coin, steepest_coin
-from holdfast_lab.attacks.conversation import Conversation, Replies, central_rank, interview
+from holdfast.theory.coins import logistic_coin
+from holdfast_lab.attacks.conversation import Replies, central_rank, interview
 from holdfast_lab.attacks.learners import SearchResponder, answer_chance
-from holdfast_lab.attacks.medians import (
-    HOLDFAST,
-    NAIVE,
-    demo_lines,
-    plan_attack,
-    run_attack,
-    run_demo,
-)
 from holdfast_lab.attacks.signs import (
     ExactMedian,
     FairBlocks,
@@ -48,6 +37,7 @@ from holdfast_lab.attacks.signs import (
     margin,
     score_grid,
 )
+from holdfast_lab.audit import planned
 from holdfast_lab.statistics import failure_rate_bound
 
 
@@ -243,34 +233,18 @@ def test_blocks_must_have_the_signs_that_are_asked_about() -> None:
         interview(SignAggregator(100), FairBlocks(3, 99, SeededEntropy(1)), ExactMedian())
 
 
-class Greedy(SignAggregator):
-    """Asks for more than it said."""
-
-    def converse(self, world: FairBlocks) -> Conversation:
-        yield Signs(self.questions)
-        yield from super().converse(world)
-
-
-def test_nobody_gets_more_looks_than_planned_and_responders_are_known() -> None:
-    with pytest.raises(Infeasible, match="210 looks, but the plan has 110"):
-        run_attack(Greedy(100), runs=1, seed=1)
-    with pytest.raises(InvalidInput, match="'naive' or 'holdfast'"):
-        run_attack(SignAggregator(100), runs=1, seed=1, against=["exact"])
-
-
 def test_drift_is_what_the_docstring_says() -> None:
     """Means over 30 runs. Each median has a standard deviation of about 1.25/√m = 0.1: an alarm at
     0.13 is seven standard errors away."""
     questions, blocks, runs = 4_000, 150, 30
-    coin = plan_attack(5_000).coin
+    coin = planned(5_000, 2, 0.01, 0.95).coin
     slope = 2 * float(coin.halfsteps[0] - coin.halfsteps[1])
-    expected = {NAIVE: math.sqrt(2 / (math.pi * blocks)), HOLDFAST: slope}
-    for name, per_question in expected.items():
+    for naive, per_question in ((True, math.sqrt(2 / (math.pi * blocks))), (False, slope)):
         medians = []
         for run in range(runs):
             entropy = SeededEntropy((11, run))
             sample = FairBlocks(blocks, questions, entropy)
-            responder = ExactMedian() if name == NAIVE else Looks(coin, entropy)
+            responder = ExactMedian() if naive else Looks(coin, entropy)
             leaning = 2 * Signs(questions).put(sample, responder).values - 1
             medians.append(np.median(sample.sums(leaning.astype(int))) / math.sqrt(questions))
         assert np.mean(medians) == pytest.approx(math.sqrt(questions) * per_question, abs=0.13)
@@ -291,50 +265,6 @@ def test_the_sum_has_the_law_that_it_says_and_leaves_out_refusals() -> None:
     law = SignSum(397).at_most(score_grid(397).points(np.arange(1_024)))
     # Dvoretzky, Kiefer & Wolfowitz: the distance exceeds ε with at most 2·e^(−2nε²) < 1e-6
     assert np.abs(empirical - law).max() < 0.0428
-
-
-# The evidence
-
-
-def test_naive_median_fails_and_looks_keep_the_promise() -> None:
-    """4,990 yes/no questions and a search at ρ = 0.01 on the planned blocks."""
-    result = run_attack(SignAggregator(4_990), runs=60, seed=20)
-    assert result.blocks == result.plan.blocks
-    assert result.plan.promise.looks == 5_000
-    assert result.failures(NAIVE) > 0.95 * 60
-    assert result.failure_bound(HOLDFAST) <= result.plan.promise.failure
-
-
-def test_the_strongest_attack_known_breaks_seven_tenths_of_it() -> None:
-    """So a failure would be seen: at 0.7 of the blocks almost every other run fails."""
-    analyst = PersistentAnalyst(5_000)
-    blocks = round(0.7 * plan_attack(analyst.looks).blocks)
-    result = run_attack(analyst, runs=40, blocks=blocks, seed=22, against=[HOLDFAST])
-    assert result.broken(HOLDFAST)
-    assert result.to_json()["certified"] is False
-
-
-def test_a_coin_too_steep_for_its_looks_is_caught() -> None:
-    """A mutant: a coin whose looks cost a hundred times the planned price."""
-    analyst = SignAggregator(4_990)
-    plan = plan_attack(analyst.looks)
-    steep = steepest_coin(plan.order, 100 * plan.budget / 5_000, 1e-9)
-    for run in range(5):
-        entropy = SeededEntropy((23, run))
-        session = interview(analyst, analyst.sample(plan.blocks, entropy), Looks(steep, entropy))
-        assert session.rank >= 1 - plan.tail
-
-
-def test_a_seed_repeats_a_run_and_without_one_runs_differ() -> None:
-    first, again = (run_attack(SignAggregator(100), runs=3, seed=7) for _ in range(2))
-    assert first.ranks[HOLDFAST].tolist() == again.ranks[HOLDFAST].tolist()
-    assert first.entropy == "seeded (7): no certificate"
-    heard: list[tuple[int, int]] = []
-    result = run_attack(SignAggregator(100), runs=8, progress=lambda *at: heard.append(at))
-    assert heard == [(run, 8) for run in range(1, 9)]
-    assert len(set(result.ranks[HOLDFAST].tolist())) > 1
-    assert "operating system" in result.entropy
-    assert [each.to_json()["certified"] for each in (first, result)] == [False, True]
 
 
 def test_the_bound_is_clopper_and_pearsons() -> None:
@@ -367,7 +297,7 @@ def test_the_margin_is_what_agreement_shows() -> None:
 def test_the_model_is_near_what_is_played() -> None:
     """It only divides the looks, but a bad model would divide them badly: mean chance of 150 runs
     with a standard error of about a tenth of it, and the model's own error."""
-    plan = plan_attack(500)
+    plan = planned(500, 2, 0.01, 0.95)
     blocks = round(0.7 * plan.blocks)
     analyst = PersistentAnalyst(500, best_learning(plan.coin, blocks, 500, 0.01))
     chances = []
@@ -383,48 +313,3 @@ def test_the_model_is_near_what_is_played() -> None:
     assert plan.blocks / 2 < edge < plan.blocks
     shares = [best_learning(plan.coin, edge, looks, 0.01) for looks in (500, 50_000)]
     assert shares[0] < shares[1] < 1
-
-
-# `holdfast lab attack`: three lines, one picture, and the lines without the picture too
-
-
-def test_three_lines_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    result = run_demo(tmp_path / "new", seed=1, runs=12)
-    lines = capsys.readouterr().out.splitlines()
-    assert result.plan.promise.looks == 10_000
-    assert (result.failures(NAIVE), result.failures(HOLDFAST)) == (12, 0)
-    promise, naive, ours = demo_lines(result)
-    assert lines[4:7] == [promise, naive, ours]
-    assert "outside in 12 of 12 runs" in naive
-    assert "outside in 0 of 12 runs" in ours
-    assert "no certificate" in "".join(lines)
-    assert f"{result.plan.blocks:,} blocks" in lines[0]
-    assert max(map(len, lines[:7])) <= 100
-    for suffix in (".svg", ".png"):
-        picture = tmp_path / "new" / f"demo{suffix}"
-        assert str(picture) in lines[-1]
-        assert 5_000 < picture.stat().st_size < 200_000
-
-
-def test_json_and_the_same_picture_for_the_same_seed(tmp_path: Path) -> None:
-    said: list[str] = []
-    for folder, as_json in (("a", True), ("b", False)):
-        run_demo(tmp_path / folder, 1, 3, as_json, questions=300, blocks=3, echo=said.append)
-    assert (tmp_path / "a/demo.svg").read_bytes() == (tmp_path / "b/demo.svg").read_bytes()
-    shown = json.loads(said[0])
-    assert (shown["looks"], shown["blocks"], shown["certified"]) == (310, 3, False)
-    assert len(shown["responders"]["holdfast"]["ranks"]) == 3
-    assert [Path(p).name for p in shown["pictures"]] == ["demo.svg", "demo.png"]
-    assert "but 3 are used" in said[1]  # ranks beyond the scale are drawn at its edge
-
-
-def test_without_matplotlib_the_lines_are_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("matplotlib", "matplotlib.figure"):
-        monkeypatch.setitem(sys.modules, name, None)
-    said: list[str] = []
-    run_demo(tmp_path, seed=1, runs=2, questions=300, echo=said.append)
-    assert sum(line.startswith(("Promise", "Naive", "Holdfast")) for line in said) == 3
-    assert "pip install matplotlib" in said[-1]
-    assert list(tmp_path.iterdir()) == []

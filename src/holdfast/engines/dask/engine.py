@@ -463,8 +463,11 @@ class QuestionTasks:
     no worker, no scheduler   an error, after as many seconds as the user has patience
     """
 
-    def __init__(self, connection: Connection, question: ClusterQuestion, task: Task) -> None:
+    def __init__(
+        self, connection: Connection, question: ClusterQuestion, task: Task, width: int = 1
+    ) -> None:
         self._connection, self._question, self._task = connection, question, task
+        self._width = width  # the numbers of each block
         self._versions = versions(question.packages)
         self._limits = question.own_limits()
 
@@ -531,7 +534,8 @@ class QuestionTasks:
             for number, reply in replies:
                 part, numbers = parts[number], None
                 if reply is not None:
-                    numbers = numbers_of(reply, len(part), integers=self._question.sums)
+                    count = len(part) * self._width
+                    numbers = numbers_of(reply, count, integers=self._question.sums)
                 yield part, numbers
 
 
@@ -566,9 +570,9 @@ class DaskEngines(Engines):
         self, estimator: Any, start: int, stop: int, progress: Progress | None = None
     ) -> NDArray[np.float64]:
         failure = estimator.failure if isinstance(estimator, LocalEstimator) else math.nan
-        found = np.full(self._blocks(start, stop), failure)
+        found = np.full((self._blocks(start, stop), 1), failure)
         self._fill(found, self._question((estimator,), sums=False), start, progress)
-        return found
+        return found.reshape(-1)
 
     def sums(
         self,
@@ -580,10 +584,25 @@ class DaskEngines(Engines):
         progress: Progress | None = None,
     ) -> NDArray[np.int64]:
         failed = failed_sum(function, self.store.units)
-        found = np.full(self._blocks(start, stop), failed, np.int64)
+        found = np.full((self._blocks(start, stop), 1), failed, np.int64)
         asked = self._question((function, where), sums=True, bounds=bounds)
         self._fill(found, asked, start, progress)
-        return found
+        return found.reshape(-1)
+
+    def terms(
+        self,
+        function: Any,
+        where: Any,
+        start: int,
+        stop: int,
+        bounds: Bounds = UNIT,
+        progress: Progress | None = None,
+    ) -> NDArray[np.int64]:
+        shape, failed = (self._blocks(start, stop), self.store.units), failed_sum(function, 1)
+        found = np.full(shape, failed, np.int64)
+        asked = self._question((function, where), sums=True, terms=True, bounds=bounds)
+        self._fill(found, asked, start, progress)
+        return found.reshape(-1)
 
     def admit(
         self,
@@ -636,7 +655,12 @@ class DaskEngines(Engines):
         return last - whole_number("start", start, 0, last - 1)
 
     def _question(
-        self, functions: tuple[Any, ...], *, sums: bool, bounds: Bounds = UNIT
+        self,
+        functions: tuple[Any, ...],
+        *,
+        sums: bool,
+        terms: bool = False,
+        bounds: Bounds = UNIT,
     ) -> ClusterQuestion:
         """With what workers compare, of functions that were admitted; Holdfast's own need none."""
         expected: list[ExpectedOutcome | None] = []
@@ -650,13 +674,13 @@ class DaskEngines(Engines):
                 if known is None and any(key[0] == name for key in self._expected):
                     known = self._try_here(function, sums=sums, bounds=bounds)
             expected.append(known)
-        more: dict[str, Any] = {"expected": tuple(expected), "bounds": bounds}
+        more: dict[str, Any] = {"expected": tuple(expected), "bounds": bounds, "terms": terms}
         return question(self._packed, functions, self.limits, sums=sums, **more)
 
     def _try_here(self, function: LocalEstimator, *, sums: bool, bounds: Bounds) -> ExpectedOutcome:
         blocks = public_blocks(self.local, function, sums=sums)
         found = try_out(self.local, function, blocks, sums=sums, bounds=bounds)
-        about = pack((self._packed, self.limits.told(), sums, bounds, function.payload))
+        about = pack((self._packed, self.limits.told, sums, bounds, function.payload))
         made = ExpectedOutcome.make(blocks, found, about)
         self._expected[_known_by(function), sums, bounds] = made
         return made
@@ -664,6 +688,7 @@ class DaskEngines(Engines):
     def _fill(
         self, found: NDArray[Any], asked: ClusterQuestion, start: int, progress: Progress | None
     ) -> None:
+        """Fill the rows of `found`, one for each block, but for those that have failed."""
         done, total = 0, len(found)
 
         def tell() -> None:
@@ -672,11 +697,12 @@ class DaskEngines(Engines):
 
         tell()
         parts = self._parts(asked, start, start + total)
-        tasks = QuestionTasks(self.connection, asked, evaluate)
+        tasks = QuestionTasks(self.connection, asked, evaluate, found.shape[1])
         with contextlib.closing(tasks.answers(parts, tell)) as answers:
             for part, numbers in answers:
                 if numbers is not None:
-                    found[part.start - start : part.stop - start] = numbers
+                    rows = found[part.start - start : part.stop - start]
+                    rows[:] = numbers.reshape(rows.shape)
                 done += len(part)
                 tell()
 

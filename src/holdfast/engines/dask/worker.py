@@ -82,10 +82,10 @@ def error_reply(error: Exception) -> Reply:
     return "other", json.dumps({"what": what}).encode("utf-8")
 
 
-def numbers_of(reply: Reply, blocks: int, *, integers: bool) -> Numbers:
-    """The numbers of so many blocks; or else the error is raised."""
+def numbers_of(reply: Reply, count: int, *, integers: bool) -> Numbers:
+    """So many numbers; or else the error is raised."""
     name, body = reply
-    if name == "numbers" and len(body) == 8 * blocks:
+    if name == "numbers" and len(body) == 8 * count:
         return np.frombuffer(body, np.int64) if integers else np.frombuffer(body, np.float64)
     facts = {"what": "a reply of another length"} if name == "numbers" else json.loads(body)
     if name in _ERRORS:
@@ -218,6 +218,8 @@ class ClusterQuestion:
     """Of each function that was tried, what it gave on public blocks."""
     bounds: Bounds = UNIT
     """Of sums: what the terms are cut to, and scaled from."""
+    terms: bool = False
+    """Of sums: whether, in place of a block's sum, what it adds up is wanted, of every unit."""
 
     def own_limits(self) -> Limits:
         """The limits, for one thread of a worker."""
@@ -254,15 +256,16 @@ def hold(part: bytes) -> bytes:
 
 
 def evaluate(start: int, stop: int, *, versions: Versions, question: Text) -> Reply:
-    """The numbers of the blocks start, …, stop − 1, which are in one shard."""
+    """The numbers of the blocks start, …, stop − 1, or of their units; they are in one shard."""
     try:
         with _engines_for(versions, question) as (asked, engines):
             _check_functions(asked, engines)
             _verify(engines.store, start, stop)
             if asked.sums:
                 function, where = asked.functions
+                ask = engines.terms if asked.terms else engines.sums
                 more = (asked.bounds, _abandonment())
-                return numbers_reply(engines.sums(function, where, start, stop, *more))
+                return numbers_reply(ask(function, where, start, stop, *more))
             [estimator] = asked.functions
             return numbers_reply(engines.values(estimator, start, stop, _abandonment()))
     except Exception as error:

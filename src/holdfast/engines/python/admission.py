@@ -212,7 +212,8 @@ def _made_up(store: Any, job: FunctionJob, examples: Examples) -> TrialBlocks:
         if name == "__unit":
             data[name] = np.repeat(np.arange(_BLOCKS * units), per_unit)
         elif name == "__row":
-            data[name] = np.arange(starts[-1]) % store.manifest.rows
+            known = examples.get(name, range(store.manifest.rows))
+            data[name] = np.resize(np.asarray(known, np.int64), starts[-1])
         else:
             values = examples.get(name) or store.values.get(name)
             kind, ends = store.schema.kind(name), store.ranges.get(name)

@@ -75,6 +75,7 @@ _MOST_WORKERS = 4
 _MOST_BLOCKS = 512  # in one process: what is found wrong at its end is done again
 _MOST_ROWS = 2**18  # in one range of blocks
 _MOST_BATCHES = 1024  # in one range of blocks
+_MOST_TERMS = 2**24  # in one range of blocks
 _RANGES = 4  # for each worker, so that progress shows
 _FEWEST_BLOCKS = 8  # in one range: a process costs more than most blocks
 
@@ -165,8 +166,9 @@ class WorkerSlot:
         seconds = blocks * (3 * job.block_seconds + 3 * job.load_seconds + job.batch_seconds)
         with contextlib.suppress(WorkerDied, WorkerTimeout):
             reply = _readable(self.call(AskRange(start, stop), seconds))
-            if len(reply) == 1 + 8 * blocks:
-                return np.frombuffer(reply[1:], np.float64), reply[:1] == LOADED
+            if len(reply) == 1 + 8 * blocks * job.width:
+                values = np.frombuffer(reply[1:], np.float64).reshape(blocks, job.width)
+                return values, reply[:1] == LOADED
         return None, False
 
     def _alone(self, job: FunctionJob, block: int) -> NDArray[np.float64]:
@@ -180,7 +182,7 @@ class WorkerSlot:
         if not loaded:
             self._control(job)
             self._doubtful = True
-        return np.array([np.nan]) if values is None else values
+        return np.full((1, job.width), np.nan) if values is None else values
 
     def _start(self) -> Worker:
         """The worker, a new one if the last one has died."""
@@ -340,6 +342,21 @@ class LocalEngine(Closing):
         failed = failed_sum(function, self._store.units)
         return np.where(np.isnan(values), failed, values).astype(np.int64)
 
+    def terms(
+        self,
+        function: LocalEstimator | None,
+        where: LocalEstimator | None = None,
+        start: int = 0,
+        stop: int | None = None,
+        *,
+        bounds: Bounds = UNIT,
+        progress: Progress | None = None,
+    ) -> NDArray[np.int64]:
+        """The terms that `sums` adds up, of one unit after another; 0 for those not summed."""
+        job = self._job((function, where), sums=True, terms=True, bounds=bounds)
+        values = self._ask(job, start, stop, progress)
+        return np.where(np.isnan(values), failed_sum(function, 1), values).astype(np.int64)
+
     def admit(
         self,
         estimator: LocalEstimator,
@@ -357,12 +374,13 @@ class LocalEngine(Closing):
         job = self._public_job(estimator, sums=rows, bounds=bounds)
         if estimator.built_in:  # nothing of the user's runs: there is nothing to try
             return Admission(False, 0, estimator.assumes)
-        blocks = trial_blocks(self._store, job, estimator.examples)
+        made_up = estimator.sealed_only
+        blocks = trial_blocks(self._store, job, estimator.examples, made_up=made_up)
         how = {"rows": rows or estimator.bounded_mean, "symmetric": symmetric}
         try:
             return self._admitted(estimator, job, blocks, **how)
         except FailsOnMost:  # on made-up blocks, perhaps, of which the data have nothing
-            drawn = None if blocks.is_open else drawn_blocks(self._store, job)
+            drawn = None if blocks.is_open or made_up else drawn_blocks(self._store, job)
             if drawn is None:
                 raise
         return self._admitted(estimator, job, drawn, **how)
@@ -381,6 +399,7 @@ class LocalEngine(Closing):
     ) -> TrialBlocks:
         """Blocks on which anybody may see what it gives."""
         job = self._public_job(estimator, sums=sums)
+        made_up = made_up or estimator.sealed_only
         return trial_blocks(self._store, job, estimator.examples, made_up=made_up)
 
     def attempts(
@@ -408,12 +427,13 @@ class LocalEngine(Closing):
         functions: tuple[LocalEstimator | None, ...],
         *,
         sums: bool,
+        terms: bool = False,
         explain: bool = False,
         bounds: Bounds = UNIT,
     ) -> FunctionJob:
         """The question as a worker takes it; the same object for the same question again."""
         path, folder = surroundings()
-        key = (functions, sums, explain, bounds, path, folder)
+        key = (functions, sums, terms, explain, bounds, path, folder)
         if self._last is not None and self._last[0] == key:
             return self._last[1]
         even = self._store.manifest.one_row_units
@@ -439,6 +459,7 @@ class LocalEngine(Closing):
             explain=explain,
             bounds=bounds,
             failure=failed_share(functions[0]) if sums else 0.0,
+            terms=terms,
         )
         self._last = key, job
         return job
@@ -446,7 +467,10 @@ class LocalEngine(Closing):
     def _ask(
         self, job: FunctionJob, start: int, stop: int | None, progress: Progress | None
     ) -> NDArray[np.float64]:
-        """Each range goes to a fixed worker, which may still hold its blocks from before."""
+        """The numbers of one block after another.
+
+        Each range goes to a fixed worker, which may still hold its blocks from before.
+        """
         blocks, count = self._store.blocks, len(self._slots)
         stop = whole_number("stop", blocks if stop is None else stop, 1, blocks)
         start = whole_number("start", start, 0, stop - 1)
@@ -454,7 +478,7 @@ class LocalEngine(Closing):
             self._store.check_there(shard)  # without it every value would be a failure
         size, done = self._range_blocks(job, stop - start), 0
         ranges = [(first, min(stop, first + size)) for first in range(start, stop, size)]
-        values = np.full(stop - start, np.nan)
+        values = np.full((stop - start, job.width), np.nan)
         with self._lock:
             shares = {self._slots[k]: ranges[k::count] for k in range(min(count, len(ranges)))}
             for slot in shares:
@@ -465,7 +489,7 @@ class LocalEngine(Closing):
                     done += len(got)
                     if progress is not None:
                         progress(done, stop - start)
-        return values
+        return values.reshape(-1)
 
     def _gather(
         self, job: FunctionJob, shares: dict[WorkerSlot, list[tuple[int, int]]]
@@ -504,7 +528,10 @@ class LocalEngine(Closing):
             batch = batch_blocks(job.units, sums=job.sums)
             shares = workers * (_RANGES if job.sums else 1)
             share = -(-blocks // (shares * batch)) * batch
-            return min(share, _MOST_BATCHES * batch)  # whole batches, however many workers
+            most = _MOST_BATCHES * batch
+            if job.terms:
+                most = min(most, max(1, _MOST_TERMS // job.units))  # more than one call takes
+            return min(share, most)  # whole batches, however many workers
         rows = self._store.manifest.block_rows / self._store.blocks
         share = max(_FEWEST_BLOCKS, -(-blocks // (workers * _RANGES)))
         return max(1, min(share, _MOST_BLOCKS, int(_MOST_ROWS / rows)))

@@ -27,6 +27,7 @@ from holdfast.engines.python.identity import identify, version
 from holdfast.errors import InvalidInput
 from holdfast.grids import floats_up
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds, unit_terms
+from holdfast.store.table import plain_array
 
 __all__ = ["LocalEstimator", "local_estimator"]
 
@@ -87,6 +88,13 @@ class FunctionJob:
     """Whether, in place of a block's sum, the term is wanted that leaves the bounds by most."""
     strict: bool = False
     """Whether a block fails on most of whose rows a term fails: on public data only."""
+    terms: bool = False
+    """Of sums: whether, in place of a block's sum, what it adds up is wanted, of every unit."""
+
+    @property
+    def width(self) -> int:
+        """How many numbers every block has."""
+        return self.units if self.terms else 1
 
     @property
     def vectorised(self) -> bool:
@@ -211,6 +219,8 @@ class LocalEstimator:
     """Values that made-up rows have in some columns."""
     tried: Callable[[], LocalEstimator] | None = None
     """Makes what is tried on public blocks before it: a model's predictions."""
+    sealed_only: bool = False
+    """Whether open rows have no predictions: then nothing is known of it there."""
 
     @property
     def vectorised(self) -> bool:
@@ -282,10 +292,14 @@ def make_estimator(
     bounded_mean: bool = False,
     failure: float = math.nan,
     own: bool = False,
+    known_by: object = None,
     **more: Any,
 ) -> LocalEstimator:
-    """An estimator from functions that are known to fit; `more` are other fields of it."""
-    found = identify((function, batched))
+    """An estimator from functions that are known to fit; `more` are other fields of it.
+
+    `known_by` is what its value depends on, if that is less than all that the functions hold.
+    """
+    found = identify((function, batched) if known_by is None else known_by)
     identity = None
     if found.digest is not None:
         package = version(_MODULES.get(block, block))
@@ -332,8 +346,8 @@ def stored_columns(estimator: LocalEstimator, store: Any) -> tuple[str, ...]:
             names = ", ".join(schema.names[:12]) + (", …" if len(schema.names) > 12 else "")
             hint = "" if column is None else f"Did you mean {column.name!r}?"
             raise InvalidInput("columns", name, f"columns of the holdout: {names}", hint)
-    if estimator.rows is not None and estimator.rows != manifest.rows:
-        allowed = f"{manifest.rows:,} predictions, one for each row of the data"
+    if estimator.rows is not None and estimator.rows != store.data_rows:
+        allowed = f"{store.data_rows:,} predictions, one for each row of the data"
         raise InvalidInput("model", f"{estimator.rows:,} predictions", allowed)
     if estimator.function is None and not manifest.one_row_units:
         hint = "Here units have several rows: write it for one block, and leave vectorised out."
@@ -403,8 +417,24 @@ def failed_share(function: Any) -> float:
 
 
 def failed_sum(function: Any, units: int) -> int:
-    """What the sum of a block is on which a function fails: every unit counts as its failure."""
+    """What the sum of so many units is if a function fails on their block: each is its failure."""
     return int(failed_share(function) * WEIGHT_SCALE) * units
+
+
+def column_array(column: Any) -> NDArray[Any]:
+    """One Arrow column as an array of its own: float64, datetime64 or text and None."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        column = column.cast(pa.float64())
+    elif pa.types.is_dictionary(kind):
+        column = column.cast(pa.string())
+    array = plain_array(column)
+    wanted = array.dtype if array.dtype.kind in "fM" else np.dtype(object)
+    result = np.empty(len(array), np.float64 if wanted.kind == "f" else wanted)
+    result[:] = array
+    return result
 
 
 def _several(result: object) -> object:
@@ -416,29 +446,24 @@ def _several(result: object) -> object:
     return list(cast(Iterable[object], result))
 
 
-def block_sum(
-    terms: NDArray[np.float64], kept: NDArray[np.float64] | None, unit: NDArray[np.int64] | None
-) -> int:
-    """Σ over units of ⌊2¹⁶·term + 1/2⌋, over the kept rows; a unit's term is its rows' average.
+def unit_parts(
+    terms: NDArray[np.float64],
+    kept: NDArray[np.float64] | None = None,
+    unit: NDArray[np.int64] | None = None,
+) -> NDArray[np.float64]:
+    """⌊2¹⁶·term + 1/2⌋ of every unit: whole numbers, whose sums are exact.
 
-    A unit of which no row is kept adds nothing.
+    Without numbers of the rows' units every row is one. A unit's term is the average over its kept
+    rows; if there is none it counts as nothing.
 
-    >>> block_sum(np.array([1.0, 0.0, 1.0]), None, np.array([0, 0, 1])) / WEIGHT_SCALE
-    1.5
+    >>> unit_parts(np.array([1.0, 0.0, 1.0]), unit=np.array([0, 0, 1])) / WEIGHT_SCALE
+    array([0.5, 1. ])
     """
-    keep = np.ones(len(terms), np.bool_) if kept is None else kept * WEIGHT_SCALE >= 0.5
+    keep = None if kept is None else kept * WEIGHT_SCALE >= 0.5
     if unit is not None:
+        keep = np.ones(len(terms), np.bool_) if keep is None else keep
         counts: NDArray[Any] = np.bincount(unit, keep)
         totals = np.bincount(unit, terms * keep)
         terms, keep = totals / np.maximum(counts, 1), counts > 0
-    return int(np.floor(terms[keep] * WEIGHT_SCALE + 0.5).sum())
-
-
-def even_sums(terms: NDArray[np.float64], blocks: int) -> NDArray[np.float64]:
-    """`block_sum` of every block, where all have as many rows and every row is a unit.
-
-    >>> even_sums(np.array([1.0, 0.0, 1.0, 1.0]), 2) / WEIGHT_SCALE
-    array([1., 2.])
-    """
-    weights = np.floor(terms * WEIGHT_SCALE + 0.5)  # whole numbers: their sum is exact
-    return np.asarray(weights.reshape(blocks, -1).sum(axis=1))
+    parts = np.floor(terms * WEIGHT_SCALE + 0.5)
+    return parts if keep is None else parts * keep

@@ -304,7 +304,6 @@ _CONTAINERS: dict[type, Write] = {
     set: lambda encoder, value: encoder.add_set("set", value),
     bytearray: lambda encoder, value: encoder.write("bytearray", bytes(value)),
     np.ndarray: _array,
-    np.ma.MaskedArray: _masked,
 }
 
 
@@ -318,6 +317,8 @@ def _data_writer(value: object) -> Write | None:
     if isinstance(value, np.dtype):  # each dtype has a class of its own
         return _dtype
     top = type(value).__module__.partition(".")[0]
+    if top == "numpy" and type(value) is np.ma.MaskedArray:  # loaded where there is one
+        return _masked
     for (package, name), write in _FOREIGN.items():
         if package == top and package in sys.modules:
             kind = getattr(sys.modules[package], name, None)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,18 +25,21 @@ from holdfast.engines.python.estimator import (
     block_value,
     block_values,
     checked_columns,
-    even_sums,
+    column_array,
     failed_sum,
     make_estimator,
     refuse_hidden,
+    row_numbers,
     row_terms,
     stored_columns,
+    unit_parts,
 )
-from holdfast.engines.python.worker import column_array, too_large, unreadable
-from holdfast.errors import InvalidInput
+from holdfast.engines.python.identity import version
+from holdfast.engines.python.worker import too_large, unreadable
+from holdfast.errors import InvalidInput, real_number
 from holdfast.grids import floats_up
 from holdfast.protocols.answers import RULE
-from holdfast.protocols.source import UNIT, Bounds
+from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 
 __all__ = [
     "NAMES",
@@ -45,19 +50,21 @@ __all__ = [
     "Labels",
     "Metric",
     "PredictionEngine",
+    "Predictions",
     "checked_function",
     "checked_predictions",
     "checked_target",
     "find_metric",
-    "has_term",
     "is_exact",
     "is_scorer",
     "listed",
     "mean_estimator",
     "needs_of",
     "plain",
+    "row_metric",
     "score_estimator",
     "term_estimator",
+    "term_range",
     "unwrapped",
 ]
 
@@ -229,6 +236,7 @@ _NAMED = 3
 _LONGEST = 40
 _ENOUGH = 20  # open rows from which their labels are taken for a sample of all
 _FRACTIONS = 20  # more different ones are no labels
+_NEAR = 1_000  # whole numbers that lie so near each other are counted, not sorted
 
 Contradiction = tuple[str, str]
 """What was found, and what is allowed."""
@@ -389,6 +397,12 @@ def _all_text(predicted: NDArray[Any]) -> bool:
 
 def _distinct(predicted: NDArray[Any]) -> dict[object, int]:
     """The different predictions, in one spelling, and how many there are of each."""
+    if predicted.dtype == np.int64 and len(predicted):
+        low, high = int(predicted.min()), int(predicted.max())
+        if high - low < _NEAR:  # nothing is sorted
+            seen = np.bincount(predicted - low)
+            places = np.flatnonzero(seen)
+            return {float(low + each): int(seen[each]) for each in places.tolist()}
     if predicted.dtype.kind in "biuf":
         values, counts = np.unique(predicted.astype(np.float64), return_counts=True)
         return dict(zip(values.tolist(), counts.tolist(), strict=True))
@@ -472,6 +486,7 @@ NEEDS_LABEL = "label"  # what `predict` gives
 NEEDS_NUMBER = "number"  # likewise, as numbers
 NEEDS_PROBABILITY = "probability"  # of the second class
 NEEDS_SCORE = "score"  # larger where the second class is more likely
+ROW_NEEDS = (NEEDS_LABEL, NEEDS_NUMBER, NEEDS_PROBABILITY)  # what the term of a row may take
 
 
 @dataclass(frozen=True)
@@ -488,6 +503,8 @@ class Metric:
     """Whether it is the mean over rows of a term within the range."""
     function: Callable[..., object] | None = None
     """A metric of the user: function(target, predicted)."""
+    term: Callable[..., object] | None = None
+    """That of a row, of the user: term(targets, predictions), one number for each row."""
     greater_is_better: bool = True
     span: Bounds | None = None
     """Where its values usually lie, if it has no range: where a grid may end without being told."""
@@ -499,9 +516,14 @@ class Metric:
     @property
     def labels(self) -> bool:
         """Whether it compares predictions with targets as labels."""
-        if self.function is not None:
+        if self.is_users:
             return False
         return self.needs == NEEDS_LABEL or self.name.startswith(_OF_LABELS)
+
+    @property
+    def is_users(self) -> bool:
+        """Whether a function of the user computes it."""
+        return self.function is not None or self.term is not None
 
     @property
     def predicted(self) -> str:
@@ -581,10 +603,57 @@ def find_metric(metric: object) -> Metric:
     if is_scorer(metric):
         function = unwrapped("metric", metric)
         return Metric(function.__name__, needs_of(metric), function=function)
+    if isinstance(metric, Metric):
+        return metric
     if callable(metric):
         name = str(getattr(metric, "__name__", type(metric).__name__))
         return Metric(name, NEEDS_LABEL, function=checked_function("metric", metric))
-    raise InvalidInput("metric", metric, "a name, or a function of targets and predictions")
+    allowed = "a name, a function of targets and predictions, or what row_metric makes"
+    raise InvalidInput("metric", metric, allowed)
+
+
+def row_metric(
+    term: Callable[..., object],
+    *,
+    range: Bounds,  # noqa: A002 – as `Holdout.mean` has it
+    greater_is_better: bool,
+    predictions: str = NEEDS_LABEL,
+    name: str | None = None,
+) -> Metric:
+    """A metric of one's own that is the mean over rows of a term in a declared range.
+
+    `term(targets, predictions)` gets two arrays of one length, floats or text, and gives one number
+    for each row, from that row alone. `predictions` says what it takes: label, number or
+    probability (of the second class, with targets 0 and 1). On a sealed row what leaves the range
+    is cut to it, and what is no number is the worst of the range; every answer says both.
+
+    >>> def cost(target, predicted):
+    ...     return np.where(predicted < target, 5.0, 1.0) * (predicted != target)
+    >>> row_metric(cost, range=(0, 5), greater_is_better=False).name
+    'cost'
+    """
+    try:
+        low, high = (real_number("range", each) for each in range)
+    except (TypeError, ValueError):
+        raise InvalidInput("range", range, "a pair (low, high)") from None
+    if not low < high:
+        raise InvalidInput("range", range, "a pair (low, high) with low < high")
+    if not isinstance(greater_is_better, bool):
+        raise InvalidInput("greater_is_better", greater_is_better, "True or False")
+    if predictions not in ROW_NEEDS:
+        raise InvalidInput("predictions", predictions, f"one of {', '.join(ROW_NEEDS)}")
+    called = getattr(term, "__name__", "") if name is None else name
+    if not isinstance(called, str) or not called.isidentifier() or called in NAMES:
+        hint = "Say how it is to be called: name='cost'."
+        allowed = "a name of letters, digits and underscores, and none of Holdfast's own metrics"
+        raise InvalidInput("name", called, allowed, hint)
+    return Metric(
+        called,
+        predictions,
+        range=(low, high),
+        term=checked_function("term", term),
+        greater_is_better=greater_is_better,
+    )
 
 
 def needs_of(scorer: object) -> str:
@@ -640,10 +709,13 @@ def score_estimator(
     >>> scored.range, scored.bounded_mean, scored.columns
     ((0.0, 1.0), True, ('y', '__row'))
     """
-    chosen = metric if isinstance(metric, Metric) else find_metric(metric)
+    chosen = find_metric(metric)
     score, fields = _scored(model, chosen, target, features, labels)
     failure = math.nan if chosen.greater_is_better else math.inf  # the worst, or it were the best
     built_in = checked and chosen.function is None and not chosen.bounded_mean
+    own = built_in and chosen.needs != "scorer"
+    if isinstance(score, PredictionScore):
+        fields["known_by"] = score.known_by("score", own=own)
     return make_estimator(
         score,
         None if chosen.needs == "scorer" else score.batch,
@@ -652,55 +724,75 @@ def score_estimator(
         bounded_mean=chosen.bounded_mean,
         failure=failure,
         built_in=built_in,
-        own=built_in and chosen.needs != "scorer",
+        own=own,
         failing="highest" if failure == math.inf else None,
         **fields,
     )
 
 
 def term_estimator(
-    model: object, metric: Metric, target: str, features: Any = None, labels: Labels | None = None
+    model: object,
+    metric: Metric,
+    target: str,
+    features: Any = None,
+    labels: Labels | None = None,
+    bounds: Bounds = UNIT,
 ) -> LocalEstimator:
-    """The term of a row, where the metric is the mean of one between 0 and 1, to ask for its mean.
+    """The term of a row, where the metric is the mean of one within bounds, to ask for its mean.
 
     Where every unit is a row, such a score has a much narrower error bar as a mean than as an
-    estimator of any kind. A row that has no target, or on which a model fails, counts as the worst:
-    0 for accuracy, 1 for a loss. So a score of these never fails on a block, but for the end of its
-    process.
+    estimator of any kind. A row that has no target, or on which a model or a function of the user
+    fails, counts as the worst: 0 for accuracy, 1 for a loss. So a score of these never fails on a
+    block, but for the end of its process.
 
     >>> term = term_estimator([0, 1, 1], find_metric("accuracy"), "y")
     >>> term.describe().partition(" (")[0], term.rows, term.built_in
     ('accuracy of predictions for y of y, __row', 3, True)
     """
-    return _of_terms(model, metric, target, features, labels, mean=False)
+    return _of_terms(model, metric, target, features, labels, bounds, mean=False)
 
 
 def mean_estimator(
-    model: object, metric: Metric, target: str, features: Any = None, labels: Labels | None = None
+    model: object,
+    metric: Metric,
+    target: str,
+    features: Any = None,
+    labels: Labels | None = None,
+    bounds: Bounds = UNIT,
 ) -> LocalEstimator:
     """The mean of the same term over a block, to be asked for, or guessed, as any estimator."""
-    return _of_terms(model, metric, target, features, labels, mean=True)
+    return _of_terms(model, metric, target, features, labels, bounds, mean=True)
 
 
 def _of_terms(
-    model: object, metric: Metric, target: str, features: Any, labels: Labels | None, *, mean: bool
+    model: object,
+    metric: Metric,
+    target: str,
+    features: Any,
+    labels: Labels | None,
+    bounds: Bounds,
+    *,
+    mean: bool,
 ) -> LocalEstimator:
     score, fields = _scored(model, metric, target, features, labels)
-    terms: ModelTerms | PredictionTerms
+    terms: RowTerms
     if isinstance(score, PredictionScore):
-        terms = PredictionTerms(score.predictions, metric.name, target)
-        fields |= {"built_in": True, "own": True}
+        terms = PredictionTerms(metric, target, bounds, score.predictions.values)
+        own = metric.term is None
+        fields |= {"built_in": own, "own": own}
+        fields["known_by"] = score.known_by("mean" if mean else "term", own=own, bounds=bounds)
     else:
         assert isinstance(score, ModelScore)
-        terms = ModelTerms(score)
+        terms = ModelTerms(metric, target, bounds, score)
+    low, high = bounds if mean else UNIT  # of a term it is a share of the range
     return make_estimator(
         None,
         terms.mean if mean else terms.terms,
         block="numpy",
-        range=UNIT,
+        range=None if metric.term is not None and not mean else bounds,  # it may leave them
         bounded_mean=True,
-        failure=_worst(metric),
-        failing="wrong" if metric.needs == NEEDS_LABEL else "one",
+        failure=low if metric.greater_is_better else high,
+        failing=_FAILING.get(metric.name, "worst"),
         **fields,
     )
 
@@ -714,12 +806,13 @@ def _scored(
 ) -> tuple[Score, dict[str, Any]]:
     """The score of a model or of predictions, and what its estimators have in common."""
     fields: dict[str, Any]
-    if not callable(getattr(model, "predict", None)):
-        predictions = checked_predictions(model)
-        score: Score = PredictionScore(predictions, metric, checked_target(target))
-        fields = {"columns": (target, ROW), "rows": len(predictions)}
+    if isinstance(model, Predictions) or not callable(getattr(model, "predict", None)):
+        given = model if isinstance(model, Predictions) else Predictions(checked_predictions(model))
+        score: Score = PredictionScore(given, metric, checked_target(target))
+        fields = {"columns": (target, ROW), "rows": len(given.values)}
         fields["name"] = f"{metric.name} of predictions for {target}"
-        named = predictions
+        fields["sealed_only"] = not given.complete
+        named = given.of_sealed
     else:
         checked_target(target)
         names = _feature_names(model, checked_columns(features))
@@ -737,7 +830,7 @@ def _scored(
             fields["tried"] = partial(make_estimator, trial, trial.batch, block="pandas", **fields)
         named = np.asarray(score.own_labels(), object)
     notes = []  # what is taken for granted of labels and targets, where nothing public decides
-    if metric.function is not None and metric.needs == NEEDS_LABEL:
+    if metric.is_users and metric.needs == NEEDS_LABEL:
         notes.append(f"{metric.name} takes labels, as predict gives them")
     if labels is not None and metric.labels and len(named):
         notes += labels.unknown(named)
@@ -748,7 +841,9 @@ def _scored(
     declared = None if labels is None or not compared else labels.declared
     two = (0.0, 1.0) if metric.predicted in {NEEDS_PROBABILITY, NEEDS_SCORE} else ()
     values = declared or score.own_labels() or two
-    examples = {target: values} if values else {}
+    examples: dict[str, Any] = {target: values} if values else {}
+    if isinstance(score, PredictionScore) and fields["sealed_only"]:
+        examples[ROW] = score.predictions.sealed
     return score, {**fields, "reading": RULE, "notes": tuple(notes), "examples": examples}
 
 
@@ -943,10 +1038,26 @@ class ModelTrial:
             raise WrongLabels(f"It predicts {found[0]}; allowed are {found[1]}.")
 
 
-class PredictionScore(Score):
-    """The score of predictions for all rows of the original data, in their order."""
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions for all rows of the original data, in their order."""
 
-    def __init__(self, predictions: NDArray[Any], metric: Metric, target: str) -> None:
+    values: NDArray[Any]
+    sealed: NDArray[np.int64] | None = None
+    """The numbers of the rows that are not open; None for all."""
+    complete: bool = True
+    """Whether open rows have predictions too; else what stands there is none."""
+
+    @cached_property
+    def of_sealed(self) -> NDArray[Any]:
+        """Those that a score depends on."""
+        return np.array(self.values) if self.sealed is None else self.values[self.sealed]
+
+
+class PredictionScore(Score):
+    """The score of predictions."""
+
+    def __init__(self, predictions: Predictions, metric: Metric, target: str) -> None:
         super().__init__(metric, target)
         self.predictions = predictions
         self.scorer: Any = None
@@ -955,17 +1066,23 @@ class PredictionScore(Score):
 
             self.scorer = get_scorer(metric.name)
 
+    def known_by(self, what: str, *, own: bool, bounds: Bounds = UNIT) -> tuple[object, ...]:
+        """All that the score depends on: nothing that is said of open rows."""
+        by = self.metric.name if own else (self.metric, self.scorer)
+        code = version("holdfast")
+        return what, code, by, bounds, self.target, self.predictions.of_sealed
+
     def predict(
         self, arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]
     ) -> tuple[NDArray[Any], Any]:
-        return self.predictions[arrays[ROW].astype(np.int64)].reshape(shape), None
+        return self.predictions.values[arrays[ROW].astype(np.int64)].reshape(shape), None
 
     def own_labels(self) -> Sequence[object]:
         alike = self.metric.predicted in {NEEDS_LABEL, NEEDS_NUMBER}
-        return tuple(self.predictions[:_EXAMPLES].tolist()) if alike else ()
+        return tuple(self.predictions.of_sealed[:_EXAMPLES].tolist()) if alike else ()
 
     def _scored(self, frame: Any) -> float:
-        predicted = self.predictions[_values(frame[ROW]).astype(np.int64)]
+        predicted = self.predictions.values[_values(frame[ROW]).astype(np.int64)]
         target, predicted = aligned(_values(frame[self.target]), predicted)
         return float(scored(self.scorer, target, predicted))
 
@@ -1020,7 +1137,7 @@ def checked_predictions(values: object) -> NDArray[Any]:
     """One prediction for every row, as an array."""
     allowed = "a fitted model with predict, or one prediction for every row of the data"
     hint = "Give one column: labels, numbers, or the probability of the second class."
-    if np.ma.is_masked(values):
+    if "numpy.ma" in sys.modules and np.ma.is_masked(values):
         raise InvalidInput("model", "masked values", allowed, "A masked prediction is none.")
     try:
         array = np.asarray(values)
@@ -1036,22 +1153,22 @@ def checked_predictions(values: object) -> NDArray[Any]:
     return array
 
 
-Terms = NDArray[np.float64]
+Terms = NDArray[np.float64] | NDArray[np.bool_]
 
 # The term of a row, where a metric is the mean of one between 0 and 1.
 
 
-def _right(target: Array, predicted: Array) -> Terms:
+def _right(target: Array, predicted: Array) -> NDArray[np.bool_]:
     if predicted.dtype.kind == "O":  # something that is no label, such as pandas' NA, is wrong
         missing = missing_labels(predicted.ravel()).reshape(predicted.shape)
         plain = predicted.copy()
         plain[missing] = None
-        return np.where(missing, 0.0, np.asarray(target == plain, np.float64))
-    return np.asarray(target == predicted, np.float64)  # a missing target is no prediction
+        return np.asarray(target == plain, np.bool_) & ~missing
+    return np.asarray(target == predicted)  # a missing target is no prediction
 
 
-def _wrong(target: Array, predicted: Array) -> Terms:
-    return 1.0 - _right(target, predicted)
+def _wrong(target: Array, predicted: Array) -> NDArray[np.bool_]:
+    return ~_right(target, predicted)
 
 
 def _squared(target: Array, probability: Array) -> Terms:
@@ -1062,67 +1179,129 @@ def _squared(target: Array, probability: Array) -> Terms:
     return np.where(inside, np.square(np.where(inside, target, 0.0) - chosen), 1.0)
 
 
+def _absolute(target: Array, predicted: Array) -> Terms:
+    return _or_worst(np.abs(target - predicted))
+
+
+def _squares(target: Array, predicted: Array) -> Terms:
+    return _or_worst(np.square(target - predicted))
+
+
+def _log_losses(target: Array, probability: Array) -> Terms:
+    """−ln P[target] of each row; for what is no such target or probability the worst."""
+    inside = ((target == 0) | (target == 1)) & is_probability(probability)
+    chosen = np.where(target == 1, probability, 1.0 - probability)
+    with np.errstate(divide="ignore"):
+        return np.where(inside, -np.log(np.where(inside, chosen, 1.0)), np.inf)
+
+
+def _or_worst(errors: Array) -> Terms:
+    """The errors; infinite where there is none, for want of a target."""
+    return np.where(np.isnan(errors), np.inf, errors)
+
+
 _TERMS: dict[str, Callable[[Array, Array], Terms]] = {
     "accuracy": _right,
     "brier": _squared,
     "error_rate": _wrong,
+    "log_loss": _log_losses,
+    "mae": _absolute,
+    "mse": _squares,
 }
+_OF_UNIT = ("accuracy", "brier", "error_rate")  # whose terms lie between 0 and 1
+_POWERS = {"mae": 1, "mse": 2}  # of errors: on a target of a declared range they are bounded
+_MOST_LOSS = math.log(1000.0)  # of one row: where its target had a probability of 1 in 1,000
+_FAILING = {"accuracy": "wrong", "error_rate": "wrong", "brier": "one"}
 
 
-def has_term(metric: Metric) -> bool:
-    """Whether the metric is the mean over rows of a term between 0 and 1."""
-    return metric.name in _TERMS and metric.function is None
+def term_range(metric: Metric, span: Bounds | None, *, told: bool) -> Bounds | None:
+    """The range of a row's term, if the metric is the mean over rows of one; else None.
+
+    `span` is where the target was declared to lie, `told` whether answers are told over rows: then
+    errors on such a target are means too, and so is the log loss, cut where the target had a
+    probability of 1 in 1,000.
+
+    >>> term_range(find_metric("mse"), (0, 10), told=True)
+    (0.0, 100.0)
+    """
+    if metric.term is not None:
+        return metric.range
+    if metric.function is None and metric.name in _OF_UNIT:
+        return UNIT
+    if not told or metric.function is not None:
+        return None
+    if metric.name in _POWERS and span is not None:
+        return 0.0, float((span[1] - span[0]) ** _POWERS[metric.name])
+    return (0.0, _MOST_LOSS) if metric.name == "log_loss" else None
 
 
 def is_exact(metric: Metric) -> bool:
-    """Whether that term is 0 or 1."""
-    return has_term(metric) and metric.needs == NEEDS_LABEL
+    """Whether the term of a row is 0 or 1."""
+    return metric.name in _OF_UNIT and metric.function is None and metric.needs == NEEDS_LABEL
 
 
-def _worst(metric: Metric) -> float:
-    return 0.0 if metric.greater_is_better else 1.0
+class RowTerms:
+    """The terms of rows, which lie within bounds."""
 
-
-class PredictionTerms:
-    """The terms of predictions for all rows of the original data, in their order."""
-
-    def __init__(self, predictions: Array, metric: str, target: str) -> None:
-        self.predictions, self.metric, self.target = predictions, metric, target
+    def __init__(self, metric: Metric, target: str, bounds: Bounds) -> None:
+        self.metric, self.target, self.bounds = metric, target, bounds
 
     def terms(self, arrays: dict[str, Array]) -> Terms:
         """The term of every row: a (blocks, t) array."""
+        raise NotImplementedError
+
+    def mean(self, arrays: dict[str, Array]) -> Values:
+        """The mean of every block; what leaves the bounds is cut, what is no number the worst."""
+        low, high = self.bounds
+        found = np.asarray(self.terms(arrays), np.float64)
+        worst = low if self.metric.greater_is_better else high
+        return np.asarray(np.clip(np.where(np.isnan(found), worst, found), low, high).mean(axis=1))
+
+    def term(self, target: Array, predicted: Array) -> Terms:
+        """The terms of rows. A function of the user gets types that depend on the schema alone."""
+        if self.metric.term is None:
+            return _TERMS[self.metric.name](target, predicted)
+        kind = np.float64 if target.dtype.kind == "f" else object
+        given = np.array(predicted, kind).ravel()
+        return row_numbers(self.metric.term(np.array(target).ravel(), given), target.size)
+
+
+class PredictionTerms(RowTerms):
+    """The terms of predictions for all rows of the original data, in their order."""
+
+    def __init__(self, metric: Metric, target: str, bounds: Bounds, predictions: Array) -> None:
+        super().__init__(metric, target, bounds)
+        self.predictions = predictions
+
+    def terms(self, arrays: dict[str, Array]) -> Terms:
         target = arrays[self.target]
-        predicted = self.predictions[arrays[ROW].astype(np.int64)].reshape(target.shape)
-        return _TERMS[self.metric](target, predicted)
-
-    def mean(self, arrays: dict[str, Array]) -> Terms:
-        """The mean of every block."""
-        return np.asarray(self.terms(arrays).mean(axis=1))
+        rows = arrays[ROW].astype(np.int64, copy=False)
+        predicted = self.predictions[rows].reshape(target.shape)
+        return self.term(target, predicted).reshape(target.shape)
 
 
-class ModelTerms:
+class ModelTerms(RowTerms):
     """The terms of a model; a row that it fails on is the worst, and takes no other along."""
 
-    def __init__(self, score: ModelScore) -> None:
+    def __init__(self, metric: Metric, target: str, bounds: Bounds, score: ModelScore) -> None:
+        super().__init__(metric, target, bounds)
         self.score = score
 
     def terms(self, arrays: dict[str, Array]) -> Terms:
-        """The term of every row: a (blocks, t) array."""
-        score, target = self.score, arrays[self.score.target]
-        if score.metric.needs != NEEDS_LABEL:
+        score, target = self.score, arrays[self.target]
+        if self.metric.needs == NEEDS_PROBABILITY:
             target = indicator(target, score.classes)
-        flat, found = target.ravel(), np.full(target.size, _worst(score.metric))
+        worst = self.bounds[0 if self.metric.greater_is_better else 1]
+        flat, found = target.ravel(), np.full(target.size, worst)
         for part, predicted in score.by_rows(score.rows(arrays)):
             if not isinstance(predicted, BaseException):
-                found[part] = _TERMS[score.metric.name](flat[part], predicted)
+                found[part] = self.term(flat[part], predicted)
         return found.reshape(target.shape)
 
-    def mean(self, arrays: dict[str, Array]) -> Terms:
-        """The mean of every block."""
-        return np.asarray(self.terms(arrays).mean(axis=1))
 
-
-_MOST_ROWS = 2**22  # that are read at once
+_N = TypeVar("_N", np.float64, np.int64)
+_MOST_ROWS = 2**22  # that are read at once, and of a store that is kept
+_MOST_CELLS = 2**24  # that are kept: a few columns of the largest
 
 
 class PredictionEngine:
@@ -1132,10 +1311,17 @@ class PredictionEngine:
     number of each row, and on predictions that were checked before. So nothing is pickled, confined
     or timed. The values are those that the same estimator has in `LocalEngine`: a block that cannot
     be evaluated has failed, and no other with it.
+
+    Of a small store in one file here, each column is read once. Threads may share an engine, and
+    processes that are forked: two that read a column at once have two copies, of which one stays.
     """
 
     def __init__(self, store: Any) -> None:
         self._store = store
+        manifest = store.manifest
+        small = manifest.block_rows <= _MOST_ROWS and len(store.shards) == 1
+        self._keeps = small and manifest.location is None
+        self._kept: dict[str, Array] = {}
 
     def values(
         self,
@@ -1152,7 +1338,7 @@ class PredictionEngine:
         def evaluated(arrays: dict[str, Array], blocks: int) -> Values:
             return block_values(score(arrays), blocks)
 
-        found = self._evaluate(estimator, start, stop, evaluated, progress)
+        found = self._evaluate(estimator, start, stop, evaluated, progress, np.full(1, np.nan))
         return np.where(np.isnan(found), estimator.failure, found)
 
     def sums(
@@ -1166,63 +1352,129 @@ class PredictionEngine:
         progress: Callable[[int, int], None] | None = None,
     ) -> NDArray[np.int64]:
         """The sum of the terms of each block, in parts of 2⁻¹⁶: see `LocalEngine.sums`."""
-        terms, units = function.batched, self._store.units
-        assert terms is not None
         assert where is None
+        parts, units = _parts_of(function, self._store.units, bounds), self._store.units
 
-        def evaluated(arrays: dict[str, Array], blocks: int) -> Values:
-            return even_sums(row_terms(terms(arrays), blocks * units, bounds), blocks)
+        def evaluated(arrays: dict[str, Array], blocks: int) -> NDArray[np.int64]:
+            return np.asarray(parts(arrays, blocks).sum(axis=1))
 
-        found = self._evaluate(function, start, stop, evaluated, progress)
-        return np.where(np.isnan(found), failed_sum(function, units), found).astype(np.int64)
+        failure = np.full(1, failed_sum(function, units), np.int64)
+        return self._evaluate(function, start, stop, evaluated, progress, failure)
+
+    def terms(
+        self,
+        function: LocalEstimator,
+        where: None,
+        start: int,
+        stop: int,
+        *,
+        bounds: Bounds = UNIT,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> NDArray[np.int64]:
+        """The terms that `sums` adds up, of one unit after another."""
+        assert where is None
+        parts, units = _parts_of(function, self._store.units, bounds), self._store.units
+        failure = np.full(units, failed_sum(function, 1), np.int64)
+        return self._evaluate(function, start, stop, parts, progress, failure)
 
     def _evaluate(
         self,
         estimator: LocalEstimator,
         start: int,
         stop: int,
-        evaluated: Callable[[dict[str, Array], int], Values],
+        evaluated: Callable[[dict[str, Array], int], NDArray[_N]],
         progress: Callable[[int, int], None] | None,
-    ) -> Values:
+        failure: NDArray[_N],
+    ) -> NDArray[_N]:
+        """The numbers of one block after another: as many of each as one that has failed has."""
         store, columns = self._store, stored_columns(estimator, self._store)
-        data = [name for name in columns if not name.startswith("__")]
         for shard in store.overlapping(start, stop):
             store.check_there(shard)
-        found = np.full(stop - start, np.nan)
+        found = np.empty((stop - start, len(failure)), failure.dtype)
         size = max(1, int(_MOST_ROWS * store.blocks / store.manifest.block_rows))
         for first in range(start, stop, size):
             last = min(stop, first + size)
             try:
-                table = store.table(first, last, data, hidden=True)
-                arrays = {name: column_array(table.column(name)) for name in columns}
-                cuts = store.cuts(first, last).tolist()
+                arrays = self._arrays(columns, first, last)
+                # All together as (blocks, rows) arrays, or each alone where blocks differ in rows.
+                even = store.manifest.one_row_units
+                each = last - first if even else 1
+                cuts = [0, each * store.units] if even else store.cuts(first, last).tolist()
             except MemoryError:
                 raise too_large("there is not enough of it") from None
             except Exception:
                 raise unreadable() from None
-            # All together as (blocks, rows) arrays, or each alone where blocks differ in rows.
-            each = last - first if store.manifest.one_row_units else 1
-            for block in range(0, last - first, each):
-                rows = slice(cuts[block], cuts[block + each])
-                part = {name: array[rows].reshape(each, -1) for name, array in arrays.items()}
-                place = first - start + block
-                found[place : place + each] = _each_block(evaluated, part, each)
+            for number, (low, high) in enumerate(pairwise(cuts)):
+                part = {name: array[low:high].reshape(each, -1) for name, array in arrays.items()}
+                place = first - start + number * each
+                found[place : place + each] = _each_block(evaluated, part, each, failure)
             if progress is not None:
                 progress(last - start, stop - start)
-        return found
+        return found.reshape(-1)
+
+    def _arrays(self, columns: Sequence[str], first: int, last: int) -> dict[str, Array]:
+        """The columns of these blocks: cut from those that are kept, or read."""
+        if not self._keeps:
+            return self._read(columns, first, last)
+        known = self._kept
+        missing = [name for name in columns if name not in known]
+        if missing:
+            read = self._read(missing, 0, self._store.blocks)
+            for array in read.values():
+                array.flags.writeable = False  # the next question has it too
+            rows = self._store.manifest.block_rows
+            if (len(known) + len(read)) * rows > _MOST_CELLS:
+                known = {name: known[name] for name in columns if name in known}
+            self._kept = known = {**known, **read}
+        # Whatever other threads keep meanwhile, `known` stays as it is.
+        begin, end = self._rows_before(first), self._rows_before(last)
+        return {name: known[name][begin:end] for name in columns}
+
+    def _rows_before(self, block: int) -> int:
+        store = self._store
+        even = store.manifest.one_row_units
+        return block * store.units if even else int(store.cuts(0, block)[-1])
+
+    def _read(self, columns: Sequence[str], first: int, last: int) -> dict[str, Array]:
+        data = [name for name in columns if not name.startswith("__")]
+        table = self._store.table(first, last, data, hidden=True)
+        arrays = {name: column_array(table.column(name)) for name in columns}
+        if ROW in arrays:
+            arrays[ROW] = arrays[ROW].astype(np.int64)
+        return arrays
+
+
+def _parts_of(
+    function: LocalEstimator, units: int, bounds: Bounds
+) -> Callable[[dict[str, Array], int], NDArray[np.int64]]:
+    """The terms of many blocks, in parts of 2⁻¹⁶."""
+    terms = function.batched
+    assert terms is not None
+
+    def parts(arrays: dict[str, Array], blocks: int) -> NDArray[np.int64]:
+        found = terms(arrays)
+        if isinstance(found, np.ndarray) and found.dtype == np.bool_ and bounds == UNIT:
+            return found.reshape(blocks, units) * np.int64(WEIGHT_SCALE)  # the same, at once
+        numbers = row_terms(found, blocks * units, bounds)
+        return unit_parts(numbers).reshape(blocks, units).astype(np.int64)
+
+    return parts
 
 
 def _each_block(
-    evaluated: Callable[[dict[str, Array], int], Values], arrays: dict[str, Array], blocks: int
-) -> Values:
-    """One number for each block. What raises is a failure of the block that it is raised for."""
+    evaluated: Callable[[dict[str, Array], int], NDArray[_N]],
+    arrays: dict[str, Array],
+    blocks: int,
+    failure: NDArray[_N],
+) -> NDArray[_N]:
+    """The numbers of each block. What raises is a failure of the block that it is raised for."""
     try:
         with np.errstate(all="ignore"):  # a warning too may depend on the data
-            return evaluated(arrays, blocks)
+            return evaluated(arrays, blocks).reshape(blocks, -1)
     except MemoryError:
         raise too_large("there is not enough of it") from None
     except Exception:
         if blocks == 1:
-            return np.full(1, np.nan)
+            return failure[np.newaxis]
     alone = ({name: array[k : k + 1] for name, array in arrays.items()} for k in range(blocks))
-    return np.concatenate([_each_block(evaluated, each, 1) for each in alone])
+    return np.concatenate([_each_block(evaluated, each, 1, failure) for each in alone])

@@ -44,12 +44,12 @@ from numpy.typing import NDArray
 from holdfast.engines.python.estimator import (
     Call,
     FunctionJob,
-    block_sum,
     block_value,
     block_values,
-    even_sums,
+    column_array,
     farthest_outside,
     row_numbers,
+    unit_parts,
 )
 from holdfast.engines.python.sandbox import (
     CHANNEL,
@@ -314,27 +314,12 @@ def make_chunk(table: Any, kind: str, rows: NDArray[np.int64], units: int) -> Ch
     return Chunk(kind, frame, rows - rows[0], int(frame.memory_usage(index=False).sum()))
 
 
-def column_array(column: Any) -> NDArray[Any]:
-    """One Arrow column as an array of its own: float64, datetime64 or text and None."""
-    import pyarrow as pa
-
-    kind = column.type
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
-        column = column.cast(pa.float64())
-    elif pa.types.is_dictionary(kind):
-        column = column.cast(pa.string())
-    array = np.asarray(column.to_numpy())
-    wanted = array.dtype if array.dtype.kind in "fM" else np.dtype(object)
-    result = np.empty(len(array), np.float64 if wanted.kind == "f" else wanted)
-    result[:] = array
-    return result
-
-
 @dataclass
 class Result:
     """What came of an evaluation."""
 
     values: NDArray[np.float64]
+    """Of every block the number, or the numbers of its units."""
     told: str = ""
     """Why the first failure happened, if that may be told."""
     changed: bool = False
@@ -351,8 +336,8 @@ def single_items(blocks: int) -> list[Item]:
 def evaluate(
     job: FunctionJob, chunks: Chunks, items: Sequence[Item], blocks: int, *, isolated: bool = False
 ) -> Result:
-    """One value per block, NaN for failures."""
-    result = Result(np.full(blocks, np.nan))
+    """One row of values per block, NaN for failures."""
+    result = Result(np.full((blocks, job.width), np.nan))
     _evaluate(job, chunks, items, result, isolated=isolated)
     return result
 
@@ -422,7 +407,7 @@ def _fork(job: FunctionJob, chunks: Chunks, items: Sequence[Item], blocks: int) 
     with contextlib.suppress(ChildProcessError):  # let go of forks that have ended since
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-    shared = SharedResults.make(blocks, len(items))
+    shared = SharedResults.make(blocks, len(items), job.width)
     shared.deadline = time.monotonic() + job.load_seconds
     ready, signalled = os.pipe()
     pid = os.fork()
@@ -514,18 +499,18 @@ class SharedResults(ctypes.Structure):
     told: bytes
     """Why the first failure happened; written on public data only."""
     values: NDArray[np.float64]
-    """Of every block."""
+    """Of every block, as many as the job wants."""
     failed: NDArray[np.bool_]
     """Of every item."""
 
     @classmethod
-    def make(cls, blocks: int, items: int) -> SharedResults:
+    def make(cls, blocks: int, items: int, width: int = 1) -> SharedResults:
         """New memory, all 0."""
-        head = ctypes.sizeof(cls)
-        memory = mmap.mmap(-1, head + 8 * blocks + items)
+        head, count = ctypes.sizeof(cls), blocks * width
+        memory = mmap.mmap(-1, head + 8 * count + items)
         made = cls.from_buffer(memory)
-        made.values = np.frombuffer(memory, np.float64, blocks, head)
-        made.failed = np.frombuffer(memory, np.bool_, items, head + 8 * blocks)
+        made.values = np.frombuffer(memory, np.float64, count, head).reshape(blocks, width)
+        made.failed = np.frombuffer(memory, np.bool_, items, head + 8 * count)
         return made
 
 
@@ -636,7 +621,8 @@ class Runner:
 
     def _evaluate(self, item: Item) -> NDArray[np.float64]:
         """The values of an item's blocks."""
-        return self._sums(item) if self._job.sums else self._values(item)
+        values = self._sums(item) if self._job.sums else self._values(item)
+        return values.reshape(item[1] - item[0], self._job.width)
 
     def _guarded(self, act: Callable[[], Any]) -> tuple[Any, BaseException | None]:
         """What it gives, or None and what it raises; without a warning, which depends on data."""
@@ -694,17 +680,18 @@ class Runner:
         unit: NDArray[np.int64] | None = None
         if self._job.grouped:
             unit = chunk.data["__unit"][chunk.rows[start] : chunk.rows[stop]].astype(np.int64)
-        if kept is None and unit is None and np.ptp(np.diff(cuts)) == 0:
-            return even_sums(terms, stop - start)
-        sums = [
-            block_sum(
+        if unit is None and np.ptp(np.diff(cuts)) == 0:
+            parts = unit_parts(terms, kept).reshape(stop - start, -1)
+            return parts if self._job.terms else np.asarray(parts.sum(axis=1))
+        several = [
+            unit_parts(
                 terms[a:b],
                 None if kept is None else kept[a:b],
                 None if unit is None else unit[a:b],
             )
             for a, b in pairwise(cuts)
         ]
-        return np.array(sums, np.float64)
+        return np.array(several if self._job.terms else [each.sum() for each in several])
 
     def _terms(self, place: int, call: Call, item: Item) -> NDArray[np.float64]:
         """One number for each row, NaN for a row on which the function fails.

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from holdfast.concurrency import Combiner, Job
 from holdfast.engines.process import Worker, WorkerDied, WorkerTimeout
-from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm, sum_of, value_of
+from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm, sum_of, terms_of, value_of
 from holdfast.engines.sql.worker import LENGTH, UNREADABLE, Number, Query, Setup
 from holdfast.errors import Damaged, InvalidInput, Unavailable, real_number, whole_number
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
@@ -37,6 +37,7 @@ __all__ = ["SqlEngine"]
 _BATCH = 2**16  # blocks at once: DuckDB groups so many by their number
 # Distinct values are counted by hashing, which may split a group in two if there are many groups.
 _DISTINCT_BATCH = 2**10
+_TERMS_BATCH = 2**22  # units at once, of which each has its number
 _BEYOND_DUCKDB = 2**29  # bytes that libraries and threads may take beside DuckDB's own limit
 _STARTS = 3
 _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}  # NumPy only carries numbers there
@@ -128,15 +129,33 @@ class SqlEngine:
         A term's own condition and `where`, a condition as a term, both hold of what is summed. It
         is cut to its bounds and scaled from them to [0, 1].
         """
-        if where is not None and not where.boolean:
-            raise InvalidInput("where", where.text, "a condition", "Write one such as x > 0.")
-        term = term or SqlTerm(None, None, None, None, ())
-        if term.text is None and term.where is None and where is None:
+        term, units = _checked(term, where), self._store.units
+        if _is_one(term, where):
             first, last = self._range(start, stop)
-            return np.full(last - first, self._store.units * WEIGHT_SCALE, np.int64)
+            return np.full(last - first, units * WEIGHT_SCALE, np.int64)
         single = self._store.manifest.one_row_units
         number = sum_of(term, where, bounds, one_row_units=single)
         return self._all(number, start, stop, _BATCH, progress).astype(np.int64)
+
+    def terms(
+        self,
+        term: SqlTerm | None,
+        where: SqlTerm | None = None,
+        start: int = 0,
+        stop: int | None = None,
+        *,
+        bounds: Bounds = UNIT,
+        progress: Progress | None = None,
+    ) -> NDArray[np.int64]:
+        """The terms that `sums` adds up, of one unit after another; 0 for those not summed."""
+        term, units = _checked(term, where), self._store.units
+        if _is_one(term, where):
+            first, last = self._range(start, stop)
+            return np.full((last - first) * units, WEIGHT_SCALE, np.int64)
+        single = self._store.manifest.one_row_units
+        number = terms_of(term, where, bounds, one_row_units=single, units=units)
+        batch = max(1, _TERMS_BATCH // units)
+        return self._all(number, start, stop, batch, progress).astype(np.int64)
 
     def close(self) -> None:
         """End the process; the next question starts another."""
@@ -155,37 +174,39 @@ class SqlEngine:
     ) -> NDArray[np.generic]:
         """The number of each block. A query is about blocks of one file, wherever that is asked."""
         first, last = self._range(start, stop)
-        parts = []
-        for shard in self._store.overlapping(first, last):
-            path, end = self._paths[shard], min(last, shard.stop)
+        parts: list[NDArray[np.generic]] = []
+        for shard in self._store.shards:
+            path, begin, end = self._paths[shard], max(first, shard.first), min(last, shard.stop)
+            if begin >= end:
+                continue
             with self._store.held(shard):
                 if not self._setup.in_memory:  # there the process has read it, or cannot start
                     self._store.check_there(shard)  # without it every value would be a failure
-                for low in range(max(first, shard.first), end, batch):
+                for low in range(begin, end, batch):
                     high = min(low + batch, end)
                     whole = (low, high) == (shard.first, shard.stop)
                     tick = (
                         None if progress is None else partial(progress, low - first, last - first)
                     )
-                    parts.append(self._together(Query(number, path, low, high, whole), tick))
+                    query = Query(number, path, low, high, whole)
+                    found = self._do(query, self._seconds, tick)
+                    if isinstance(found, _Failed):
+                        with self._counting:
+                            self.fallbacks += 1
+                        parts += self._one_by_one(query, tick)
+                    else:
+                        parts.append(found)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _range(self, start: int, stop: int | None) -> tuple[int, int]:
-        blocks = self._store.blocks
-        last = whole_number("stop", blocks if stop is None else stop, 1, blocks)
-        return whole_number("start", start, 0, last - 1), last
-
-    def _together(self, query: Query, tick: Tick | None) -> NDArray[np.generic]:
-        """All blocks of a query at once, or else each by itself."""
-        found = self._do(query, self._seconds, tick)
-        if not isinstance(found, _Failed):
-            return found
-        with self._counting:
-            self.fallbacks += 1
-        return np.concatenate(list(self._one_by_one(query, tick)))
+        last = self._store.blocks if stop is None else stop
+        if not 0 <= start < last <= self._store.blocks:
+            raise InvalidInput("blocks", (start, last), f"between 0 and {self._store.blocks:,}")
+        return start, last
 
     def _one_by_one(self, query: Query, tick: Tick | None) -> Iterator[NDArray[np.generic]]:
-        failure: NDArray[np.generic] = np.full(1, 0 if query.number.integer else np.nan)
+        missing, units = 0 if query.number.integer else np.nan, query.number.units or 1
+        failure: NDArray[np.generic] = np.full(units, missing)
         for block in range(query.start, query.stop):
             whole = query.whole and query.stop == query.start + 1
             alone = replace(query, start=block, stop=block + 1, whole=whole)
@@ -256,6 +277,18 @@ class SqlEngine:
         raise Unavailable("Starting the SQL engine", needed, f"{_STARTS} have failed", remedy)
 
 
+def _checked(term: SqlTerm | None, where: SqlTerm | None) -> SqlTerm:
+    """The term, which is 1 if there is none; refused unless `where` is a condition."""
+    if where is not None and not where.boolean:
+        raise InvalidInput("where", where.text, "a condition", "Write one such as x > 0.")
+    return term or SqlTerm(None, None, None, None, ())
+
+
+def _is_one(term: SqlTerm, where: SqlTerm | None) -> bool:
+    """Whether it is 1 of every unit."""
+    return term.text is None and term.where is None and where is None
+
+
 def _divided(reply: bytes, queries: Sequence[Query]) -> list[Found | Damaged] | None:
     """The numbers of each query, if it has not failed; None if the reply is not made so."""
     start = LENGTH.size * len(queries)
@@ -267,7 +300,7 @@ def _divided(reply: bytes, queries: Sequence[Query]) -> list[Found | Damaged] | 
             remedy = "Restore the holdout from a copy."
             found.append(Damaged(query.path, "a file that can be read", "another", remedy))
             continue
-        expected = LENGTH.size * (query.stop - query.start)
+        expected = LENGTH.size * query.count
         if length not in (0, expected) or start + length > len(reply):
             return None
         kind = np.int64 if query.number.integer else np.float64

@@ -35,6 +35,7 @@ __all__ = [
     "sql_estimator",
     "sql_term",
     "sum_of",
+    "terms_of",
     "to_text",
     "value_of",
 ]
@@ -204,11 +205,9 @@ class _Bounds:
         if isinstance(node, Reference):
             if node.kind == "boolean":
                 return Interval(0.0, 1.0, nan=False)
-            name = node.name.casefold()
-            found = (ends for each, ends in self.declared.items() if each.casefold() == name)
-            low, high = next(found, (-math.inf, math.inf))
-            return Interval(low, high, nan=False)  # a store has NULL for NaN
-        arguments = [self.of(each) for each in node.arguments]
+            ends = self.declared.get(node.name, (-math.inf, math.inf))
+            return Interval(*ends, nan=False)  # a store has NULL for NaN
+        arguments = list(map(self.of, node.arguments))
         if isinstance(node, Call):
             ratio = self._ratio(node) if node.function.name == "/" else None
             return ratio or node.function.bound(arguments)
@@ -354,7 +353,7 @@ def _constant_sql(node: Constant) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-# What is asked of every block: one value, or one sum.
+# What is asked of every block: one value, one sum, or the terms of its units.
 #
 # A filter is never a WHERE of the query, for a block of which it leaves nothing would vanish: it is
 # a column that the aggregates look at. So every block has its row in the result.
@@ -376,6 +375,25 @@ def sum_of(
 
     A unit of several rows has the average of its rows' terms; NULL and NaN count as the lowest.
     """
+    total = f"coalesce(CAST(sum({_PARTS}) FILTER (WHERE {_KEPT}) AS BIGINT), 0)"
+    return Number(total, _unit_rows(term, where, bounds, one_row_units), integer=True)
+
+
+def terms_of(
+    term: SqlTerm, where: SqlTerm | None, bounds: Bounds = UNIT, *, one_row_units: bool, units: int
+) -> Number:
+    """The terms that `sum_of` adds up, of every unit: so many have their place in a block."""
+    # No CASE: what fails on a row that is left out fails here as it does in a sum.
+    kept = f"coalesce({_PARTS}, 0) * CAST(coalesce({_KEPT}, FALSE) AS BIGINT)"
+    rows = _unit_rows(term, where, bounds, one_row_units)
+    return Number(kept, rows, integer=True, units=units)
+
+
+_PARTS = f"CAST(floor(__term * {WEIGHT_SCALE}e0 + 0.5e0) AS BIGINT)"
+
+
+def _unit_rows(term: SqlTerm, where: SqlTerm | None, bounds: Bounds, one_row_units: bool) -> str:
+    """A row for each unit: its term, and whether any of it is kept."""
     conditions = [each for each in (term.filter, where and where.sql) if each is not None]
     kept = " AND ".join(f"({each})" for each in conditions) or "TRUE"
     rows = (
@@ -384,12 +402,10 @@ def sum_of(
     )
     if not one_row_units:
         rows = (
-            f"SELECT __block, avg(__term) FILTER (WHERE {_KEPT}) AS __term,"
+            f"SELECT __block, __unit, avg(__term) FILTER (WHERE {_KEPT}) AS __term,"
             f" bool_or({_KEPT}) AS {_KEPT} FROM ({rows}) GROUP BY __block, __unit"
         )
-    parts = f"CAST(floor(__term * {WEIGHT_SCALE}e0 + 0.5e0) AS BIGINT)"
-    total = f"coalesce(CAST(sum({parts}) FILTER (WHERE {_KEPT}) AS BIGINT), 0)"
-    return Number(total, f"({rows})", integer=True)
+    return f"({rows})"
 
 
 def _scaled(term: SqlTerm, bounds: Bounds) -> str:

@@ -84,6 +84,10 @@ _WANTED = {
     "term": "a truth value or a number",
     "where": "a condition",
 }
+_NO_AGGREGATE = {
+    "term": "It is averaged over the units already: leave the aggregate out.",
+    "where": "An aggregate cannot stand in it: it is about one row.",
+}
 _Row = TypeVar("_Row", Function, AggregateFunction)
 
 
@@ -117,7 +121,14 @@ def read(what: str, text: object, schema: SchemaLike) -> Checked:
     reader = _Reader(schema)
     try:
         tree = reader.node(parse(text), 1)
-        _check_form(what, tree)
+        if what == "question":
+            if not tree.aggregated:
+                raise Refusal(f"It has no aggregate. Known are {', '.join(AGGREGATES)}.")
+            _refuse_outside(tree)
+        elif tree.aggregated:
+            raise Refusal(_NO_AGGREGATE[what])
+        if tree.kind != "boolean" and (what == "where" or tree.kind != "number"):
+            raise Refusal(f"It is a {tree.kind}, not {_WANTED[what]}.")
     except Refusal as refusal:
         name = "question" if what == "term" else what
         raise InvalidInput(name, text, _ALLOWED[what], str(refusal)) from None
@@ -130,21 +141,6 @@ def reread(text: str, schema: SchemaLike) -> Node | None:
         return _Reader(schema).node(parse(text), 1)
     except Refusal:
         return None
-
-
-def _check_form(what: str, tree: Node) -> None:
-    if what != "question" and tree.aggregated:
-        raise Refusal(
-            "An aggregate cannot stand in it: it is about one row."
-            if what == "where"
-            else "It is averaged over the units already: leave the aggregate out."
-        )
-    if what == "question":
-        if not tree.aggregated:
-            raise Refusal(f"It has no aggregate. Known are {', '.join(AGGREGATES)}.")
-        _refuse_outside(tree)
-    if tree.kind != "boolean" and (what == "where" or tree.kind != "number"):
-        raise Refusal(f"It is a {tree.kind}, not {_WANTED[what]}.")
 
 
 def _refuse_outside(tree: Node) -> None:
@@ -635,8 +631,9 @@ def call_of(name: str, arguments: Sequence[Node]) -> Call:
 
 def aggregate_of(name: str, arguments: Sequence[Node], *, distinct: bool) -> Aggregate:
     """The aggregate of that name which takes these arguments; booleans may count as numbers."""
-    if any(each.aggregated for each in arguments):
-        raise Refusal(f"{name} is taken of an aggregate. Aggregates cannot be nested.")
+    for each in arguments:
+        if each.aggregated:
+            raise Refusal(f"{name} is taken of an aggregate. Aggregates cannot be nested.")
     return Aggregate(*_row(name, AGGREGATES[name], arguments, counts_booleans=True), distinct)
 
 

@@ -1,8 +1,8 @@
 """What runs in the SQL engine's process: DuckDB on some files, with everything else locked.
 
-The message is a list of queries, each a number for a range of blocks. The reply has one 8-byte
-number for each block of each, or nothing for a query with which anything went wrong, and in front
-how long each of them is, or that its file could not be read. No word of an error leaves the
+The message is a list of queries, each a number for a range of blocks, or for each of their units.
+The reply has 8 bytes for each number, or nothing for a query with which anything went wrong, and in
+front how long each of them is, or that its file could not be read. No word of an error leaves the
 process: it may carry rows. Little is imported here: a process starts for every holdout.
 
 Several numbers of the same rows can be asked in one statement, which DuckDB plans for longer than
@@ -86,13 +86,17 @@ class Setup:
 
 @dataclass(frozen=True)
 class Number:
-    """What is asked of every block: an aggregate, as SQL, and the rows that it is of."""
+    """What is asked of every block: an aggregate, as SQL, and the rows that it is of.
+
+    Or of every unit, of which these rows then have one each, and so many come from a block.
+    """
 
     aggregate: str
     rows: str = BLOCKS_VIEW
     integer: bool = False
     alone: bool = False
     """Whether nothing else may be asked in its statement: what is distinct is grouped apart."""
+    units: int | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,11 @@ class Query:
     start: int
     stop: int
     whole: bool
+
+    @property
+    def count(self) -> int:
+        """How many numbers that is."""
+        return (self.stop - self.start) * (self.number.units or 1)
 
 
 def _quoted(name: str) -> str:
@@ -209,7 +218,8 @@ def _groups(queries: list[Query]) -> Iterator[list[Query]]:
     """
     alike: dict[object, list[Query]] = {}
     for query in dict.fromkeys(queries):
-        rows = query.number if query.number.alone else query.number.rows
+        number = query.number
+        rows = number if number.alone else (number.rows, number.units)
         alike.setdefault((query.path, query.start, query.stop, rows), []).append(query)
     for together in alike.values():
         group: list[Query] = []
@@ -224,20 +234,22 @@ def _groups(queries: list[Query]) -> Iterator[list[Query]]:
 
 
 def statement(queries: Sequence[Query]) -> str:
-    """Of every block `id` the numbers `value0`, `value1`, …, which are all of the same rows."""
+    """Of every block or unit `id` the numbers `value0`, `value1`, …, all of the same rows."""
     first = queries[0]
     values = ", ".join(f"{each.number.aggregate} AS value{k}" for k, each in enumerate(queries))
     some = f"WHERE __block BETWEEN {first.start} AND {first.stop - 1}"
     where = "" if first.whole else some
+    if first.number.units is not None:
+        return f"SELECT __unit AS id, {values} FROM {first.number.rows} {where}"
     return f"SELECT min(__block) AS id, {values} FROM {first.number.rows} {where} GROUP BY __block"
 
 
 def _numbers(connection: Any, group: list[Query]) -> Iterator[NDArray[np.generic]]:
-    """One number for each block and query: NaN, or 0 for integers, where there is none."""
+    """One number for each block or unit, and query: NaN, or 0 for integers, where there is none."""
     found = connection.execute(statement(group)).fetchnumpy()
-    places = found["id"] - group[0].start
+    places = found["id"] - group[0].start * (group[0].number.units or 1)
     for k, query in enumerate(group):
         kind, missing = (np.int64, 0) if query.number.integer else (np.float64, np.nan)
-        numbers: NDArray[np.generic] = np.full(query.stop - query.start, missing, kind)
+        numbers: NDArray[np.generic] = np.full(query.count, missing, kind)
         numbers[places] = np.ma.filled(found[f"value{k}"], missing)
         yield numbers

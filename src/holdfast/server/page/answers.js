@@ -10,10 +10,10 @@ import { known, transcript } from "./transcript.js";
 import { learnNames, whose } from "./tokens.js";
 import { trouble } from "./trouble.js";
 import { currentView, whenShown } from "./views.js";
-import { details, judged, line, metricOf, paid, phrase, readingOf, saidParts, valued } from "./words.js";
+import { details, isTold, judged, line, metricOf, paid, phrase, readingOf, saidParts, valued } from "./words.js";
 
-const GUESSES = "A ring is a guess that is compatible or a gate that was passed, a cross one that is not, "
-  + "a dash a guess of which nothing can be told.";
+const GUESSES = "A ring is a guess that is compatible, a gate that was passed or what is shown to be better, "
+  + "a cross one that is not, a dash one of which nothing can be said.";
 const SIZE = matchMedia("(max-width: 620px)").matches ? 10 : 25;
 let pages;
 let chosen = null; // the group that was asked for; else that of the newest answer
@@ -73,6 +73,7 @@ function show(how = {}) {
 /** Answers that can share an axis: those on one grid; guesses with others about the same estimator. */
 function groupOf({ question }) {
   const metric = metricOf(question);
+  if (question.verb === "compare") return [`compare ${metric}`, `differences in ${metric}`];
   if (metric) return [`score ${metric}`, `${metric} of predictions`];
   if (question.grid) return [JSON.stringify(question.grid), `grid ${gridText(question.grid)}`];
   if (question.verb === "mean") {
@@ -133,9 +134,10 @@ function reveal(row) {
 
 function answerTable(rows) {
   const asker = isCustodian();
+  const cost = rows.every((row) => isTold(row.answer)) ? "Told" : "Price";
   const columns = [
     { label: "Number", class: "num", counts: true }, { label: "Asked", class: "asked" }, { label: "Answer" },
-    { label: "Price", class: "num" }, { label: "When (UTC)" }, ...(asker ? [{ label: "Asker" }] : []),
+    { label: cost, class: "num" }, { label: "When (UTC)" }, ...(asker ? [{ label: "Asker" }] : []),
     { label: "Receipt" },
   ];
   const mine = rows.some((row) => row.mine) ? "; yours are marked at the edge" : "";
@@ -146,11 +148,12 @@ function answerTable(rows) {
 function answerRow(row, asker) {
   const { question, answer } = row;
   const price = paid(answer);
-  const more = [details(question), readingOf(answer)].filter(Boolean).join(" · ");
+  const promise = isTold(answer) ? answer.promise : null; // which has the reading in it
+  const more = [details(question), promise ? null : readingOf(answer)].filter(Boolean).join(" · ");
   const cells = [
     [String(row.number), row.mine && el("span", { class: "unseen" }, " mine")].filter(Boolean),
     el("div", {}, ...phrase(question), el("span", { class: "more" }, more)),
-    el("div", {}, ...saidParts(answer, question)),
+    el("div", {}, ...saidParts(answer, question), promise && el("span", { class: "more" }, promise)),
     price === amount(0) ? "0" : price,
     el("time", { class: "nowrap", datetime: row.at }, when(row.at)),
     ...(asker ? [whose(row.asker)] : []),

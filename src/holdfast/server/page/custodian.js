@@ -2,7 +2,7 @@
 
 import { Newest, isAbort, send } from "./api.js";
 import { byId, el, empty, fill } from "./elements.js";
-import { percent, when } from "./format.js";
+import { nats, percent, when } from "./format.js";
 import { bus, path } from "./session.js";
 import { Pages, receiptButton, table } from "./table.js";
 import { loadTokens, whose } from "./tokens.js";
@@ -81,7 +81,9 @@ function accessText(note) {
   const token = `the token of ${whose(note.token)}`;
   if (note.revoked) return `revoked ${token}`;
   if (note.role) return `made ${token} (${note.role})`;
-  return note.quota === null ? `took the quota from ${token}` : `gave ${token} a quota of ${percent(note.quota)}`;
+  const given = "nats" in note ? note.nats : note.quota;
+  const quota = "nats" in note ? nats(given) : percent(given);
+  return given === null ? `took the quota from ${token}` : `gave ${token} a quota of ${quota}`;
 }
 
 async function check() {

@@ -93,6 +93,15 @@ function outwards(end, width, up) {
   return fixed(rounded, decimals);
 }
 
+/** `±0.021`: half of a bar in two digits, never less than it is. */
+export function plusMinus(half) {
+  const step = 10 ** (Math.floor(Math.log10(half)) - 1);
+  return `±${number(Math.ceil(half / step - 1e-9) * step, 2)}`;
+}
+
+/** How much is told. */
+export const nats = (value) => `${number(value, value >= 10 ? 3 : 2)} nats`;
+
 /** A confidence, never more than it is. */
 export const confidence = (value) => number(Math.floor(value * 1e6 + 1e-9) / 1e6, 6);
 

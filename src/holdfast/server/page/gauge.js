@@ -1,8 +1,9 @@
-// The budget: what is spent of each set, what the rest still buys, and the promise.
+// The budget: what is spent of each set, what the rest still buys, and the promise; of a set whose answers count what
+// they tell, what was told so far and which bars to expect.
 
 import { Newest, isAbort, send } from "./api.js";
 import { byId, el, fill } from "./elements.js";
-import { amount, confidence, count, counted, percent, shortReceipt } from "./format.js";
+import { amount, confidence, count, counted, nats, percent, plusMinus, shortReceipt } from "./format.js";
 import { bus, path, session } from "./session.js";
 import { receiptButton, table } from "./table.js";
 import { reached, trouble } from "./trouble.js";
@@ -30,7 +31,8 @@ async function load() {
     reached();
     show(status);
     gauges.dataset.holdout = session.holdout.name;
-    fill(byId("buys-body"), ...boughtBy(status), await prices(signal));
+    const bought = status.sets.every((set) => set.told) ? [] : [...boughtBy(status), await prices(signal)];
+    fill(byId("buys-body"), ...status.sets.filter((set) => set.told).flatMap(expectedBars), ...bought);
   } catch (error) {
     if (!isAbort(error)) trouble(error);
   }
@@ -38,12 +40,15 @@ async function load() {
 }
 
 function show(status) {
-  const gauges = status.sets.map((set) => gauge({
+  const all = status.sets.every((set) => set.told);
+  byId("budget-title").textContent = all ? "Answers so far" : "Budget";
+  byId("buys-line").textContent = all ? "Bars to expect" : "What the rest still buys";
+  const gauges = status.sets.map((set) => (set.told ? toldSoFar(set.told) : gauge({
     label: status.sets.length > 1 || set.name !== "main" ? `Set ${set.name}` : "Spent",
     share: Math.min(1, set.spent / set.budget),
     note: `${left(set)} left of ${amount(set.budget)}${unsettled(set)}`,
-  }));
-  if (status.quota) gauges.push(...quotaGauges(status.quota));
+  })));
+  if (status.quota) gauges.push(...quotaGauges(status));
   const seeded = status.certified ? null : el("p", { class: "note" }, "Seeded: nothing is certified.");
   const reason = status.new_budget;
   const known = `earlier holdouts of these data known here: ${status.earlier || "none"}`;
@@ -57,13 +62,38 @@ function show(status) {
   byId("promise-body").lastChild.title = `${shortReceipt(status.receipt)}: ${status.receipt}`;
 }
 
-/** What is used of the share that is one's own: of budget, questions or refusals, whichever is most. */
-function quotaGauges({ share, used }) {
-  return Object.entries(used).map(([name, spentShare]) => gauge({
-    label: Object.keys(used).length > 1 ? `Your quota of ${name}` : "Your quota",
+/** What answers have told of a set: nothing is used up, but later bars are wider. */
+function toldSoFar({ answers, surprises, rows, nats: told }) {
+  return el("div", { class: "gauge" },
+    el("p", { class: "gauge-head" }, el("b", {}, `told ${nats(told)} in ${counted(answers, "answer")}`)),
+    el("p", { class: "gauge-note" },
+      `${counted(surprises, "surprise")} among them; ${counted(rows, "sealed unit")}`));
+}
+
+/** The bars of later answers, by how many questions are asked until then and how many of them surprise. */
+function expectedBars({ told: { bars } }) {
+  const columns = [{ label: "Questions" }, ...bars[0].surprises.map((many) => ({ label: count(many), class: "num" }))];
+  const rows = bars.map((each) => ({ cells: [count(each.questions), ...each.half_widths.map((half, i) => (
+    each.surprises[i] <= each.questions ? plusMinus(half) : "–"))] }));
+  const precise = [bars[0], bars.at(-1)].map((each) => plusMinus(each.precise[0]));
+  const caption = `After so many more questions, with ${bars[0].surprises.join(", ")} surprises among them; `
+    + "about a share near 0.9 that you guess about right";
+  return [table({ caption, columns, rows, lead: true }),
+    el("p", { class: "soft" }, `Precise answers, which tell more: ${precise[0]} now, ${precise[1]} at the end.`)];
+}
+
+/** What is used of what is one's own: nats, or a share of budget, questions or refusals, whichever is most. */
+function quotaGauges({ sets, quota: { share, used, nats: most, told } }) {
+  const own = most === null || !sets.some((set) => set.told) ? [] : [gauge({
+    label: "Your quota", share: Math.min(1, told / most),
+    note: `told ${nats(told)} of the ${nats(most)} that are yours`,
+  })];
+  const paying = sets.filter((set) => !set.told && share !== null).map((set) => [set.name, used[set.name]]);
+  return own.concat(paying.map(([name, spentShare]) => gauge({
+    label: paying.length > 1 ? `Your quota of ${name}` : "Your quota",
     share: Math.min(1, spentShare / share),
     note: `${percent(spentShare)} of the ${percent(share)} that are yours, of what you used most of`,
-  }));
+  })));
 }
 
 const unsettled = (set) =>

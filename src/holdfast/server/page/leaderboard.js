@@ -95,10 +95,6 @@ function rankText({ rank, rank_low: low, rank_high: high }) {
 
 function entryCells(entry, place) {
   const marks = [];
-  if (entry.improved === false) {
-    const title = "the climb over the best entry before it may be noise";
-    marks.push(el("span", { class: "pill warn", title }, "not an improvement"));
-  }
   if (entry.submissions > 1) marks.push(`best of ${entry.submissions}`);
   if (entry.mine) marks.push(el("span", { class: "pill plain" }, "yours"));
   return [

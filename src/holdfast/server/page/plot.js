@@ -4,7 +4,7 @@ import { labelRoom, leftAxis, logTicks, scale, ticks } from "./axes.js";
 import { svg } from "./elements.js";
 import { number, when } from "./format.js";
 import { tipped } from "./tip.js";
-import { judged, line, saidText, valued, wordOf } from "./words.js";
+import { judged, judgedAt, line, saidText, valued } from "./words.js";
 
 const HEIGHT = 290;
 const TOP = 14;
@@ -45,7 +45,10 @@ function numbers(rows, x, step) {
 }
 
 /** The number that an answer is drawn at. */
-export const heightOf = (said) => valued(said)?.value ?? judged(said)?.guess ?? null;
+export function heightOf(said) {
+  const verdict = judged(said);
+  return valued(said)?.value ?? (verdict ? judgedAt(verdict) : null);
+}
 
 function extent(rows) {
   const ends = rows.flatMap(({ answer }) => [heightOf(answer), valued(answer)?.low, valued(answer)?.high])
@@ -64,7 +67,7 @@ function point(row, x, y, edge) {
   const verdict = judged(row.answer);
   const height = y(heightOf(row.answer));
   const parts = answer ? [...whisker(answer, x, y, edge), dot(row, answer, x, height)]
-    : [mark(wordOf(verdict, row.question), x, height)];
+    : [mark(verdict.verdict, x, height)];
   const half = Math.max(6, edge.step / 2);
   const said = saidText(row.answer, row.question);
   const words = [line(row.question), said, `number ${row.number}, ${when(row.at)} UTC`];
@@ -94,8 +97,9 @@ const arrow = (x, y, by) => svg("path", { class: "open-end", d: `M${x - 4} ${y +
 
 /** A guess: a ring if it is compatible, a cross if it is not, a dash where nothing can be told. */
 function mark(word, x, y) {
-  if (["compatible", "pass"].includes(word)) return svg("circle", { class: "mark-compatible", cx: x, cy: y, r: 5 });
-  const known = ["not compatible", "fail"].includes(word);
+  const stands = ["compatible", "pass", "better"].includes(word);
+  if (stands) return svg("circle", { class: "mark-compatible", cx: x, cy: y, r: 5 });
+  const known = ["not compatible", "fail", "worse"].includes(word);
   const [kind, path] = known ? ["refuted", "M-4 -4L4 4M-4 4L4 -4"] : ["unknown", "M-5 0L5 0"];
   return svg("path", { class: `mark-${kind}`, d: path, transform: `translate(${x} ${y})` });
 }

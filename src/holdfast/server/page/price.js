@@ -2,7 +2,7 @@
 
 import { Newest, isAbort, send } from "./api.js";
 import { byId, debounced, el, fill } from "./elements.js";
-import { amount, gridText } from "./format.js";
+import { amount, bar, gridText, nats, plusMinus } from "./format.js";
 import { blame, blameAll, gathered, offerAnyway, typedGrid } from "./question.js";
 import { path, session } from "./session.js";
 import { trouble, settled } from "./trouble.js";
@@ -95,6 +95,7 @@ function show(price, stopped) {
   if (price.cached) {
     return tell("free", el("b", {}, "Free."), " This was asked before: the recorded answer comes again.");
   }
+  if (price.told) return showTold(price, stopped);
   const cost = (value) => inCurrency(value, price.currency);
   const most = el("b", {}, cost(price.price));
   const rest = `Only ${cost(price.budget_left)} is left.`;
@@ -104,11 +105,31 @@ function show(price, stopped) {
   const facts = [share, `answered by ${price.part}`];
   if (price.grid) facts.push(`on ${gridText(price.grid)}`);
   const more = el("span", { class: "more" }, `${facts.join(", ")}.`);
+  return tellMore(price, stopped, "Price ", most, upTo, more);
+}
+
+/** What a question would tell: of the likeliest answer, and at most of the other likely ones. */
+function showTold(price, stopped) {
+  if (!price.affordable) return tell("unpaid", price.reason);
+  const { answers, told_so_far: before, half_width: half } = price.told;
+  const [first, ...others] = answers;
+  const named = [first.verdict, bar(first)].filter(Boolean).join(" ");
+  const when = first.expected ? " if it is as expected" : " if it is";
+  const name = others.some((each) => each.expected === false) ? "a surprise" : "another likely answer";
+  const most = Math.max(0, ...others.map((each) => each.nats));
+  const rest = others.length > 0 ? `; ${name}: up to ${nats(most)}` : "";
+  const now = `Told so far: ${nats(before)}; an expected share near 0.9 is now within ${plusMinus(half)}.`;
+  return tellMore(price, stopped, "Tells ", el("b", {}, nats(first.nats)),
+    `${when}${first.expected && named ? "," : ""} ${named}${rest}.`, el("span", { class: "more" }, now));
+}
+
+/** Say a price, with what it assumes and what to beware of. */
+function tellMore(price, stopped, ...said) {
   const assumed = price.assumes.join("; ");
   const takes = assumed && el("span", { class: "more" }, `It also assumes: ${assumed}.`);
   const doubts = stopped ? price.doubts.filter((doubt) => !doubt.refused) : price.doubts;
   const beware = doubts.map((doubt) => el("span", { class: "more beware" }, doubt.message));
-  return tell(stopped || beware.length > 0 ? "doubtful" : "", "Price ", most, upTo, more, takes, beware);
+  return tell(stopped || beware.length > 0 ? "doubtful" : "", ...said, takes, beware);
 }
 
 function tell(state, ...said) {

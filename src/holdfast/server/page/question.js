@@ -11,6 +11,12 @@ const VERBS = {
   verify: ["Verify", "Whether a guess is compatible with fresh blocks: nearly free while it is."],
   correct: ["Correct", "A guess that is compatible stands; else a value answers in its place."],
 };
+// Of answers that count what they tell.
+const TOLD = {
+  ask: "The estimator's median over fresh blocks, between points of the grid.",
+  mean: "The mean of a term of one row (true is 1), with its bar.",
+  verify: "Whether the estimator's median over fresh blocks is shown to be another than the guess.",
+};
 const TERM = { name: "Term", help: "A condition such as age >= 65; or a number, with its range if it may leave 0:1." };
 const AGGREGATE = { name: "Estimator", help: "An SQL aggregate of one block, such as avg(age) or corr(age, score)." };
 
@@ -55,6 +61,7 @@ export function arrange() {
   if (now !== arranged) {
     if (arranged !== null) grids.set(arranged, byId("grid").value);
     byId("grid").value = grids.get(now) ?? "";
+    if ([now, arranged].includes("mean")) byId("guess").value = ""; // it was of another kind of question
     arranged = now;
   }
   for (const field of document.querySelectorAll("#ask [data-verbs]")) {
@@ -62,7 +69,6 @@ export function arrange() {
   }
   if (now !== "mean") byId("range").value = ""; // it was the last term's
   const text = now === "mean" ? TERM : AGGREGATE;
-  byId("verb-help").textContent = VERBS[now]?.[1] ?? "";
   byId("estimator-label").textContent = text.name;
   byId("estimator-help").textContent = text.help;
   byId("estimator").placeholder = now === "mean" ? "age >= 65" : "avg(age)";
@@ -70,6 +76,21 @@ export function arrange() {
   options(byId("part"), [["", "the plan chooses"], ...parts.map((part) => [part, part])]);
   byId("part-field").hidden = parts.length < 2;
   nearness(parts);
+  expected(parts);
+}
+
+/** Whether answers count what they tell: then all verbs can be given a guess, and a mean may be precise. */
+function expected(parts) {
+  const told = (byId("part").value ? [byId("part").value] : parts).includes("told");
+  const now = verb();
+  const needed = ["verify", "correct"].includes(now);
+  byId("verb-help").textContent = (told && TOLD[now]) || (VERBS[now]?.[1] ?? "");
+  byId("guess-field").hidden = !needed && !told;
+  byId("guess-optional").hidden = needed;
+  byId("guess").toggleAttribute("required", needed);
+  byId("precise-field").hidden = !told || now !== "mean";
+  if (told && now === "mean") byId("grid-field").hidden = true;
+  if (told && now === "verify") byId("tolerance-field").hidden = byId("claim").closest(".field").hidden = false;
 }
 
 /** A part made for guesses knows what is near, and can be asked for one side; others need a tolerance. */
@@ -95,7 +116,7 @@ export function gathered() {
     body.range = ends;
   }
   if (seen("grid")) body.grid = text("grid");
-  if (seen("part")) body.by = text("part");
+  if (seen("part")) body.protocol = text("part");
   if (seen("claim") && byId("claim").value !== "equals") body.claim = byId("claim").value;
   for (const id of ["guess", "tolerance"]) {
     if (seen(id)) {
@@ -104,6 +125,7 @@ export function gathered() {
       body[id] = value;
     }
   }
+  if (byId("precise").checked && !byId("precise-field").hidden) body.precise = true;
   if (byId("anyway").checked) body.anyway = true;
   if (["verify", "correct"].includes(now) && body.guess === undefined) return { missing: "guess" };
   return { verb: now, body };

@@ -2,14 +2,15 @@
 
 import { freshKey, isAbort, send } from "./api.js";
 import { byId, el, fill, options } from "./elements.js";
-import { amount, answerValue, bar, number } from "./format.js";
+import { answerValue, bar } from "./format.js";
 import { bus, mayAsk, path, session, spent } from "./session.js";
 import { receiptButton } from "./table.js";
 import { trouble, worded } from "./trouble.js";
-import { readingOf, valued } from "./words.js";
+import { isTold, paid, readingOf, valued } from "./words.js";
 
 const TYPES = { csv: "text/csv", parquet: "application/vnd.apache.parquet", json: "application/json" };
-const FIELDS = { metric: "metric", name: "entry-name", predictions: "file", file: "file", body: "file" };
+const FIELDS = { metric: "metric", name: "entry-name", predictions: "file", file: "file", body: "file",
+  guess: "entry-guess" };
 let onEntry = () => {};
 let key = null; // one for each content of the form
 
@@ -37,6 +38,7 @@ export function startSubmission(entered) {
 export function offerMetrics(found) {
   byId("submission").hidden = found === null || !mayAsk();
   if (found === null) return;
+  byId("entry-guess-field").hidden = !found.verbs.score?.includes("told");
   options(byId("metric"), found.metrics.map((name) => [name, name]));
   const keyed = `CSV, Parquet or JSON with one prediction for each row, keyed by ${found.ids ?? "row id"}. `;
   const labels = found.labels ? `Labels are ${found.labels.join(", ")}. ` : "";
@@ -46,7 +48,7 @@ export function offerMetrics(found) {
 
 function blame(message = "", parameter = null) {
   const field = FIELDS[parameter] ?? null;
-  for (const id of ["file", "entry-name", "metric"]) {
+  for (const id of new Set(Object.values(FIELDS))) {
     const wrong = id === field && message !== "";
     byId(`${id}-error`).textContent = wrong ? message : "";
     if (wrong) byId(id).setAttribute("aria-invalid", "true");
@@ -56,11 +58,12 @@ function blame(message = "", parameter = null) {
 }
 
 /** What stands in the way, before anything is sent: [message, field]. */
-function obstacle(file, name) {
+function obstacle(file, name, guess) {
   if (!file) return ["Choose a file of predictions.", "file"];
   if (!(ending(file) in TYPES)) return ["The file must end in .csv, .parquet or .json.", "file"];
   if (file.size === 0) return ["The file is empty.", "file"];
-  return name ? null : ["Give the entry a name.", "name"];
+  if (!name) return ["Give the entry a name.", "name"];
+  return Number.isFinite(guess) ? null : ["The score that you expect must be a number.", "guess"];
 }
 
 const ending = (file) => file.name.split(".").pop().toLowerCase();
@@ -69,7 +72,8 @@ async function submit() {
   const [file] = byId("file").files;
   const name = byId("entry-name").value.trim();
   const metric = byId("metric").value;
-  const wrong = obstacle(file, name);
+  const guess = byId("entry-guess-field").hidden ? "" : byId("entry-guess").value.trim();
+  const wrong = obstacle(file, name, Number(guess));
   if (wrong) {
     blame(...wrong);
     byId(FIELDS[wrong[1]]).focus();
@@ -82,8 +86,8 @@ async function submit() {
   blame();
   const holdout = session.holdout;
   try {
-    const query = new URLSearchParams({ metric, name, improve: String(byId("improve").checked) });
-    const said = await send("POST", path(`submissions?${query}`), { file, type: TYPES[ending(file)], key, retries: 3 });
+    const query = new URLSearchParams({ metric, name, ...(guess && { guess }) });
+    const said = await send("POST", path(`enter?${query}`), { file, type: TYPES[ending(file)], key, retries: 3 });
     fill(byId("submission-result"), entered(name, said));
     spent();
     onEntry(metric);
@@ -101,14 +105,11 @@ function refused(error, holdout) {
   else blame(worded(error), error.parameter);
 }
 
-/** The new entry in words: its score, or that it is no improvement. */
+/** The new entry in words: its score. */
 function entered(name, said) {
-  const price = said.cached ? "free: submitted before" : `price ${amount(said.price)}`;
+  const price = said.cached ? "free: submitted before" : `${isTold(said) ? "told" : "price"} ${paid(said)}`;
   const score = valued(said) ? `${answerValue(said, null)} ${bar(said)}` : "";
-  const bound = typeof said.bound === "number" ? ` It is certified to be no better than ${number(said.bound, 4)}.` : "";
-  const mark = said.improved === false ? el("span", { class: "pill warn" }, "not an improvement")
-    : said.improved ? el("span", { class: "pill good" }, "may be an improvement") : null;
-  return el("p", { class: "note good" }, el("b", {}, `${name}: ${score}`), mark && " ", mark, bound,
+  return el("p", { class: "note good" }, el("b", {}, `${name}: ${score}`),
     ` The score is that of ${readingOf(said)}.`,
     ` ${price[0].toUpperCase()}${price.slice(1)}, receipt `, receiptButton(said.receipt));
 }

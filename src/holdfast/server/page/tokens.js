@@ -1,14 +1,30 @@
-// The custodian's tokens: who may do what, until when, with which share of the budget.
+// The custodian's tokens: who may do what, until when, with which share of the budget or how many nats.
 
 import { isAbort, send } from "./api.js";
+import { catalog } from "./catalog.js";
 import { confirmed } from "./confirm.js";
 import { byId, el, empty, fill } from "./elements.js";
-import { day, number, percent } from "./format.js";
+import { day, nats, number, percent } from "./format.js";
 import { path } from "./session.js";
 import { table } from "./table.js";
 import { trouble, worded } from "./trouble.js";
 
+// A quota as it is typed and said: a share of the budget, or what may be told.
+const SHARE = {
+  word: "quota", unit: "%", size: 100, most: 1, of: "percent of every budget",
+  wrong: "more than 0 and at most 100 percent",
+  text: percent, may: (share) => `may spend ${percent(share)} of every budget`,
+  used: (token) => percent(Math.max(0, ...Object.values(token.used ?? {}))), // of several sets, the largest
+};
+const NATS = {
+  word: "nats", unit: "nats", size: 1, most: Infinity, of: "nats",
+  wrong: "more than 0 nats",
+  text: nats, may: (told) => `may be told ${nats(told)}`,
+  used: (token) => nats(token.told),
+};
+
 let names = new Map();
+let quota = SHARE;
 
 function remember(tokens) {
   names = new Map(tokens.map((token) => [token.id, token.name]));
@@ -31,6 +47,8 @@ export async function loadTokens() {
   if (!box.firstChild) fill(box, el("p", { class: "soft", role: "status" }, "Loading…"));
   try {
     const found = await send("GET", path("tokens"), { retries: 2 });
+    const { verbs } = await catalog();
+    quota = Object.values(verbs).flat().every((part) => part === "told") ? NATS : SHARE;
     remember(found);
     fill(box, found.length ? tokenTable(found) : empty("There is no token yet."));
   } catch (error) {
@@ -61,8 +79,8 @@ function tokenRow(token) {
   return { cells: [
     el("div", {}, name, el("span", { class: "more" }, el("code", {}, token.id))),
     token.role,
-    good && token.role === "analyst" ? quotaField(token, name) : quotaText(token.quota),
-    usedText(token.used),
+    good && token.role === "analyst" ? quotaField(token, name) : quotaText(token),
+    quota.used(token),
     dated(token.created),
     token.expires ? dated(token.expires) : "never",
     el("span", { class: `pill ${{ good: "good", expired: "plain", revoked: "bad" }[state]}` }, state),
@@ -75,16 +93,14 @@ const dated = (at) => el("time", { class: "nowrap", datetime: at, title: at }, d
 const small = (text, label, click) =>
   el("button", { type: "button", class: "small", "aria-label": label, on: { click } }, text);
 
-/** The share of a budget that a token's questions have used; of several sets, the largest. */
-const usedText = (used) => percent(Math.max(0, ...Object.values(used ?? {})));
-
-const quotaText = (quota) => (quota === null || quota === undefined ? "none" : percent(quota));
+const quotaText = (token) => (token[quota.word] === null ? "none" : quota.text(token[quota.word]));
 
 function quotaField(token, name) {
-  const shown = token.quota === null || token.quota === undefined ? "" : number(100 * token.quota);
+  const given = token[quota.word];
+  const shown = given === null ? "" : number(quota.size * given);
   const input = el("input", {
     value: shown, inputmode: "decimal", autocomplete: "off", placeholder: "none",
-    "aria-label": `Quota of ${name} in percent of every budget; empty for none`,
+    "aria-label": `Quota of ${name} in ${quota.of}; empty for none`,
   });
   const save = small("Save", `Save the quota of ${name}`, () => setQuota(token, name, input));
   save.disabled = true;
@@ -93,19 +109,19 @@ function quotaField(token, name) {
     save.disabled = input.value.trim() === shown;
   });
   input.addEventListener("keydown", (event) => { if (event.key === "Enter" && !save.disabled) save.click(); });
-  return el("span", { class: "quota" }, input, "%", save);
+  return el("span", { class: "quota" }, input, quota.unit, save);
 }
 
 async function setQuota(token, name, input) {
   const text = input.value.trim();
-  const share = text === "" ? null : Number(text) / 100;
-  if (share !== null && !(share > 0 && share <= 1)) {
+  const given = text === "" ? null : Number(text) / quota.size;
+  if (given !== null && !(given > 0 && given <= quota.most && Number.isFinite(given))) {
     input.setAttribute("aria-invalid", "true");
-    say(`The quota of ${name} must be more than 0 and at most 100 percent, or empty for none.`, true);
+    say(`The quota of ${name} must be ${quota.wrong}, or empty for none.`, true);
     return;
   }
-  const done = share === null ? `${name} has no quota now.` : `${name} may spend ${percent(share)} of every budget.`;
-  await act("PATCH", token, { quota: share }, done);
+  const done = given === null ? "has no quota now" : quota.may(given);
+  await act("PATCH", token, { [quota.word]: given }, `${name} ${done}.`);
 }
 
 async function revoke(token, name) {

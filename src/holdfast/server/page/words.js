@@ -1,6 +1,6 @@
 // Questions and answers in words, the same wherever they are shown.
 
-import { amount, answerValue, bar, count, counted, gridText, number, percent } from "./format.js";
+import { amount, answerValue, bar, count, counted, gridText, nats, number, percent } from "./format.js";
 import { el } from "./elements.js";
 
 const VERBS = { ask: "", verify: "", correct: "", mean: "mean of ", interval: "interval for " };
@@ -22,7 +22,13 @@ export const metricOf = (question) => SCORE.exec(String(question.estimator?.text
 const whereOf = (question) => question.estimator?.where ?? question.where ?? null;
 
 /** The verb in words; a score says itself what it is. */
-const verbOf = (question) => (metricOf(question) ? "" : VERBS[question.verb] ?? "");
+function verbOf(question) {
+  const { verb, candidates, claim, threshold } = question;
+  if (verb === "compare") return `${question.estimator.names.join(" against ")}: `;
+  if (verb === "best" || verb === "scores") return `${verb} of ${count(candidates)}: `;
+  if (verb === "gate") return threshold === undefined ? "gate: " : `gate ${claim} ${number(threshold)}: `;
+  return metricOf(question) ? "" : VERBS[verb] ?? "";
+}
 
 /** A question on one line. */
 export function line(question) {
@@ -47,29 +53,34 @@ export function details(question) {
   }
   if (question.range) said.push(`cut to [${question.range.map((end) => number(end)).join(", ")}]`);
   if (question.grid) said.push(`grid ${gridText(question.grid)}`);
-  if (question.part) said.push(`by ${question.part}`);
+  if (question.precise) said.push("precise");
+  if (question.part && question.part !== "told") said.push(`by ${question.part}`);
   return said.join(" · ");
 }
 
+/** Whether this is an answer that counts what it tells, and has no price. */
+export const isTold = (said) => "told_so_far" in said;
+
 /** The answer within whatever came back: itself, or what took the place of a refused guess. */
-export const valued = (said) => ("correction" in said ? said.correction : "verdict" in said ? null : said);
+export const valued = (said) => ("correction" in said ? said.correction : said.verdict ? null : said);
 
 /** The verdict within whatever came back, if there is one. */
-export const judged = (said) => ("correction" in said ? said.verdict : "verdict" in said ? said : null);
+export const judged = (said) => ("correction" in said ? said.verdict : said.verdict ? said : null);
 
-/** The word of a verdict; of a score with a threshold, whether it was passed. */
-export function wordOf(verdict, question) {
-  if (!question.gate || verdict.refused === null) return verdict.verdict;
-  return verdict.refused ? "fail" : "pass";
-}
+/** The number that a verdict is about. */
+export const judgedAt = (verdict) => verdict.facts?.threshold ?? verdict.facts?.margin ?? verdict.guess;
 
 const KINDS = {
   compatible: "plain", "not compatible": "bad", "cannot tell": "warn", exhausted: "warn",
-  pass: "good", fail: "bad",
+  pass: "good", fail: "bad", unclear: "warn", better: "good", worse: "bad", "not shown": "warn",
 };
 
 /** `on blocks of 100 units`; nothing where an error bar bounds a mean, which is not about blocks. */
 export function onBlocks(answer) {
+  if (isTold(answer)) {
+    const median = ["ask", "interval"].includes(answer.verb);
+    return median ? `the median over blocks of ${counted(answer.facts.block_units, "unit")}` : "";
+  }
   if (answer.protocol === "mean" && answer.low !== null) return "";
   return `on blocks of ${counted(answer.block_units, "unit")}`;
 }
@@ -90,7 +101,7 @@ export const readingOf = (said) => (valued(said) ?? judged(said))?.reading_words
 export function saidText(said, question) {
   const verdict = judged(said);
   const answer = valued(said);
-  const parts = verdict ? [`${number(verdict.guess)}: ${wordOf(verdict, question)}`] : [];
+  const parts = verdict ? [`${number(judgedAt(verdict))}: ${verdict.verdict}`] : [];
   if (answer) parts.push([answerValue(answer, question.grid), bar(answer), onBlocks(answer)].filter(Boolean).join(" "));
   return parts.join("; ");
 }
@@ -101,22 +112,31 @@ export function saidParts(said, question) {
   const answer = valued(said);
   const { grid } = question;
   const parts = [];
-  if (verdict) {
-    const word = wordOf(verdict, question);
-    parts.push(el("span", { class: `pill ${KINDS[word]}` }, word), " ");
-  }
-  if (answer) {
+  if (verdict) parts.push(el("span", { class: `pill ${KINDS[verdict.verdict]}` }, verdict.verdict), " ");
+  if (answer && isTold(answer) && answer.value === null) {
+    parts.push(...ofSeveral(answer));
+  } else if (answer) {
     parts.push(el("span", { class: "value", title: String(answer.value) }, answerValue(answer, grid)), " ");
     if (bar(answer)) parts.push(el("span", { class: "interval" }, bar(answer)), " ");
-    if (onBlocks(answer)) parts.push(el("span", { class: "interval" }, onBlocks(answer)), " ");
+    const blocks = isTold(answer) ? "" : onBlocks(answer); // the promise beside it says so
+    if (blocks) parts.push(el("span", { class: "interval" }, blocks), " ");
     if (answer.at_grid_end) {
       parts.push(el("span", { class: "pill warn", title: "the value may lie beyond" }, "grid end"), " ");
     }
   }
+  if (said.expected === false) parts.push(el("span", { class: "pill warn" }, "a surprise"), " ");
   if ([verdict, answer].some((each) => each && each.certified === false)) {
     parts.push(el("span", { class: "pill bad" }, "not certified"));
   }
   return parts;
+}
+
+/** Of several candidates: the best one, or the bar of each. */
+function ofSeveral({ winner, names, batch }) {
+  const best = winner === null ? [] : [el("span", { class: "value" }, names[winner]), " "];
+  const bars = batch.map((each, place) => el("span", { class: "more interval" },
+    [winner === null ? names[place] : "", answerValue(each, null), bar(each)].filter(Boolean).join(" ")));
+  return [...best, ...bars];
 }
 
 /** An amount of the budget, in its currency. */
@@ -128,6 +148,7 @@ export function inCurrency(value, currency) {
 export function paid(said) {
   const cached = (judged(said) ?? valued(said))?.cached;
   if (cached) return "free: asked before";
+  if (isTold(said)) return nats(said.told);
   return amount(said.price);
 }
 

@@ -6,7 +6,6 @@
     analysts       published attacks
     learners       the collector and the aggregator, with exact laws
     signs          blocks of fair signs: looks and exact medians under long attacks
-    medians        many runs on fair signs: `holdfast lab attack`
     protocols      an attack on each protocol; results: many runs, and their page
 
 `python -m holdfast_lab.attacks --runs 300 --seed 1 --output PAGE.md` attacks all protocols.

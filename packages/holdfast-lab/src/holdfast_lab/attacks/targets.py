@@ -38,12 +38,6 @@ from holdfast.planning.joint import joint_plan, rounds_plan
 from holdfast.planning.plan import Plan, split_blocks
 from holdfast.planning.solve import plan, steepest
 from holdfast.protocols.answers import Answer, Claim, Verdict
-from holdfast.protocols.exact import (
-    exact_corrections,
-    exact_estimates,
-    exact_verdicts,
-    exact_weights,
-)
 from holdfast.protocols.guesses import Guesses
 from holdfast.protocols.means import DirectMeans, DirectPart, MedianMeans
 from holdfast.protocols.memory import MemoryHoldout
@@ -85,9 +79,6 @@ __all__ = [
     "Verdict",
     "WeightedEstimates",
     "best_direct",
-    "exact_estimates",
-    "exact_verdicts",
-    "exact_weights",
     "joint_plan",
     "plan",
     "split_blocks",
@@ -216,15 +207,21 @@ class Rows:
     def sums(
         self, line: NDArray[Any], /, where: object = None, bounds: Bounds = UNIT
     ) -> NDArray[np.int64]:
+        terms = self.terms(line, where, bounds)
+        if self.units == 1:
+            return terms
+        return np.asarray(terms.reshape(self.blocks, self.units).sum(axis=1))
+
+    def terms(
+        self, line: NDArray[Any], /, where: object = None, bounds: Bounds = UNIT
+    ) -> NDArray[np.int64]:
         assert bounds == UNIT
         if where is not None:
             raise InvalidInput("where", where, "left out: a line has a value for every row")
-        table = self._table(line)
-        if table.dtype == np.bool_:
-            parts = table.astype(np.int64) * WEIGHT_SCALE
-        else:
-            parts = np.floor(table * float(WEIGHT_SCALE) + 0.5).astype(np.int64)
-        return parts[:, 0] if self.units == 1 else np.asarray(parts.sum(axis=1))
+        row = self._table(line).reshape(-1)
+        if row.dtype == np.bool_:
+            return row.astype(np.int64) * WEIGHT_SCALE
+        return np.floor(row * float(WEIGHT_SCALE) + 0.5).astype(np.int64)
 
     def part(self, start: int, stop: int, /) -> Rows:
         return Rows(stop - start, self.units, self._first + start * self.units)
@@ -237,8 +234,8 @@ class Rows:
 class GivenBlocks(Rows):
     """So many blocks of so many units. An estimator is the list of its values on them.
 
-    A function for `sums` is the list of the blocks' sums, whole numbers. Only a simulation can ask
-    like that: it has drawn the values from their law, and spares itself the rows.
+    A function for `sums` is the list of the blocks' sums, whole numbers. It has no terms: only a
+    simulation can ask like that, which has drawn the values from their law, and spares itself rows.
 
     >>> source = GivenBlocks(blocks=3, units=10)
     >>> source.values([0.5, 0.25, 1.0]), source.sums(np.array([5, 0, 10])).tolist()
@@ -252,6 +249,9 @@ class GivenBlocks(Rows):
         assert where is None
         assert bounds == UNIT
         return np.asarray(line, np.int64) * WEIGHT_SCALE
+
+    def terms(self, line: Any, /, where: object = None, bounds: Bounds = UNIT) -> NDArray[np.int64]:
+        raise NotImplementedError
 
 
 SPARE = 20  # looks beyond the planned questions: one of them may have a million points
@@ -683,7 +683,7 @@ def _median_plan(asked: Asked) -> KeptPlan:
     return KeptPlan.of(joint_plan(request, confidence=asked.confidence))
 
 
-# Guesses: verify, and verify and correct, by looks and by exact counts.
+# Guesses: verify, and verify and correct.
 
 
 class HoldfastVerify(BlockResponder):
@@ -744,56 +744,6 @@ class HoldfastCorrect(HoldfastVerify):
         if told.correction is not None:
             return _of_answer(told.correction, mean=self.mean)
         return self._confirmed(told.verdict)
-
-
-class HoldfastExact(BlockResponder):
-    """The value of the planned rank on a grid, without noise: every history is counted.
-
-    Rows beyond the plan's blocks are not used.
-    """
-
-    name = "holdfast-exact"
-    mean_tail = 1e-12
-
-    @classmethod
-    def planned(cls, asked: Asked, blocks: int | None = None) -> Any:
-        tails = asked.tail, asked.tail
-        return exact_estimates(asked.queries, asked.points, *tails, asked.confidence)
-
-
-class HoldfastExactVerify(HoldfastVerify):
-    """Guesses, confirmed or refused by exact counts."""
-
-    name = "holdfast-exact-verify"
-    tails: ClassVar[tuple[float, ...]] = _TAILS
-
-    @classmethod
-    def planned(cls, asked: Asked, blocks: int | None = None) -> Any:
-        tails = asked.tail, asked.wide_tail
-        return exact_verdicts(asked.queries, asked.refusals, *tails, asked.confidence)
-
-
-class HoldfastExactCorrect(HoldfastCorrect):
-    """Guesses, confirmed by exact counts or corrected by the value of the planned rank.
-
-    A question on a larger grid than the plan has room for is refused, and not counted.
-    """
-
-    name = "holdfast-exact-correct"
-    tails: ClassVar[tuple[float, ...]] = _TAILS
-
-    @classmethod
-    def planned(cls, asked: Asked, blocks: int | None = None) -> Any:
-        sizes, tails = (asked.refusals, asked.points), (asked.tail, asked.wide_tail)
-        return exact_corrections(asked.queries, *sizes, *tails, asked.confidence)
-
-    def tell(self, line: NDArray[Any], guess: float, grid: Grid) -> Told:
-        try:
-            return super().tell(line, guess, grid)
-        except InvalidInput as refused:
-            if refused.parameter != "grid":
-                raise
-            return NOTHING
 
 
 # Multiplicative weights: very many medians of rows out of a finite universe.
@@ -863,18 +813,6 @@ class HoldfastWeights(HoldoutResponder):
         return _answered(lambda line: _of_answer(ask(line, grid), mean=False), elements)
 
 
-class HoldfastExactWeights(HoldfastWeights):
-    """The hypothesis is checked by exact counts. Rows beyond the plan's are not used."""
-
-    name = "holdfast-exact-weights"
-
-    @staticmethod
-    def planned(queries: int, world: Labelled, tail: float, confidence: float) -> Any:
-        plan = _counted(queries, world.universe, tail, confidence)
-        _enough(plan.blocks, world.rows)
-        return plan
-
-
 @lru_cache(maxsize=4)
 def _universe(size: int) -> Universe:
     return Universe.points(np.arange(size))
@@ -884,9 +822,6 @@ def _universe(size: int) -> Universe:
 def _looked(queries: int, universe: int, tail: float, confidence: float, rows: int) -> KeptPlan:
     request = WeightedEstimates(queries, universe, tail)
     return KeptPlan.of(joint_plan(request, confidence=confidence, blocks=rows))
-
-
-_counted = lru_cache(maxsize=16)(exact_weights)
 
 
 # Protocols that use rows up: fresh blocks for every question, or for every round.
@@ -913,11 +848,12 @@ class HoldfastRounds(BlockResponder):
     """Estimation sets that answer exactly, each until an answer of it is refused."""
 
     name = "holdfast-rounds"
+    tails: ClassVar[tuple[float, ...]] = HoldfastVerify.tails
 
     @classmethod
     def planned(cls, asked: Asked, blocks: int | None = None) -> Any:
         rounds, tails = min(ProtocolMix.rounds, asked.queries), (asked.tail, asked.wide_tail)
-        return rounds_plan(asked.queries, rounds, *tails, asked.confidence, exact=True)
+        return rounds_plan(asked.queries, rounds, *tails, asked.confidence)
 
     @property
     def rounds_left(self) -> int:
@@ -937,12 +873,8 @@ HOLDFAST: dict[str, Callable[[Terms], Responder]] = {
         HoldfastNear,
         HoldfastSimple,
         HoldfastAmplified,
-        HoldfastExact,
-        HoldfastExactVerify,
-        HoldfastExactCorrect,
         HoldfastRounds,
         HoldfastSplit,
         HoldfastWeights,
-        HoldfastExactWeights,
     )
 }

@@ -27,7 +27,7 @@ Their own program counts ⌈1/γ⌉ answers for a rounding to multiples of γ, w
 ⌊1/γ⌋ + 1; cells and their centres are p exactly, and half as far from the mean.
 
 **What does not hold.** Nothing is private, and nothing is promised once anybody sees the holdout
-in another way. Holdfast does not certify it; `holdfast.protocols.exact` has plans of the same kind
+in another way. Holdfast does not certify it; `holdfast.theory.told` has the bounds of the same kind
 that it does.
 """
 

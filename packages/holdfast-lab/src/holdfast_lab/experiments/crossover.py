@@ -19,7 +19,7 @@ CAPTIONS = {
     "splitting.",
 }
 
-_METHODS = ("holdfast", "holdfast-exact", "paper")
+_METHODS = ("holdfast", "paper")
 _LAST = 10**7
 _SHOWN = (1, 2, 3, 5, 10, 20, 50, 100, 200, 300, 500, 1_000)
 _PICTURED = 32  # grid points in the picture of ratios
@@ -39,27 +39,20 @@ def measure(cell: Cell) -> Iterable[Row]:
         return blocks
 
     curves = {method: curve(method) for method in (*_METHODS, "split")}
-    for method in _METHODS[:2]:
-        for queries in _SHOWN:
-            if queries <= cell["most"]:
-                yield _row(curves, method, "split", queries, crossing=False)
-    for method, against in (*((method, "split") for method in _METHODS), _METHODS[:2]):
-        first = first_below(curves[method], curves[against], _LAST)
+    for queries in _SHOWN:
+        if queries <= cell["most"]:
+            yield _row(curves, "holdfast", queries, crossing=False)
+    for method in _METHODS:
+        first = first_below(curves[method], curves["split"], _LAST)
         if first is not None:
-            yield _row(curves, method, against, first, crossing=True)
+            yield _row(curves, method, first, crossing=True)
 
 
 def _row(
-    curves: Mapping[str, Callable[[int], float]],
-    method: str,
-    against: str,
-    queries: int,
-    *,
-    crossing: bool,
+    curves: Mapping[str, Callable[[int], float]], method: str, queries: int, *, crossing: bool
 ) -> Row:
-    blocks = {"blocks": int(curves[method](queries)), "theirs": int(curves[against](queries))}
-    names = {"method": method, "against": against}
-    return {**names, "queries": queries, **blocks, "crossing": crossing}
+    blocks = {"blocks": int(curves[method](queries)), "theirs": int(curves["split"](queries))}
+    return {"method": method, "queries": queries, **blocks, "crossing": crossing}
 
 
 def draw(results: DataFrame) -> dict[str, Figure]:
@@ -68,27 +61,23 @@ def draw(results: DataFrame) -> dict[str, Figure]:
 
 
 def _ratios(results: DataFrame) -> Figure:
-    figure, axes = figures.panels(["looks", "exact answers"], width=8.8)
-    shown = results[~results["crossing"] & (results["grid"] == _PICTURED)]
-    for one, method in zip(axes, _METHODS[:2], strict=True):
-        here = shown[shown["method"] == method]
-        for place, tail in enumerate(_tails(results)):
-            rows = here[here["tail"] == tail]
-            _curve(one, rows["queries"], rows["theirs"] / rows["blocks"], place, tail)
-        if not shown.empty:
-            figures.guide(one, [shown["queries"].min(), shown["queries"].max()], [1, 1], "as many")
+    figure, axes = figures.panels([""])
+    (one,), shown = axes, results[~results["crossing"] & (results["grid"] == _PICTURED)]
+    for place, tail in enumerate(_tails(results)):
+        rows = shown[shown["tail"] == tail]
+        _curve(one, rows["queries"], rows["theirs"] / rows["blocks"], place, tail)
+    if not shown.empty:
+        figures.guide(one, [shown["queries"].min(), shown["queries"].max()], [1, 1], "as many")
     figures.label_log_axes(axes, "questions k", "splitting's blocks ÷ Holdfast's")
-    for one in axes:
-        one.set_yticks([0.1, 0.2, 0.5, 1, 2, 5, 10], ["0.1", "0.2", "0.5", "1", "2", "5", "10"])
-        one.minorticks_off()
+    one.set_yticks([0.1, 0.2, 0.5, 1, 2, 5, 10], ["0.1", "0.2", "0.5", "1", "2", "5", "10"])
+    one.minorticks_off()
     figures.legend_below(figure, axes, columns=6)
     return figure
 
 
 def _crossings(results: DataFrame) -> Figure:
-    titles = ("Holdfast, looks", "Holdfast, exact answers", "Feldman & Steinke 2017")
-    figure, axes = figures.panels(titles, width=9.6)
-    found = results[results["crossing"] & (results["against"] == "split")]
+    figure, axes = figures.panels(("Holdfast", "Feldman & Steinke 2017"), width=8.8)
+    found = results[results["crossing"]]
     for one, method in zip(axes, _METHODS, strict=True):
         here = found[found["method"] == method]
         for place, tail in enumerate(_tails(results)):
@@ -113,13 +102,13 @@ def _tails(results: DataFrame) -> list[float]:
 
 
 def findings(results: DataFrame) -> list[Finding]:
-    """Every crossing of the looks, with the blocks there; those of the others in a line each."""
+    """Every crossing of the looks, with the blocks there; those of the paper in a line."""
     found = results[results["crossing"]]
-    return [*_of_looks(found), *_of_others(found)]
+    return [*_of_looks(found), *_of_the_paper(found)]
 
 
 def _of_looks(found: DataFrame) -> Iterator[Finding]:
-    looks = found[(found["method"] == "holdfast") & (found["against"] == "split")]
+    looks = found[found["method"] == "holdfast"]
     for row in looks.sort_values(["grid", "tail"]).itertuples():
         what = f"looks need fewer blocks than splitting, ρ = {row.tail:g}, r = {row.grid:,}"
         told = f"from k = {row.queries:,} ({row.blocks:,} against {row.theirs:,})"
@@ -128,17 +117,11 @@ def _of_looks(found: DataFrame) -> Iterator[Finding]:
         yield Finding(what, told, expected, bool(row.queries <= _FIRST_KNOWN) if known else None)
 
 
-def _of_others(found: DataFrame) -> Iterator[Finding]:
-    pairs = {
-        ("holdfast-exact", "split"): "exact answers need fewer blocks than splitting",
-        ("holdfast", "holdfast-exact"): "looks need fewer blocks than exact answers",
-        ("paper", "split"): "the paper's constants need fewer blocks than splitting",
-    }
-    for (method, against), what in pairs.items():
-        here = found[(found["method"] == method) & (found["against"] == against)]
-        if not here.empty:
-            each = here.sort_values(["grid", "tail"]).itertuples()
-            told = "; ".join(
-                f"{row.queries:,} (ρ = {row.tail:g}, r = {row.grid:,})" for row in each
-            )
-            yield Finding(f"{what}, from k =", told)
+def _of_the_paper(found: DataFrame) -> Iterator[Finding]:
+    here = found[found["method"] == "paper"].sort_values(["grid", "tail"])
+    if not here.empty:
+        each = (
+            f"{row.queries:,} (ρ = {row.tail:g}, r = {row.grid:,})" for row in here.itertuples()
+        )
+        what = "the paper's constants need fewer blocks than splitting, from k ="
+        yield Finding(what, "; ".join(each))

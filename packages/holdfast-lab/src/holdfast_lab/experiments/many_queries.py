@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 
-from holdfast.errors import Infeasible
 from holdfast_lab import figures
-from holdfast_lab.attacks.targets import WeightedEstimates, exact_weights, joint_plan
+from holdfast_lab.attacks.targets import WeightedEstimates, joint_plan
 from holdfast_lab.experiments.base import Cell, Finding, Row, growth_findings
 from holdfast_lab.figures import INK, DataFrame, Figure
 from holdfast_lab.scaling import blocks_by, equal_tails
@@ -20,26 +18,21 @@ CAPTIONS = {
 
 _FROM = 1_000
 _COLOURS = ("#56B4E9", "#0072B2", "#8B6BB1", "#CC79A7", "#A6761D")
-_NAMES = {"looks": "by looks", "exact": "exact"}
 
 
 def measure(cell: Cell) -> Iterable[Row]:
-    """Both plans for a universe; the searches where there is none."""
+    """Weights over a universe; the searches where there is none."""
     queries, universe, confidence = cell["queries"], cell["universe"], cell["confidence"]
     tail = cell["tail"]
     if not universe:
         promise = equal_tails(queries, cell["grid"], tail, confidence)
         return [{"plan": "searches", "blocks": blocks_by("holdfast", promise)}]
     request = WeightedEstimates(queries, universe, tail)
-    rows = [{"plan": "looks", "blocks": joint_plan(request, confidence=confidence).blocks}]
-    with suppress(Infeasible):  # there may be too many histories to count
-        exact = exact_weights(queries, universe, tail, confidence)
-        rows.append({"plan": "exact", "blocks": exact.blocks})
-    return rows
+    return [{"plan": "weights", "blocks": joint_plan(request, confidence=confidence).blocks}]
 
 
 def draw(results: DataFrame) -> dict[str, Figure]:
-    """One panel a tail; a colour for each universe, a line for each plan."""
+    """One panel a tail; a colour for each universe."""
     width = 7.2 if results["tail"].nunique() < 2 else 9.6
     figure, axes, parts = figures.tail_panels(results, rising=True, width=width)
     for one, here in zip(axes, parts, strict=True):
@@ -49,11 +42,9 @@ def draw(results: DataFrame) -> dict[str, Figure]:
         )
         sizes = sorted(size for size in results["universe"].unique() if size)
         for size, colour in zip(sizes, _COLOURS, strict=False):
-            for plan, line, marker in (("looks", "-", "o"), ("exact", "--", "d")):
-                rows = here[(here["universe"] == size) & (here["plan"] == plan)]
-                label = f"|Z| = {size:,}, {_NAMES[plan]}"
-                how = {"color": colour, "linestyle": line, "marker": marker, "linewidth": 1.5}
-                figures.draw_curve(one, rows["queries"], rows["blocks"], "holdfast", label, **how)
+            rows, label = here[here["universe"] == size], f"|Z| = {size:,}"
+            how = {"color": colour, "marker": "o", "linewidth": 1.5}
+            figures.draw_curve(one, rows["queries"], rows["blocks"], "holdfast", label, **how)
     figures.label_log_axes(axes, "questions k", "blocks")
     figures.legend_below(figure, axes)
     return {"weights": figure}
@@ -64,14 +55,14 @@ def findings(results: DataFrame) -> list[Finding]:
     found: list[Finding] = []
     many = results[results["queries"] >= _FROM]
     for (tail, size, plan), rows in many.groupby(["tail", "universe", "plan"], sort=False):
-        what = plan if plan == "searches" else f"weights {_NAMES[plan]}, |Z| = {size:,}"
+        what = plan if plan == "searches" else f"weights, |Z| = {size:,}"
         found += growth_findings(rows, what, tail)
     for tail, here in results.groupby("tail", sort=False):
         searches = here[here["plan"] == "searches"].set_index("queries")["blocks"].to_dict()
         others = here[(here["plan"] != "searches") & bool(searches)]
-        for (size, plan), rows in others.groupby(["universe", "plan"], sort=False):
+        for size, rows in others.groupby("universe", sort=False):
             first = crossing_point(rows.set_index("queries")["blocks"].to_dict(), searches)
-            which = f"weights {_NAMES[plan]}, |Z| = {size:,}, ρ = {tail:g}"
+            which = f"weights, |Z| = {size:,}, ρ = {tail:g}"
             last = f"not up to k = {here['queries'].max():,}"
             told = last if first is None else f"from k ≈ {first:,.0f}"
             found.append(Finding(f"{which}: fewer blocks than searches", told))

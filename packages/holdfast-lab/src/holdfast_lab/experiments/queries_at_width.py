@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from itertools import product
 from typing import Any
 
 from holdfast.errors import InvalidInput
@@ -12,7 +11,7 @@ from holdfast.theory.bars import units_for_half_width
 from holdfast.theory.published import QUERIES_AT, jung_queries
 from holdfast.theory.sizing import QUERIES_MAX
 from holdfast_lab import figures
-from holdfast_lab.attacks.targets import DirectMeans, confidence_of, exact_estimates, joint_plan
+from holdfast_lab.attacks.targets import DirectMeans, confidence_of, joint_plan
 from holdfast_lab.experiments.base import Cell, Finding, Row
 from holdfast_lab.figures import Axes, DataFrame, Figure, look_of
 
@@ -23,8 +22,6 @@ CAPTIONS = {
 }
 
 _FINENESS = 1_000  # a plan takes seconds: the number of questions is right to a part in so many
-_GRIDS = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
-_TAILS = (0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 3e-3, 1e-3, 3e-4)
 _STATED = {0.05: {"split": 288, "bassily": 29, "rogers": 935, "jung": 153}}
 
 
@@ -93,29 +90,9 @@ def _by_splitting(rows: int, half_width: float, failure: float) -> int:
     return most_planned(needed, rows)
 
 
-def _by_counting(rows: int, half_width: float, failure: float) -> int:
-    """Exact answers: the value in the middle of all blocks' means, rounded up to a grid."""
-    choices = [
-        (grid, tail, units_for_half_width(half_width - 1 / (2 * grid), tail))
-        for grid, tail in product(_GRIDS, _TAILS)
-        if 2 * grid * half_width > 1
-    ]
-
-    def needed(queries: int) -> float:
-        sizes = [
-            units * exact_estimates(queries, grid, tail, tail, confidence_of(failure)).blocks
-            for grid, tail, units in choices
-            if units <= rows
-        ]
-        return min(sizes, default=math.inf)
-
-    return most_planned(needed, rows)
-
-
 HOLDFAST: dict[str, Callable[[int, float, float], int]] = {
     "holdfast-mean": _by_search,
     "holdfast-split": _by_splitting,
-    "holdfast-exact": _by_counting,
 }
 
 

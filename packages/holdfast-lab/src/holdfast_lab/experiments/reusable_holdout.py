@@ -30,7 +30,7 @@ _SIGNALS = 20
 _LARGEST = 500
 _PUBLISHED, _SPREAD = 0.63, 0.004  # a mean of 100 sessions, and one session's standard deviation
 _ROUNDED = 0.005  # the mean is printed as a whole per cent
-_OURS, _WITH_GUESSES = "holdfast-mean", "holdfast-exact-correct"
+_OURS, _WITH_GUESSES = "holdfast-mean", "holdfast-correct"
 _WITH_BANDS = ("naive", "thresholdout", _OURS)  # the others would hide them
 _HALF_WIDTH = 0.05
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from holdfast.theory.paper import sv
 from holdfast_lab import figures
-from holdfast_lab.attacks.targets import Guesses, exact_verdicts, joint_plan
+from holdfast_lab.attacks.targets import Guesses, joint_plan
 from holdfast_lab.experiments.base import Cell, Finding, Row, growth_findings
 from holdfast_lab.figures import INK, DataFrame, Figure
 from holdfast_lab.scaling import blocks_by, equal_tails
@@ -18,7 +18,7 @@ CAPTIONS = {
 }
 
 _FROM = 1_000
-_NAMES = {"looks": "verdicts by looks", "exact": "exact verdicts", "paper": "the paper's constants"}
+_NAMES = {"looks": "verdicts by looks", "paper": "the paper's constants"}
 
 
 def measure(cell: Cell) -> Iterable[Row]:
@@ -32,7 +32,6 @@ def measure(cell: Cell) -> Iterable[Row]:
     guesses = Guesses(queries, refusals, *tails)
     sizes = {
         "looks": joint_plan(guesses, confidence=confidence).blocks,
-        "exact": exact_verdicts(queries, refusals, *tails, confidence).blocks,
         "paper": sv(queries, refusals, cell["tail_high"], alpha, 1 - confidence).blocks,
     }
     return [{"plan": plan, "blocks": blocks} for plan, blocks in sizes.items()]
@@ -49,11 +48,7 @@ def draw(results: DataFrame) -> dict[str, Figure]:
     )
     for refusals, mark in {1: "o", 10: "s"}.items():
         here = results[results["refusals"] == refusals]
-        for plan, method, line in (
-            ("paper", "paper", ":"),
-            ("looks", "holdfast", "-"),
-            ("exact", "holdfast", "--"),
-        ):
+        for plan, method, line in (("paper", "paper", ":"), ("looks", "holdfast", "-")):
             rows = here[here["plan"] == plan]
             label = f"{_NAMES[plan]}, ℓ = {refusals}"
             how = {"marker": mark, "linestyle": line, "linewidth": 1.6}

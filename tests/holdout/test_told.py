@@ -1,0 +1,515 @@
+"""What is told over single rows, through a holdout: scores, comparisons, gates, batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import holdfast as hf
+from holdfast.errors import Exhausted, InvalidInput
+from holdfast.holdout.check import check_holdout
+from holdfast.holdout.holdout import Holdout
+from holdfast.holdout.tokens import Asker
+from holdfast.protocols.answers import AT_SHARES, ROWS, RULE, Told
+
+ROWS_IN_ALL = 5_000
+
+
+def rows(seed: int = 1, size: int = ROWS_IN_ALL) -> pd.DataFrame:
+    """Rows with a label, a number in [0, 1] and a group."""
+    chance = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "row": np.arange(size),
+            "x": chance.random(size),
+            "group": chance.choice(["a", "b", "c"], size),
+            "y": chance.integers(0, 2, size),
+            "luck": chance.random(size),
+        }
+    )
+
+
+def right(frame: pd.DataFrame, share: float, *, luck: str = "luck") -> pd.DataFrame:
+    """Predictions that are right on so many rows: the luckiest, so that models are alike."""
+    predicted = np.where(frame[luck] < share, frame.y, 1 - frame.y)
+    return pd.DataFrame({"row": frame.row, "prediction": predicted})
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    return rows()
+
+
+@pytest.fixture
+def holdout(frame: pd.DataFrame, tmp_path: Path) -> Iterator[Holdout]:
+    with made(tmp_path / "h", frame) as opened:
+        yield opened
+
+
+def made(path: Path, frame: pd.DataFrame, **more: Any) -> Holdout:
+    given = {"ids": "row", "target": "y", "labels": [0, 1], "new_budget": "a test", **more}
+    return Holdout.create(path, frame.drop(columns="luck"), **given)
+
+
+def score(holdout: Holdout, *given: Any, **words: Any) -> Told:
+    found = holdout.score(*given, **words)
+    assert isinstance(found, Told)
+    return found
+
+
+def nats(holdout: Holdout) -> float:
+    told = holdout.status().sets[0].told
+    assert told is not None
+    return told.nats
+
+
+def test_no_plan_is_needed(holdout: Holdout, frame: pd.DataFrame) -> None:
+    status = holdout.status()
+    assert (status.units, status.open_units, status.blocks, status.block_units) == (
+        ROWS_IN_ALL,
+        2_000,
+        100,
+        30,
+    )
+    first = score(holdout, right(frame, 0.9))
+    assert first.low is not None
+    assert first.high is not None
+    assert first.expected is True
+    assert first.low < 0.9 < first.high
+    assert first.high - first.low < 0.08
+    assert (first.reading, first.certified, first.confidence) == (ROWS, True, 0.95)
+    assert first.told_so_far == nats(holdout) == pytest.approx(first.told, abs=1e-12)
+    assert first.told == pytest.approx(0.161, abs=1e-3)
+    check = check_holdout(holdout.path)
+    assert check.passed, str(check)
+
+
+def test_the_value_of_a_confirmed_answer_is_the_guess(
+    holdout: Holdout, frame: pd.DataFrame
+) -> None:
+    told = score(holdout, right(frame, 0.9), guess=0.9)
+    assert (told.value, told.guess, told.expected) == (0.9, 0.9, True)
+    assert "your guess 0.9 is confirmed" in str(told)
+
+
+def test_a_surprise_costs_its_surprise_and_says_so(holdout: Holdout, frame: pd.DataFrame) -> None:
+    told = score(holdout, right(frame, 0.8), guess=0.9)
+    assert told.expected is False
+    assert told.told > 3
+    assert told.low is not None
+    assert told.high is not None
+    assert told.low < 0.8 < told.high
+    assert "surprise" in str(told)
+    later = score(holdout, right(frame, 0.81), guess=0.81)
+    assert later.told_so_far == pytest.approx(told.told + later.told)
+    assert later.level > told.level
+
+
+def test_asked_again_it_is_free_and_never_judged_again(
+    holdout: Holdout, frame: pd.DataFrame
+) -> None:
+    given = right(frame, 0.9)
+    first = score(holdout, given)
+    for k in range(3):
+        score(holdout, right(frame, 0.7 + k / 100), precise=True)
+    before = holdout.receipt
+    for again in (given.sample(frac=1.0, random_state=1), given.prediction.to_numpy()):
+        told = score(holdout, again)
+        assert (told.cached, told.receipt) == (True, first.receipt)
+        assert (told.low, told.high, told.level) == (first.low, first.high, first.level)
+    assert holdout.receipt == before
+    other = score(holdout, given, guess=0.9)  # a guess of one's own makes another question
+    assert not other.cached
+
+
+def test_guesses_follow_what_was_told(holdout: Holdout, frame: pd.DataFrame) -> None:
+    """Predictions that are better on open rows: the first surprise corrects later guesses."""
+    opened = set(holdout.open_table(["x"]).column("x").to_pylist())
+    luck = frame.luck.where(~frame.x.isin(opened), frame.luck * 0.9)
+    fitted = frame.assign(fitted=luck)
+    first = score(holdout, right(fitted, 0.7, luck="fitted"))
+    assert first.expected is False
+    second = score(holdout, right(fitted, 0.71, luck="fitted"))
+    assert second.expected is True
+    assert second.guess == pytest.approx(0.71, abs=0.03)
+
+
+def test_surprises_that_lean_to_one_side_are_named(tmp_path: Path, frame: pd.DataFrame) -> None:
+    """Every metric learns its own offset, so that each can be too good once."""
+    with made(tmp_path / "h", frame) as holdout:
+        opened = set(holdout.open_table(["x"]).column("x").to_pylist())
+        seen: list[Told] = []
+        for k in range(6):
+            luck = frame.luck.where(~frame.x.isin(opened), frame.luck * (0.9 - 0.1 * k))
+            seen.append(score(holdout, right(frame.assign(f=luck), 0.4 + k / 100, luck="f")))
+        leaning = [each for each in seen if each.leaning is not None]
+        assert leaning
+        assert leaning[-1].leaning is not None
+        assert leaning[-1].leaning > 0
+        assert "your validation scores are higher than the truth by about" in str(leaning[-1])
+        assert check_holdout(holdout.path).passed
+
+
+def test_comparisons(holdout: Holdout, frame: pd.DataFrame) -> None:
+    a, b = right(frame, 0.8), right(frame, 0.9)
+    told = holdout.compare(b, a)
+    assert told.low is not None
+    assert told.high is not None
+    assert 0 < told.low < 0.1 < told.high
+    assert "B is better than A by 0.0" in str(told)
+    assert holdout.compare(b, a, margin=0).verdict == "better"
+    assert holdout.compare(a, b, margin=0).verdict == "worse"
+    other = frame.luck.sample(frac=1.0, random_state=7).to_numpy()
+    close = holdout.compare(right(frame.assign(other=other), 0.9, luck="other"), b, margin=0)
+    assert (close.verdict, close.low, close.high) == ("not shown", None, None)
+    assert holdout.compare(b, a, margin=0.5).verdict == "not shown"
+    precise = holdout.compare(b, right(frame, 0.85), precise=True)
+    assert precise.low is not None
+    assert precise.high is not None
+    assert precise.low < 0.05 < precise.high
+    assert precise.expected is None
+    with pytest.raises(InvalidInput, match="same rule twice"):
+        holdout.compare(a, a)
+    assert check_holdout(holdout.path).passed
+
+
+def test_gates(holdout: Holdout, frame: pd.DataFrame) -> None:
+    given = right(frame, 0.9)
+    passed = holdout.gate(given, at_least=0.85)
+    assert (passed.verdict, passed.low, passed.high) == ("pass", 0.85, None)
+    failed = holdout.gate(given, at_least=0.95)
+    assert (failed.verdict, failed.low, failed.high) == ("fail", None, 0.95)
+    unclear = holdout.gate(given, at_least=0.9)
+    assert (unclear.verdict, unclear.low, unclear.high) == ("unclear", None, None)
+    near = holdout.gate(given, at_least=0.9, tolerance=0.05)
+    assert near.verdict == "pass"
+    assert near.low == pytest.approx(0.85)
+    below = holdout.gate(given, metric="error_rate", at_most=0.2)
+    assert (below.verdict, below.low, below.high) == ("pass", None, 0.2)
+    above = holdout.gate(given, metric="error_rate", at_most=0.05)
+    assert (above.verdict, above.low, above.high) == ("fail", 0.05, None)
+    rival = right(frame, 0.8)
+    assert holdout.gate(given, better_than=rival).verdict == "pass"
+    assert holdout.gate(rival, better_than=given).verdict == "fail"
+    assert holdout.gate(given, better_than=rival, margin=0.05).verdict == "pass"
+    assert holdout.gate(given, better_than=rival, margin=0.1).verdict == "unclear"
+    losses: dict[str, Any] = {"metric": "error_rate", "better_than": rival}
+    assert holdout.gate(given, **losses).verdict == "pass"
+    both: list[dict[str, Any]] = [{}, {"at_least": 0.5, "at_most": 0.6}]
+    for wrong in (*both, {"at_least": 0.5, "margin": 0.1}):
+        with pytest.raises(InvalidInput):
+            holdout.gate(given, **wrong)
+    with pytest.raises(InvalidInput, match="from 0 to 1, where every accuracy lies"):
+        holdout.gate(given, at_least=85)
+    assert check_holdout(holdout.path).passed
+
+
+def test_what_a_pass_needs_grows_and_a_gate_never_exhausts(
+    holdout: Holdout, frame: pd.DataFrame
+) -> None:
+    before = holdout.price("gate", right(frame, 0.9), at_least=0.85)
+    for k in range(5):
+        holdout.gate(right(frame, 0.85 + k / 1_000), at_least=0.85, guess=0.95)
+    after = holdout.price("gate", right(frame, 0.9), at_least=0.85)
+    assert before.told is not None
+    assert after.told is not None
+    assert after.told.level > before.told.level + 2
+    assert holdout.gate(right(frame, 0.97), at_least=0.85).verdict == "pass"
+
+
+def test_the_best_of_several(holdout: Holdout, frame: pd.DataFrame) -> None:
+    given = [right(frame, each) for each in (0.7, 0.9, 0.8)]
+    told = holdout.best(given, names=["small", "large", "middle"])
+    assert (told.winner, told.names[told.winner or 0]) == (1, "large")
+    assert told.told == pytest.approx(math.log(3))
+    assert (told.low, told.high, told.expected) == (None, None, None)
+    assert "large has the best accuracy" in str(told)
+    losses = holdout.best(given, metric="error_rate")
+    assert losses.winner == 1
+    with_bar = holdout.best([given[0], given[2]], precise=True)
+    (bar,) = with_bar.batch
+    assert bar.low is not None
+    assert bar.high is not None
+    assert bar.low < 0.8 < bar.high
+    for wrong in ([], given[:1], [given[0], given[0]], "abc"):
+        with pytest.raises(InvalidInput):
+            holdout.best(wrong)
+    assert check_holdout(holdout.path).passed
+
+
+def test_a_batch_is_frozen_before_any_of_it_is_answered(
+    holdout: Holdout, frame: pd.DataFrame
+) -> None:
+    given = [right(frame, 0.7 + k / 100) for k in range(4)]
+    told = holdout.scores(given, guesses=[None, 0.71, None, 0.9])
+    assert len(told.batch) == 4
+    assert [each.expected for each in told.batch] == [True, True, True, False]
+    assert told.told == pytest.approx(sum(each.told for each in told.batch))
+    for share, each in zip((0.7, 0.71, 0.72, 0.73), told.batch, strict=True):
+        assert each.low is not None
+        assert each.high is not None
+        assert each.low < share < each.high
+    assert holdout.scores(given, guesses=[None, 0.71, None, 0.9]).cached
+    assert check_holdout(holdout.path).passed
+
+
+def test_means_of_any_term_and_of_groups(holdout: Holdout, frame: pd.DataFrame) -> None:
+    share = holdout.mean("x > 0.25")
+    assert share.low is not None
+    assert share.high is not None
+    assert share.low < 0.75 < share.high
+    term = holdout.mean("x", range=(0, 1))
+    assert term.low is not None
+    assert term.high is not None
+    assert term.low < 0.5 < term.high
+    assert "cut to [0, 1]" in str(term)
+    wide = holdout.mean("10 * x - 5", range=(-5, 5))
+    assert wide.low is not None
+    assert wide.high is not None
+    assert wide.low < 0 < wide.high < 1
+    group = holdout.mean("x > 0.25", where="group = 'a'")
+    assert group.low is not None
+    assert group.high is not None
+    assert group.low < 0.75 < group.high
+    assert group.high - group.low > share.high - share.low
+    nobody = holdout.mean(
+        "x > 0.25", where="x > 2", guess=0.5, anyway=True
+    )  # no row: the letter "everything"
+    assert (nobody.low, nobody.high) == (0.0, 1.0)
+    assert check_holdout(holdout.path).passed
+
+
+def test_medians_over_blocks_of_any_estimator(holdout: Holdout) -> None:
+    points = hf.grid(0, 1, step=0.01)
+    told = holdout.ask("avg(x)", grid=points)
+    assert told.low is not None
+    assert told.high is not None
+    assert told.low < 0.5 < told.high
+    assert "fresh blocks of 30 units" in str(told)
+    mine = holdout.ask(lambda block: float(block.x.median()), grid=points)
+    assert mine.low is not None
+    assert mine.high is not None
+    assert mine.low < 0.5 < mine.high
+    assert holdout.interval("stddev(x)", grid=points).low is not None
+    assert holdout.verify("avg(x)", guess=0.5, tolerance=0.02).verdict == "compatible"
+    wrong: Any = holdout.verify("avg(x)", guess=0.3, tolerance=0.02)
+    assert (wrong.verdict, wrong.low) == ("not compatible", 0.32)
+    assert check_holdout(holdout.path).passed
+
+
+def test_readings(frame: pd.DataFrame, tmp_path: Path) -> None:
+    class Model:
+        classes_ = np.array([0, 1])
+
+        def predict(self, given: pd.DataFrame) -> Any:
+            return (given.x > 0.5).astype(int)
+
+    words = {
+        ROWS: "these rows, fresh labels",
+        RULE: "this rule, on fresh rows",
+        AT_SHARES: "this rule, on fresh rows at these class shares",
+    }
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({}, ROWS),
+        ({"reading": "rule"}, RULE),
+        ({"split": "stratified", "open_fraction": 0}, AT_SHARES),
+    ]
+    for more, reading in cases:
+        with made(tmp_path / reading, frame, **more) as holdout:
+            told = score(holdout, right(frame, 0.9), guess=0.9)
+            assert told.reading == reading
+            assert words[reading] in str(told)
+            assert str(told.to_dict()["reading_words"]).startswith(words[reading])
+            model = score(holdout, Model(), features=["x"], guess=0.5)
+            assert model.reading == (AT_SHARES if reading == AT_SHARES else RULE)
+            if reading == AT_SHARES:
+                with pytest.raises(InvalidInput, match="split class by class"):
+                    holdout.mean("x > 0.5", where="group = 'a'")
+                with pytest.raises(InvalidInput, match="split class by class"):
+                    holdout.ask("avg(x)", grid=hf.grid(0, 1, step=0.1))
+            assert check_holdout(holdout.path).passed
+    bad: list[dict[str, Any]] = [{"reading": "other"}, {"split": "other"}]
+    for wrong in (*bad, {"confidence": 0.5}, {"queries": 0}):
+        with pytest.raises(InvalidInput):
+            made(tmp_path / "wrong", frame, **wrong)
+    assert not (tmp_path / "wrong").exists()
+
+
+def test_bad_input_is_refused_and_nothing_is_told(holdout: Holdout, frame: pd.DataFrame) -> None:
+    good = right(frame, 0.9)
+    before = holdout.receipt
+    wrong: dict[str, Any] = {
+        "probabilities": good.assign(prediction=0.3),
+        "labels": good.assign(prediction=2),
+        "missing": good.assign(prediction=np.nan),
+        "twice": pd.concat([good, good[:1]]),
+        "unknown": good.assign(row=good.row + 1),
+        "none": {},
+    }
+    for name, given in wrong.items():
+        with pytest.raises(InvalidInput):
+            score(holdout, given)
+        with pytest.raises(InvalidInput):
+            holdout.compare(given, good)
+        with pytest.raises(InvalidInput):
+            holdout.gate(given, at_least=0.5)
+        with pytest.raises(InvalidInput):
+            holdout.best([good, given])
+        assert holdout.receipt == before, name
+    for guess in (math.nan, -0.1, 1.1, "much"):
+        with pytest.raises(InvalidInput, match="guess"):
+            score(holdout, good, guess=guess)
+    with pytest.raises(InvalidInput, match="a mean over rows"):
+        holdout.compare(good, right(frame, 0.8), metric="f1")
+    assert holdout.receipt == before
+
+
+def test_a_request_key_is_answered_once(holdout: Holdout, frame: pd.DataFrame) -> None:
+    given = right(frame, 0.9)
+    first = score(holdout, given, request="one")
+    assert score(holdout, given, request="one").receipt == first.receipt
+    with pytest.raises(InvalidInput, match="a key that named no other question"):
+        score(holdout, right(frame, 0.8), request="one")
+
+
+def test_quotas_and_limits_are_functions_of_what_was_told(
+    holdout: Holdout, frame: pd.DataFrame
+) -> None:
+    ann = holdout.on_behalf(Asker("ann", None, 1.0))
+    bob = holdout.on_behalf(Asker("bob", None, 1.0))
+    score(ann, right(frame, 0.8), guess=0.9)  # a surprise, of more than a nat
+    with pytest.raises(Exhausted, match="Your quota"):
+        score(ann, right(frame, 0.81))
+    assert score(ann, right(frame, 0.8), guess=0.9).cached
+    level = score(bob, right(frame, 0.81)).level
+    with pytest.raises(Exhausted, match="Others have asked meanwhile"):
+        score(holdout, right(frame, 0.82), max_level=level - 0.01)
+    assert not score(holdout, right(frame, 0.82), max_level=level + 1).cached
+
+
+def test_what_could_say_nothing_is_refused_before_anything_is_read(
+    tmp_path: Path,
+) -> None:
+    small, chance = rows(2, 40), np.random.default_rng(3)
+    with made(tmp_path / "h", small, open_fraction=0) as holdout:
+        for _ in range(120):
+            two = chance.integers(0, 2, (2, len(small)))
+            holdout.best([small[["row"]].assign(prediction=each) for each in two])
+        before = holdout.receipt
+        given, nothing = right(small, 0.5), "none at this level"
+        with pytest.raises(Exhausted, match=nothing):
+            score(holdout, given, guess=0.5)
+        with pytest.raises(Exhausted, match=nothing):
+            holdout.gate(given, at_least=0.5)
+        with pytest.raises(Exhausted, match=nothing):
+            holdout.compare(given, right(small, 0.2), margin=0)
+        assert holdout.receipt == before
+        assert check_holdout(holdout.path).passed
+
+
+def test_prices_are_shown_before_asking(holdout: Holdout, frame: pd.DataFrame) -> None:
+    given = right(frame, 0.9)
+    before = holdout.receipt
+    price = holdout.price("score", given)
+    assert holdout.receipt == before
+    assert price.told is not None
+    expected, *others = price.told.answers
+    assert expected["expected"] is True
+    assert sum(math.exp(-each["nats"]) for each in price.told.answers) <= 1
+    assert all(each["nats"] > expected["nats"] for each in others)
+    told = score(holdout, given)
+    assert (told.told, told.low, told.high) == (
+        expected["nats"],
+        expected["low"],
+        expected["high"],
+    )
+    assert holdout.price("score", given).cached
+
+
+def test_models_that_fail_count_as_wrong_and_say_so(tmp_path: Path, frame: pd.DataFrame) -> None:
+    class Model:
+        classes_ = np.array([0, 1])
+
+        def __init__(self, worst: float) -> None:
+            self.worst = worst
+
+        def predict(self, given: pd.DataFrame) -> Any:
+            if (given.x < self.worst).any():
+                raise RuntimeError("no prediction")
+            return np.ones(len(given), int)
+
+    sometimes = frame.assign(y=1)
+    with made(tmp_path / "h", sometimes) as holdout:
+        told = score(holdout, Model(0.1), features=["x"], guess=0.9)
+        assert told.low is not None
+        assert told.high is not None
+        assert told.low < 0.9 < told.high
+        fine = score(holdout, Model(-1), features=["x"], guess=0.99)
+        for each in (told, fine):
+            said = each.described()["assumes"]
+            assert "a row on which it fails, or without a target, counts as wrong" in said
+        before = holdout.receipt
+        with pytest.raises(InvalidInput, match="no prediction"):
+            score(holdout, Model(2.0), features=["x"])
+        assert holdout.receipt == before
+        assert check_holdout(holdout.path).passed
+
+
+def test_terms_that_hardly_vary_are_no_surprise(tmp_path: Path, frame: pd.DataFrame) -> None:
+    with made(tmp_path / "h", frame) as holdout:
+        sure = pd.DataFrame({"row": frame.row, "prediction": np.where(frame.y == 1, 0.9, 0.1)})
+        told = score(holdout, sure, metric="brier")
+        assert told.expected is True
+        assert told.low is not None
+        assert told.high is not None
+        assert told.low < 0.01 < told.high < 0.02
+
+
+def test_a_repeated_comparison_is_told_by_the_names_of_now(
+    holdout: Holdout, frame: pd.DataFrame
+) -> None:
+    a, b = right(frame, 0.61), right(frame, 0.83)
+    first = holdout.compare(b, a, names=("new", "old"))
+    again = holdout.compare(b, a, names=("tree", "line"))
+    assert again.cached
+    assert (again.low, again.high) == (first.low, first.high)
+    assert "tree is better than line" in str(again)
+    assert "new is better than old" in str(first)
+
+
+def test_open_rows_come_with_their_ids(holdout: Holdout, frame: pd.DataFrame) -> None:
+    opened = holdout.open_table().to_pandas()
+    assert opened.columns[0] == "row"
+    known = opened.merge(frame, on="row", suffixes=("", " there"))
+    assert len(known) == len(opened)
+    assert (known["x"] == known["x there"]).all()
+    assert holdout.open_table(["x"]).column_names == ["x"]
+    assert holdout.open_table(["x", "row"]).column_names == ["row", "x"]
+
+
+def test_predictions_may_be_numbers_of_numpy(holdout: Holdout, frame: pd.DataFrame) -> None:
+    plain = right(frame, 0.77)
+    pairs = zip(plain["row"], plain["prediction"], strict=True)
+    told = holdout.score({np.int64(key): np.int64(value) for key, value in pairs})
+    assert holdout.score(plain).cached
+    assert not told.cached
+
+
+def test_check_finds_what_was_told_of_sql_again(tmp_path: Path, frame: pd.DataFrame) -> None:
+    """And says how many letters it cannot find: those of predictions."""
+    with made(tmp_path / "h", frame) as holdout:
+        holdout.score(right(frame, 0.8))
+        holdout.mean("x > 0.3")
+        holdout.mean("x", range=(-1, 2), where="y = 1", precise=True)
+        holdout.ask("avg(x)", grid=hf.grid(0, 1, step=0.01))
+        holdout.verify("avg(x)", 0.9, tolerance=0.01)
+    *_, letters = check_holdout(tmp_path / "h").findings
+    assert letters.name == "letters"
+    assert letters.passed
+    assert letters.detail.startswith("4 recomputed from the sealed rows; 1 letters not recomputed")
