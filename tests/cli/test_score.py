@@ -341,13 +341,14 @@ def rows(*lines: str) -> str:
 
 
 ALL = [f"{row},{row % 2}" for row in range(ROWS)]
+HALF, LATER = ALL[: ROWS // 2], range(ROWS // 2, ROWS)  # one row alone may be open
 FILES = {
     "probabilities": (rows(*(f"{row},0.{row % 9}" for row in range(ROWS))), "label"),
-    "undeclared": (rows(*ALL[:-1], f"{ROWS - 1},7"), "7"),
-    "nan": (rows(*ALL[:-1], f"{ROWS - 1},nan"), "missing"),
-    "empty": (rows(*ALL[:-1], f"{ROWS - 1},"), "missing"),
+    "undeclared": (rows(*HALF, *(f"{row},7" for row in LATER)), "7"),
+    "nan": (rows(*HALF, *(f"{row},nan" for row in LATER)), "missing"),
+    "empty": (rows(*HALF, *(f"{row}," for row in LATER)), "missing"),
     "twice": (rows(*ALL, "5,1"), "twice"),
-    "missing": (rows(*ALL[:-1]), "missing"),
+    "missing": (rows(*HALF), "missing"),
     "unknown": (rows(*ALL, "9999,1"), "9999"),
     "no column": ("row,guess\n0,1\n", "prediction"),
     "nothing": ("", ""),

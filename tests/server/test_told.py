@@ -238,7 +238,7 @@ WRONG: dict[str, tuple[str, Any, dict[str, Any], str]] = {
     "not a number": ("score", FAIR.assign(prediction=math.nan), {}, "other predictions"),
     "not a number in JSON": ("score", '{"0": NaN}', {"kind": "application/json"}, "finite"),
     "an id twice": ("score", TWICE, {}, "come twice"),
-    "an id less": ("score", FAIR[1:], {}, "without a prediction"),
+    "half of the ids": ("score", FAIR[len(FAIR) // 2 :], {}, "without a prediction"),
     "unknown ids": ("score", {**BY_ID, 10**6: 1}, {}, "unknown ids"),
     "no guess": ("score", FAIR, {"guess": "nan"}, "guess: Input should be a finite number"),
     "an endless guess": ("score", FAIR, {"guess": "inf"}, "guess: Input should be a finite"),
