@@ -112,29 +112,6 @@ def half_width(sd: float, n: int, nats: float, mean: float = 0.5) -> float:
     return paid / (n * bet) + bet * sd * sd / 2
 
 
-def best_stakes(mean: float, sd: float, n: int, nats: float) -> list[tuple[float, float]]:
-    """Stakes and weights for a lower end: .8 on the predicted one, the rest on 2^(−j/2)."""
-    sd = max(1e-9, sd)
-    reach = half_width(sd, n, nats, mean)
-    square, cube = sd * sd + reach * reach, -3 * reach * sd * sd
-    root = math.sqrt(max(0.0, square * square + 4 * reach * cube))
-    first = min(0.95, max(1e-9, max(0.0, mean - reach) * 2 * reach / (square + root)))
-    many = max(1, math.ceil(math.log2(n)))
-    return [(first, 0.8), *((2 ** (-j / 2), 0.2 / many) for j in range(1, many + 1))]
-
-
-def wealth(terms: Mapping[Fraction, int], mean: float, stakes: list[tuple[float, float]]) -> float:
-    """ln W(mean): what the bets against "E f ≤ mean" have won; `terms` counts equal ones."""
-    total = mp.mpf(0)
-    for stake, weight in stakes:
-        product = mp.mpf(weight)
-        for f, count in terms.items():
-            value = mp.mpf(f.numerator) / f.denominator
-            product *= (1 + mp.mpf(stake) * (value - mean) / mean) ** count
-        total += product
-    return float(mp.log(total))
-
-
 class Oracle:
     """The history of a holdout, made again row by row."""
 

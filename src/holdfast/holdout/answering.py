@@ -13,9 +13,10 @@ the answer unseen. Asked again, the question is drawn anew and charged again: no
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -57,7 +58,6 @@ from holdfast.holdout.questions import (
     Estimator,
     estimand_of_block,
     estimand_of_rows,
-    is_within,
     same_number,
 )
 from holdfast.holdout.records import (
@@ -96,7 +96,7 @@ from holdfast.protocols.base import (
 )
 from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.shapes import BoundedMean, Shape
-from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
+from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds, is_within
 from holdfast.protocols.told import Expects, Past, forecast
 from holdfast.store.user_state import recognise, state_folder
 
@@ -584,19 +584,11 @@ class OpenHoldout:
                 pace.begin()
             self.verify_blocks()
             steps = asked.protocol.ask(asked.question, chosen_entropy(None, 0), ())
+            find = self._finding(asked, progress)
             try:
                 step = next(steps)
                 while not isinstance(step, PastTold):
-                    step = steps.send(
-                        found_by(
-                            step,
-                            asked.part.set,
-                            asked.estimands,
-                            self._engines,
-                            self._world,
-                            progress,
-                        )
-                    )
+                    step = steps.send(find(step))
             except _FAULTS:
                 raise _fault() from None
             finally:
@@ -664,21 +656,13 @@ class OpenHoldout:
         if self._world is not None:
             lessons = self.journal.read(lambda state: tuple(state.lessons.get(place, ())))
         steps = asked.protocol.ask(asked.question, chosen_entropy(seed, number), lessons)
+        find = self._finding(asked, progress)
         try:
             step = next(steps)
             while True:
                 try:
                     found = (
-                        pending.reserve(step.charge)
-                        if isinstance(step, Reserve)
-                        else found_by(
-                            step,
-                            asked.part.set,
-                            asked.estimands,
-                            self._engines,
-                            self._world,
-                            progress,
-                        )
+                        pending.reserve(step.charge) if isinstance(step, Reserve) else find(step)
                     )
                 except Exhausted as refused:
                     step = steps.throw(refused)
@@ -691,6 +675,17 @@ class OpenHoldout:
             if not pending.reserves:
                 raise
             raise _fault() from None
+
+    def _finding(self, asked: Asked, progress: Progress | None) -> Callable[[Step], object]:
+        """What finds whatever a step of this question's protocol asks of the data."""
+        return partial(
+            found_by,
+            block_set=asked.part.set,
+            estimands=asked.estimands,
+            engines=self._engines,
+            world=self._world,
+            progress=progress,
+        )
 
     def _empty(self, asked: Asked) -> tuple[int, int] | None:
         """How many open blocks a filter leaves empty, and how many there are."""

@@ -37,7 +37,6 @@ from holdfast.holdout.leaderboard import is_score, submission_fits
 from holdfast.holdout.questions import (
     estimand_of_block,
     estimand_of_rows,
-    is_within,
     question_key,
 )
 from holdfast.holdout.records import SHAPE, answer_in, can_be_empty
@@ -52,7 +51,7 @@ from holdfast.protocols.base import PastTold, Protocol, Question, Steps, paid
 from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.means import checked_bounds
 from holdfast.protocols.shapes import BoundedMean
-from holdfast.protocols.source import UNIT
+from holdfast.protocols.source import UNIT, is_within
 from holdfast.protocols.told import Expects
 from holdfast.store.user_state import first_seen, state_folder
 
@@ -476,24 +475,22 @@ def _letters(path: Path, spec: HoldoutSpec, rows: list[Row]) -> str:
     again = others = 0
     with closing(open_engines(store, None)) as engines:
         for row in rows:
-            protocol, question = _asked(spec, row) if row.kind == "recorded" else (None, None)
-            if protocol is not None and question is not None and protocol.told:
-                steps = _steps(spec, engines, protocol, question, row.body["set"])
+            past = state.sets[row.body["set"]].past if row.kind == "recorded" else None
+            if past is not None:
+                steps = _steps(spec, engines, row)
                 if steps is None:
                     others += 1
                 else:
                     again += 1
-                    past, expects = state.sets[row.body["set"]].past, row.body["drawn"]["expects"]
-                    _retold(row, steps, (past, Expects(**expects)))
+                    _retold(row, steps, (past, Expects(**row.body["drawn"]["expects"])))
             state.read([row])
     left = f"; {others:,} letters not recomputed (no predictions or functions are kept)"
     return f"{again:,} recomputed from the sealed rows{left if others else ''}"
 
 
-def _steps(
-    spec: HoldoutSpec, engines: Engines, protocol: Protocol[Any], question: Question, place: str
-) -> Steps | None:
+def _steps(spec: HoldoutSpec, engines: Engines, row: Row) -> Steps | None:
     """A question asked again, up to where the past decides; None where its words are not all."""
+    protocol, question = _asked(spec, row)
     about, manifest, ranges = question.about, spec.manifest, spec.ranges
     if about["engine"] != "sql":
         return None
@@ -508,7 +505,7 @@ def _steps(
     steps = protocol.ask(question, chosen_entropy(None, 0), ())
     step = next(steps)
     while not isinstance(step, PastTold):
-        step = steps.send(found_by(step, spec.by_name[place], [found], engines))
+        step = steps.send(found_by(step, spec.by_name[row.body["set"]], [found], engines))
     return steps
 
 

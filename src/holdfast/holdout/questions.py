@@ -29,7 +29,7 @@ from holdfast.protocols.answers import in_full
 from holdfast.protocols.base import Protocol, Question
 from holdfast.protocols.means import checked_bounds
 from holdfast.protocols.shapes import BoundedMean
-from holdfast.protocols.source import UNIT, Bounds
+from holdfast.protocols.source import UNIT, Bounds, is_within
 from holdfast.store.blocks import Manifest
 
 __all__ = [
@@ -38,7 +38,6 @@ __all__ = [
     "Estimator",
     "estimand_of_block",
     "estimand_of_rows",
-    "is_within",
     "question_key",
     "same_number",
 ]
@@ -170,11 +169,6 @@ def estimand_of_rows(
     identity_or_none = None if None in both else f"{both[0]} where {both[1]}"
     about = {**_local_about(made), "where": kept_local.describe()}
     return Estimand(made, identity_or_none, about, within, cut=cut, where=kept_local)
-
-
-def is_within(inner: Bounds, outer: Bounds) -> bool:
-    """Whether every number of one range is in the other."""
-    return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def _sql_range(sql: SqlTerm, ranges: Ranges, declared: Bounds | None) -> tuple[Bounds, bool]:

@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 from holdfast.grids import Grid
 from holdfast.protocols.base import Drawn
 from holdfast.protocols.procedures import Procedure, Share
+from holdfast.protocols.source import is_within
 from holdfast.theory.numerics import round_down, round_up
 from holdfast.theory.told import Code, Ends, Even, Shifts, Verdict, Windows, add_nats, share_bar
 
@@ -80,11 +81,6 @@ class TermRange:
         least, most = Fraction(self.low), Fraction(self.high)
         below, above = (least + (most - least) * Fraction(end) for end in (low, high))
         return max(self.low, round_down(below)), min(self.high, round_up(above))
-
-
-def is_within(inner: tuple[float, float], outer: tuple[float, float]) -> bool:
-    """Whether an interval lies in another one."""
-    return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 class Rule(ABC):
@@ -195,18 +191,23 @@ class Shifted(Rule):
     scale: TermRange
 
     def letter(self, rows: Procedure) -> Letter:
-        narrowest = rows.interval(self.level)
-        known: dict[int, tuple[float, float]] = {}
-        for letter in self.code.letters():
-            ends = self._unit(letter)
-            if not is_within(narrowest, ends):
-                continue
-            step = math.ceil(self.code.nats(*letter) / _COARSE)
+        letters, known = self.code.letters(), dict[int, tuple[float, float]]()
+
+        def own(step: int) -> tuple[float, float]:
             if step not in known:
                 known[step] = rows.interval(add_nats(self.level, step * _COARSE))
-            if is_within(known[step], ends):
+            return known[step]
+
+        # All but the first are in the order of their nats.
+        narrowest = own(min(self._step(each) for each in letters[:2]))
+        for letter in letters:
+            ends = self._unit(letter)
+            if is_within(narrowest, ends) and is_within(own(self._step(letter)), ends):
                 return letter
         raise AssertionError("the last letter contains everything")
+
+    def _step(self, letter: Letter) -> int:
+        return math.ceil(self.code.nats(*letter) / _COARSE)
 
     def _unit(self, letter: Letter) -> tuple[float, float]:
         shift, wider = letter

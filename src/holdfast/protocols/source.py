@@ -20,11 +20,16 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidInput, whole_number
 from holdfast.grids import floats_up
 
-__all__ = ["UNIT", "WEIGHT_SCALE", "BlockArray", "Bounds", "Source", "unit_terms"]
+__all__ = ["UNIT", "WEIGHT_SCALE", "BlockArray", "Bounds", "Source", "is_within", "unit_terms"]
 
 WEIGHT_SCALE = 2**16  # weights in [0, 1] are counted in these parts, so that sums are exact
 Bounds = tuple[float, float]  # (low, high), between which a term lies
 UNIT: Bounds = (0.0, 1.0)
+
+
+def is_within(inner: Bounds, outer: Bounds) -> bool:
+    """Whether every number of one range is in the other."""
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def unit_terms(numbers: NDArray[np.float64], bounds: Bounds) -> NDArray[np.float64]:
