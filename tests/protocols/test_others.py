@@ -16,9 +16,8 @@ from holdfast.errors import Exhausted, Infeasible, InvalidInput
 from holdfast.grids import grid
 from holdfast.mechanisms.hypothesis import Universe
 from holdfast.planning.joint import joint_plan, rounds_plan
-from holdfast.protocols.budget import Charge
 from holdfast.protocols.memory import MemoryHoldout
-from holdfast.protocols.plans import JointPlan
+from holdfast.protocols.plans import Charge, JointPlan
 from holdfast.protocols.rounds import RoundsPlan
 from holdfast.protocols.source import BlockArray
 from holdfast.protocols.split import SplitPlan, split_plan

@@ -94,7 +94,7 @@ from holdfast.protocols.base import (
     checked_shape,
     paid,
 )
-from holdfast.protocols.budget import Account, Charge
+from holdfast.protocols.plans import Account, Charge
 from holdfast.protocols.shapes import BoundedMean, Shape
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds, is_within
 from holdfast.protocols.told import Expects, Past, forecast

@@ -31,7 +31,7 @@ from holdfast.holdout.spec import HoldoutSpec
 from holdfast.ledger.ledger import Row
 from holdfast.protocols.answers import Answer, Result, Verdict, in_full, with_failures
 from holdfast.protocols.base import Drawn, Paid, Protocol, Question
-from holdfast.protocols.budget import Charge
+from holdfast.protocols.plans import Charge
 from holdfast.protocols.shapes import Shape
 from holdfast.store.table import Schema
 

@@ -26,8 +26,7 @@ from holdfast.ledger.ledger import Receipt, Row
 from holdfast.notebook import html_bar, html_table
 from holdfast.protocols.answers import ASSUMPTIONS, TOLD_ASSUMES, confidence_text
 from holdfast.protocols.base import Question
-from holdfast.protocols.budget import Account, Charge
-from holdfast.protocols.plans import Part, SetPlan
+from holdfast.protocols.plans import Account, Charge, Part, SetPlan
 from holdfast.protocols.told import bars_table, forecast
 
 __all__ = [

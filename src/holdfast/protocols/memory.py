@@ -24,9 +24,8 @@ from holdfast.protocols.base import (
     checked_shape,
     paid,
 )
-from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.means import checked_bounds
-from holdfast.protocols.plans import Left, SetPlan
+from holdfast.protocols.plans import Account, Charge, Left, SetPlan
 from holdfast.protocols.registry import protocols_for
 from holdfast.protocols.shapes import Shape
 from holdfast.protocols.source import UNIT, Bounds, Source

@@ -32,8 +32,7 @@ from holdfast.protocols.base import (
     block_floats,
     shown,
 )
-from holdfast.protocols.budget import Account, Charge, Use
-from holdfast.protocols.plans import Left, OwnPlan, Wanted
+from holdfast.protocols.plans import Account, Charge, Left, OwnPlan, Use, Wanted
 from holdfast.randomness import Entropy
 from holdfast.theory.sizing import QUERIES_MAX, fresh_split, split_failure
 
