@@ -43,7 +43,6 @@ from holdfast.errors import (
 )
 from holdfast.grids import Grid
 from holdfast.holdout.doubts import Doubt, doubts_of, empty_blocks
-from holdfast.holdout.journal import Journal
 from holdfast.holdout.public import (
     OpenPart,
     finer_grid,
@@ -70,7 +69,7 @@ from holdfast.holdout.records import (
     said,
 )
 from holdfast.holdout.spec import AnswerablePart, BlockSet, HoldoutSpec, chosen_entropy
-from holdfast.holdout.state import HoldoutState, SetState
+from holdfast.holdout.state import HoldoutState, Journal, SetState
 from holdfast.holdout.tokens import Asker
 from holdfast.holdout.universe import World
 from holdfast.ledger.ledger import Hold, Ledger, Row, Transaction, check_against

@@ -15,13 +15,12 @@ from holdfast.holdout.answering import HERE, Backends, OpenHoldout, Pace, Price,
 from holdfast.holdout.creation import Preview, create_holdout
 from holdfast.holdout.custody import Access, Backup, back_up
 from holdfast.holdout.doubts import refuse
-from holdfast.holdout.journal import Journal
 from holdfast.holdout.public import ranged
 from holdfast.holdout.questions import Asked, Estimator
 from holdfast.holdout.records import SLOTS, transcript_of
 from holdfast.holdout.scoring import Boards, Scorers, Scoring
 from holdfast.holdout.spec import AnyPlan, HoldoutSpec
-from holdfast.holdout.state import Status, questions_left, status_of
+from holdfast.holdout.state import Journal, Status, questions_left, status_of
 from holdfast.holdout.tokens import Asker
 from holdfast.ledger.ledger import Receipt
 from holdfast.ledger.opening import has_ledger

@@ -26,8 +26,8 @@ from holdfast.engines.python.estimator import ASSUMPTION_PREDICTIONS
 from holdfast.engines.sql.estimator import can_lack_value
 from holdfast.errors import Damaged
 from holdfast.grids import Grid, IntegerGrid, LinearGrid
-from holdfast.holdout.journal import Journal
 from holdfast.holdout.spec import HoldoutSpec
+from holdfast.holdout.state import Journal
 from holdfast.ledger.ledger import Row
 from holdfast.protocols.answers import Answer, Result, Verdict, in_full, with_failures
 from holdfast.protocols.base import Drawn, Paid, Protocol, Question
