@@ -29,8 +29,13 @@ from holdfast.holdout.spec import BlockSet, HoldoutSpec
 from holdfast.holdout.tokens import Asker, Tokens
 from holdfast.ledger.ledger import Ledger, Receipt, Row, Transaction
 from holdfast.ledger.witness import Witness
-from holdfast.notebook import html_bar, html_table
-from holdfast.protocols.answers import ASSUMPTIONS, TOLD_ASSUMES, confidence_text
+from holdfast.protocols.answers import (
+    ASSUMPTIONS,
+    TOLD_ASSUMES,
+    confidence_text,
+    html_bar,
+    html_table,
+)
 from holdfast.protocols.base import Question
 from holdfast.protocols.plans import Account, Charge, Part, SetPlan
 from holdfast.protocols.told import bars_table, forecast
