@@ -139,29 +139,26 @@ class HoldoutState:
     def read(self, rows: Iterable[Row]) -> None:
         """Go on to later rows, each of which must be affordable and fit what came before."""
         for row in rows:
+            body = row.body
             try:
-                self._apply(row)
+                if row.kind == "reserved":
+                    worst = Charge.from_dict(body["charge"])
+                    self.sets[body["set"]].reserve(row.number, worst, body.get("asker"))
+                elif row.kind == "recorded":
+                    self.sets[body["set"]].record(body)
+                    drawn = body["drawn"]
+                    self.answers += drawn is not None
+                    if drawn is not None and "steps" in drawn:
+                        place = (body["set"], body["question"]["part"])
+                        self.lessons.setdefault(place, []).append(drawn)
+                elif row.kind == "noted" and "access" in body:
+                    self.tokens.read(row)
             except (HoldfastError, KeyError, TypeError, ValueError) as wrong:
                 remedy = "It was not written by this version of Holdfast, or not by Holdfast."
                 what = f"Row {row.number} of the ledger"
                 raise Damaged(what, "a charge that fits the plan", str(wrong), remedy) from wrong
             self.number = row.number
             self.tokens.latest = max(self.tokens.latest, row.at)
-
-    def _apply(self, row: Row) -> None:
-        body = row.body
-        if row.kind == "reserved":
-            worst = Charge.from_dict(body["charge"])
-            self.sets[body["set"]].reserve(row.number, worst, body.get("asker"))
-        elif row.kind == "recorded":
-            self.sets[body["set"]].record(body)
-            drawn = body["drawn"]
-            self.answers += drawn is not None
-            if drawn is not None and "steps" in drawn:
-                place = (body["set"], body["question"]["part"])
-                self.lessons.setdefault(place, []).append(drawn)
-        elif row.kind == "noted" and "access" in body:
-            self.tokens.read(row)
 
 
 # The journal: a ledger, and the state that its rows add up to.
@@ -518,9 +515,9 @@ def set_status(
 
 def can_be_asked(spec: HoldoutSpec) -> dict[str, Any]:
     """The columns and their kinds, and for every verb the parts of the plan that answer it."""
-    verbs = dict(spec.answerable)
+    verbs = {verb: [each.part for _, each in able] for verb, able in spec.answerable.items()}
     # Whether anything comes of asking: gates are for scores, and may say nothing of a guess.
-    verbs["verify"] = [each for each in verbs["verify"] if each.part.tells]
+    verbs["verify"] = [part for part in verbs["verify"] if part.tells]
     return {
         "columns": [
             {

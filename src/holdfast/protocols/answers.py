@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import partial
 from html import escape
 from typing import Any, ClassVar, Literal, cast
 
@@ -356,14 +357,8 @@ def _rounded(value: float, digits: int, direction: str) -> str:
     return f"{float(number):.{digits}g}"
 
 
-def _down(value: float) -> str:
-    return _rounded(value, _DIGITS, ROUND_FLOOR)
-
-
-def _up(value: float) -> str:
-    return _rounded(value, _DIGITS, ROUND_CEILING)
-
-
+_down = partial(_rounded, digits=_DIGITS, direction=ROUND_FLOOR)
+_up = partial(_rounded, digits=_DIGITS, direction=ROUND_CEILING)
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -479,6 +474,9 @@ def html_bar(share: float) -> str:
     outer = "display:inline-block;width:12em;height:.7em;border:1px solid;border-radius:3px"
     inner = f"display:block;height:100%;{width};background:currentColor;opacity:.5"
     return f'<span style="{outer}"><span style="{inner}"></span></span>'
+
+
+# Answers: a value, a verdict, or what is told, with all that goes with it.
 
 
 Claim = Literal["equals", "at least", "at most"]
