@@ -59,9 +59,6 @@ class HighestPlan(OwnPlan):
     def use(self, account: Account) -> tuple[float, float, str]:
         return account.uses[self.name].looks, self.queries, "questions"
 
-    def rest(self, account: Account) -> float:
-        return float(account.limit - account.charged)
-
     def left(self, _order: float, _rest: Fraction, use: Use) -> Left:
         return Left(self.queries - use.looks, self.queries - use.looks)
 

@@ -49,7 +49,6 @@ __all__ = [
     "is_answer",
     "lies_between",
     "mean_promise",
-    "middle_promise",
     "near_promise",
     "number",
     "quantile",
@@ -135,36 +134,32 @@ def with_failures(promise: str, failures: str) -> str:
     return f"{promise.replace(_LOWEST, '')}; {failures}"
 
 
-def search_promise(low: float, high: float, units: int, cell: Cell, *, has_bar: bool) -> str:
+def search_promise(
+    low: float, high: float, units: int, cell: Cell, *, has_bar: bool, as_it_came: bool = False
+) -> str:
     r"""Of a value with these tails, and perhaps with bounds on the mean.
 
     The value is projected upwards onto the grid: it stands for the cell (previous point, point],
-    and says nothing on a side where the cell has no edge (`Grid.cell`).
+    and says nothing on a side where the cell has no edge (`Grid.cell`). One of a block's values,
+    `as_it_came`, is both edges itself.
 
     >>> print(search_promise(0.05, 0.05, 100, (230, 240), has_bar=False).replace(", ", "\n"))
     at least 5 in 100 fresh blocks of 100 units give 240 or less
     and at least 5 in 100 give more than 230 (a block without a value counts as lowest)
-    """
-    below = None if cell[1] is None else f"{_up(cell[1])} or less"
-    above = None if cell[0] is None else f"more than {_down(cell[0])}"
-    return f"{_sides(low, high, units, below, above)}{_ending(low, high, has_bar)}"
-
-
-def middle_promise(low: float, high: float, units: int, value: float, *, has_bar: bool) -> str:
-    r"""Of a value that is one of a block's, as it came, and perhaps with bounds on the mean.
-
-    >>> print(middle_promise(0.25, 0.25, 1, 0.5, has_bar=False).replace(", ", "\n"))
+    >>> said = search_promise(0.25, 0.25, 1, (0.5, 0.5), has_bar=False, as_it_came=True)
+    >>> print(said.replace(", ", "\n"))
     at least 25 in 100 fresh blocks of 1 unit give 0.5 or less
     and at least 25 in 100 give 0.5 or more (a block without a value counts as lowest)
     """
-    below, above = f"{_up(value)} or less", f"{_down(value)} or more"
-    return f"{_sides(low, high, units, below, above)}{_ending(low, high, has_bar)}"
-
-
-def _ending(low: float, high: float, has_bar: bool) -> str:
+    below = above = None
+    if cell[1] is not None:
+        below = f"{_up(cell[1])} or less"
+    if cell[0] is not None:
+        above = f"{_down(cell[0])} or more" if as_it_came else f"more than {_down(cell[0])}"
+    said = _sides(low, high, units, below, above)
     if has_bar:
-        return "; the mean lies between low and high"
-    return _EMPTY if min(low, high) < LEAST_SHARE else ""
+        return f"{said}; the mean lies between low and high"
+    return said + _EMPTY if min(low, high) < LEAST_SHARE else said
 
 
 def interval_promise(tail: float, units: int, low: float | None, high: float | None) -> str:
@@ -178,7 +173,7 @@ def interval_promise(tail: float, units: int, low: float | None, high: float | N
     said = ", and ".join(ends) or "nothing is said: both ends are those of the grid"
     return (
         f"{said}{_LOWEST}; that is the median over blocks, not over units, and but for a cell of "
-        f"the grid {at_least(tail)} {'lies' if _give(tail) == 'gives' else 'lie'} beyond either end"
+        f"the grid {_give(tail).replace(' give', ' lie')} beyond either end"
     )
 
 
@@ -257,8 +252,8 @@ def verdict_promise(
     # Close to all of them: what is left says it better.
     beyond = {"at most": f"more than {below}", "at least": f"less than {above}"}
     rest = math.nextafter(1 - high, 0.0)  # rounded down
-    either = f", or {at_least(rest)} {_give(rest)} ".join(beyond[side] for side in sides)
-    return f"{at_least(rest)} {_blocks(units)} {_give(rest)} {either}{_LOWEST}{_EMPTY}"
+    either = f", or {_give(rest)} ".join(beyond[side] for side in sides)
+    return f"{_give(rest, units)} {either}{_LOWEST}{_EMPTY}"
 
 
 def near_promise(
@@ -271,8 +266,8 @@ def near_promise(
     if not refused:
         said = _sides(low, high, units, f"{_up(last)} or less", f"{_down(first)} or more")
         return f"{said}{_no_confirmation(guess, min(low, high))}"
-    below = f"{at_least(low)} {_blocks(units)} {_give(low)} less than {_up(first)}"
-    above = f"{at_least(high)} {_give(high)} more than {_down(last)}"
+    below = f"{_give(low, units)} less than {_up(first)}"
+    above = f"{_give(high)} more than {_down(last)}"
     return (
         f"{below}, or {above}{_LOWEST}; that does not speak against the guess, for a right one has "
         "blocks on either side too"
@@ -289,10 +284,9 @@ def _sides(low: float, high: float, units: int, below: str | None, above: str | 
     """So many blocks give this at most, and so many that at least; None: nothing is said of it."""
     said = []
     if below is not None:
-        said.append(f"{at_least(low)} {_blocks(units)} {_give(low)} {below}")
+        said.append(f"{_give(low, units)} {below}")
     if above is not None:
-        of = "" if said else f" {_blocks(units)}"
-        said.append(f"{at_least(high)}{of} {_give(high)} {above}")
+        said.append(f"{_give(high, None if said else units)} {above}")
     return (", and ".join(said) or "nothing is said: the grid has one point") + _LOWEST
 
 
@@ -331,9 +325,11 @@ def _whole(share: Fraction, *, up: bool) -> str:
     return f"{int(count):,} in {whole:,}"
 
 
-def _give(share: float) -> str:
-    """One of so many gives, several give."""
-    return "gives" if share < 0.02 and at_least(share).startswith("at least 1 in ") else "give"
+def _give(share: float, units: int | None = None) -> str:
+    """At least so many blocks give, of so many units where that was not said: one of them gives."""
+    count = at_least(share)
+    of = "" if units is None else f" {_blocks(units)}"
+    return f"{count}{of} {'gives' if count.startswith('at least 1 in ') else 'give'}"
 
 
 def rounded_down(value: float, digits: int = 4) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from holdfast.errors import Exhausted, InvalidInput, real_number
@@ -165,22 +164,6 @@ class MemoryHoldout:
         bounds = checked_bounds(range)
         words = {"where": where, "grid": grid, "range": bounds if cut or bounds != UNIT else None}
         return cast(Answer, self._asked("mean", function, protocol, **words))
-
-    def ask_all(
-        self,
-        estimators: Iterable[object],
-        grid: Grid,
-        *,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> list[Answer]:
-        """Answers for a list of estimators; `progress(done, total)` after each of them."""
-        questions = list(estimators)
-        answers = []
-        for done, estimator in enumerate(questions, start=1):
-            answers.append(self.ask(estimator, grid))
-            if progress is not None:
-                progress(done, len(questions))
-        return answers
 
     def protocol(self, verb: Verb, name: str | None = None) -> Protocol[Any]:
         """Who answers a verb: the first choice, or the part of this name."""

@@ -383,6 +383,9 @@ class OwnPlan(SetPlan, Part):
         """Every question is one."""
         return self.queries
 
+    def rest(self, account: Account) -> float:
+        return float(account.limit - account.charged)
+
     def lacking(self, use: Use, worst: Charge) -> tuple[str, str] | None:
         short = super().lacking(use, worst)
         return short and ("another question", "none")
