@@ -24,7 +24,7 @@ from holdfast.ledger.ledger import Receipt, Row
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.ledger.witness import Witness
 from holdfast.protocols.base import Drawn
-from holdfast.protocols.budget import Charge
+from holdfast.protocols.plans import Charge
 
 __all__ = ["Asker", "bare", "kept", "ledger", "synced"]
 

@@ -238,9 +238,9 @@ def _fill(holdout: hf.Holdout, made: Made, length: int) -> float:
     opened, journal = holdout._open, holdout.journal
     asked = _pattern(holdout, made)
     step = next(_steps(asked))
-    found = found_by(step, asked.part.set, asked.estimands, opened._engines)
+    found = found_by(step, asked.set, asked.estimands, opened._engines)
     terms = cast("NDArray[np.int64]", found)
-    numbers, place = itertools.count(holdout.status().answers), asked.part.set.name
+    numbers, place = itertools.count(holdout.status().answers), asked.set.name
     left = length - holdout.status().answers
 
     def write() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from holdfast.protocols.guesses import VerdictPart
 from holdfast.protocols.means import DirectPart
@@ -16,20 +17,28 @@ from holdfast.protocols.weights import WeightsPart
 
 BLOCKS = 400
 
-ESTIMATE = SearchPart(
-    name="estimate",
-    protocol="estimate",
-    queries=6,
-    grid=8,
-    tail_low=0.02,
-    tail_high=0.02,
-    twice_target=BLOCKS,
-    failure_low=0.1,
-    failure_high=0.1,
-    look_price=0.00125,
-    floor=1e-7,
-    looks=63,
-)
+
+def searching(
+    protocol: str, queries: int, *, grid: int, tail: float, found: tuple[Any, ...], **more: Any
+) -> SearchPart:
+    """`found`: twice the target, both failures, the price and the floor of a look, the looks."""
+    return SearchPart(protocol, protocol, queries, grid, tail, tail, *found, **more)
+
+
+def guessing(
+    name: str,
+    queries: int,
+    *,
+    refusals: int,
+    sides: int,
+    tails: tuple[float, float],
+    found: tuple[Any, ...],
+) -> VerdictPart:
+    """`found`: twice the target, both failures, prices of No and Yes, false ones, the looks."""
+    return VerdictPart(name, "verify", queries, refusals, sides, *tails, *found)
+
+
+ESTIMATE = searching("estimate", 6, grid=8, tail=0.02, found=(BLOCKS, 0.1, 0.1, 0.00125, 1e-7, 63))
 INTERVAL = replace(
     ESTIMATE,
     name="interval",
@@ -44,22 +53,13 @@ INTERVAL = replace(
     looks=26,
     mirrored=True,
 )
-VERIFY = VerdictPart(
-    name="verify",
-    protocol="verify",
-    queries=12,
+VERIFY = guessing(
+    "verify",
+    12,
     refusals=3,
     sides=2,
-    tail_low=0.02,
-    tail_high=0.45,
-    twice_target=94,
-    failure_low=0.12,
-    failure_high=0.12,
-    no_price=0.0825,
-    yes_price=0.0055,
-    false_yes=1e-7,
-    false_no=1e-7,
-    looks=24,
+    tails=(0.02, 0.45),
+    found=(94, 0.12, 0.12, 0.0825, 0.0055, 1e-7, 1e-7, 24),
 )
 PARTS: tuple[LookPart, ...] = (ESTIMATE, INTERVAL, VERIFY)
 
@@ -82,9 +82,7 @@ def joint(*parts: LookPart, blocks: int, order: float, confidence: float) -> Joi
     return plan
 
 
-def mixed() -> JointPlan:
-    """Six estimates, two intervals, twelve guesses with three refusals."""
-    return mixed_plan()
+mixed = mixed_plan
 
 
 @cache
@@ -96,19 +94,12 @@ def estimates() -> JointPlan:
 @cache
 def crowd() -> JointPlan:
     """500 questions of one look: what many processes share."""
-    part = SearchPart(
-        name="estimate",
-        protocol="estimate",
-        queries=500,
+    part = searching(
+        "estimate",
+        500,
         grid=2,
-        tail_low=0.1,
-        tail_high=0.1,
-        twice_target=215,
-        failure_low=0.5,
-        failure_high=0.5,
-        look_price=0.0004989116425132936,
-        floor=9.999999999999996e-10,
-        looks=500,
+        tail=0.1,
+        found=(215, 0.5, 0.5, 0.0004989116425132936, 9.999999999999996e-10, 500),
     )
     return joint(part, blocks=215, order=3.6835127990497054, confidence=0.45)
 
@@ -118,19 +109,12 @@ def simple() -> JointPlan:
     """Five estimates on nine blocks, for well concentrated estimators: a look that sees them all
     on one side errs with 3e-9 (on five, which would do for the promise, with 7e-5).
     """
-    part = SearchPart(
-        name="simple",
-        protocol="simple",
-        queries=5,
+    part = searching(
+        "simple",
+        5,
         grid=8,
-        tail_low=1e-6,
-        tail_high=1e-6,
-        twice_target=9,
-        failure_low=0.049,
-        failure_high=0.049,
-        look_price=0.2593518898817417,
-        floor=3.333333333333332e-09,
-        looks=15,
+        tail=1e-6,
+        found=(9, 0.049, 0.049, 0.2593518898817417, 3.333333333333332e-09, 15),
     )
     return joint(part, blocks=9, order=2.2377558994213755, confidence=0.95)
 
@@ -138,19 +122,12 @@ def simple() -> JointPlan:
 @cache
 def amplified() -> JointPlan:
     """Four estimates on 23 blocks of 15 sub-blocks."""
-    part = SearchPart(
-        name="amplified",
-        protocol="amplified",
-        queries=4,
+    part = searching(
+        "amplified",
+        4,
         grid=8,
-        tail_low=0.017299838365854282,
-        tail_high=0.017299838365854282,
-        twice_target=23,
-        failure_low=0.049,
-        failure_high=0.049,
-        look_price=0.04303803644936293,
-        floor=4.166666666666665e-09,
-        looks=12,
+        tail=0.017299838365854282,
+        found=(23, 0.049, 0.049, 0.04303803644936293, 4.166666666666665e-09, 12),
         subblocks=15,
         subblock_tail=0.25,
     )
@@ -179,19 +156,12 @@ def direct() -> JointPlan:
 @cache
 def medians() -> JointPlan:
     """Four means by medians of block means."""
-    part = SearchPart(
-        name="mean",
-        protocol="mean",
-        queries=4,
+    part = searching(
+        "mean",
+        4,
         grid=16,
-        tail_low=0.05,
-        tail_high=0.05,
-        twice_target=31,
-        failure_low=0.19,
-        failure_high=0.19,
-        look_price=0.02104004508751567,
-        floor=1.2499999999999996e-08,
-        looks=16,
+        tail=0.05,
+        found=(31, 0.19, 0.19, 0.02104004508751567, 1.2499999999999996e-08, 16),
     )
     return joint(part, blocks=31, order=4.553509661059582, confidence=0.8)
 
@@ -204,22 +174,22 @@ def told() -> ToldPlan:
 @cache
 def rounds() -> RoundsPlan:
     """Twenty questions in two rounds."""
-    part = VerdictPart(
-        name="verify",
-        protocol="verify",
-        queries=20,
+    part = guessing(
+        "verify",
+        20,
         refusals=2,
         sides=2,
-        tail_low=0.01,
-        tail_high=0.3,
-        twice_target=76,
-        failure_low=0.008723217739700357,
-        failure_high=0.0362767822602995,
-        no_price=0.552184282780655,
-        yes_price=0.018808980960235585,
-        false_yes=2.180804434925089e-10,
-        false_no=9.069195565074874e-10,
-        looks=40,
+        tails=(0.01, 0.3),
+        found=(
+            76,
+            0.008723217739700357,
+            0.0362767822602995,
+            0.552184282780655,
+            0.018808980960235585,
+            2.180804434925089e-10,
+            9.069195565074874e-10,
+            40,
+        ),
     )
     verification = JointPlan(
         462, 15.910466184698857, 0.12200221103214011, 0.9550000000000001, (part,)
@@ -263,22 +233,22 @@ def gates() -> JointPlan:
     """Twenty guesses on one side, three refusals, on eight blocks: a look that sees them all on one
     side errs with 2e-9 (on six, which would do for the promise, with 4e-5).
     """
-    part = VerdictPart(
-        name="gate",
-        protocol="verify",
-        queries=20,
+    part = guessing(
+        "gate",
+        20,
         refusals=3,
         sides=1,
-        tail_low=1e-06,
-        tail_high=0.999999,
-        twice_target=8,
-        failure_low=0.02460201438020162,
-        failure_high=0.025397985619798346,
-        no_price=0.5960425843499957,
-        yes_price=0.09157797989212013,
-        false_yes=1.2301007190100807e-09,
-        false_no=1.2698992809899173e-09,
-        looks=20,
+        tails=(1e-06, 0.999999),
+        found=(
+            8,
+            0.02460201438020162,
+            0.025397985619798346,
+            0.5960425843499957,
+            0.09157797989212013,
+            1.2301007190100807e-09,
+            1.2698992809899173e-09,
+            20,
+        ),
     )
     plan = JointPlan(8, 2.2008745178532774, 2.7854312515521946, 0.95, (part,))
     assert plan.verify()
@@ -288,36 +258,36 @@ def gates() -> JointPlan:
 @cache
 def board() -> JointPlan:
     """Twenty means by medians of block means, and twenty guesses on one side, on 16 blocks."""
-    mean = SearchPart(
-        name="mean",
-        protocol="mean",
-        queries=20,
+    mean = searching(
+        "mean",
+        20,
         grid=101,
-        tail_low=1e-06,
-        tail_high=1e-06,
-        twice_target=16,
-        failure_low=0.024999999999999994,
-        failure_high=0.024999999999999994,
-        look_price=0.019481027674188214,
-        floor=1.526662495991378e-10,
-        looks=163,
+        tail=1e-06,
+        found=(
+            16,
+            0.024999999999999994,
+            0.024999999999999994,
+            0.019481027674188214,
+            1.526662495991378e-10,
+            163,
+        ),
     )
-    guess = VerdictPart(
-        name="gate",
-        protocol="verify",
-        queries=20,
+    guess = guessing(
+        "gate",
+        20,
         refusals=5,
         sides=1,
-        tail_low=1e-06,
-        tail_high=0.999999,
-        twice_target=14,
-        failure_low=0.012365919645711106,
-        failure_high=0.012634080354288877,
-        no_price=0.07491510427143146,
-        yes_price=0.020116587162969882,
-        false_yes=6.182959822855553e-10,
-        false_no=6.317040177144438e-10,
-        looks=20,
+        tails=(1e-06, 0.999999),
+        found=(
+            14,
+            0.012365919645711106,
+            0.012634080354288877,
+            0.07491510427143146,
+            0.020116587162969882,
+            6.182959822855553e-10,
+            6.317040177144438e-10,
+            20,
+        ),
     )
     plan = JointPlan(16, 2.461408237479238, 3.1901333342140608, 0.95, (mean, guess))
     assert plan.verify()

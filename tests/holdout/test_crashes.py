@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 import holdfast as hf
+from holdfast.holdout import answering
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from tests.holdout import plans
 from tests.holdout.crowd import killed
 from tests.holdout.tables import sealed, sources
+from tools.crash.holdout_writer import HoldoutWriter
 
 POINTS = hf.grid(0, 1, points=8)
 LEFT = {
@@ -53,3 +55,16 @@ def test_killed(tmp_path: Path, kind: str, point: str) -> None:
         if again.cached:
             assert after.spent == before.spent
     assert check_holdout(path).passed
+
+
+def test_what_the_campaign_kills_asks_and_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answering, "found_by", answering.found_by)  # it has one of its own
+    HoldoutWriter.create(tmp_path, 499)
+    writer = HoldoutWriter.open(tmp_path)
+    said = writer.ask("0123456789abcdef", "one")
+    assert said is not None
+    assert writer.ask("0123456789abcdef", "one") == said
+    writer.close()
+    assert HoldoutWriter.faults(tmp_path, 499, ()) == []

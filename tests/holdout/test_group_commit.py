@@ -15,8 +15,7 @@ import holdfast as hf
 from holdfast.errors import Exhausted
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.journal import Journal
-from holdfast.holdout.state import HoldoutState
+from holdfast.holdout.state import HoldoutState, Journal
 from holdfast.ledger.ledger import Transaction
 from holdfast.ledger.sqlite import SqliteLedger
 from tests.holdout import plans

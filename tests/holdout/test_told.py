@@ -67,10 +67,15 @@ def made(path: Path, frame: pd.DataFrame, **more: Any) -> Holdout:
     return Holdout.create(path, frame.drop(columns="luck"), **given)
 
 
-def score(holdout: Holdout, *given: Any, **words: Any) -> Told:
+def score(holdout: Holdout, *given: Any, **words: Any) -> Any:
     found = holdout.score(*given, **words)
     assert isinstance(found, Told)
     return found
+
+
+def inside(told: Any, truth: float, under: float = math.inf) -> bool:
+    """Whether the truth is inside the bar, and all of the bar under a number."""
+    return bool(told.low < truth < told.high < under)
 
 
 def nats(holdout: Holdout) -> float:
@@ -88,10 +93,8 @@ def test_no_plan_is_needed(holdout: Holdout, frame: pd.DataFrame) -> None:
         30,
     )
     first = score(holdout, right(frame, 0.9))
-    assert first.low is not None
-    assert first.high is not None
     assert first.expected is True
-    assert first.low < 0.9 < first.high
+    assert inside(first, 0.9)
     assert first.high - first.low < 0.08
     assert (first.reading, first.certified, first.confidence) == (ROWS, True, 0.95)
     assert first.told_so_far == nats(holdout) == pytest.approx(first.told, abs=1e-12)
@@ -112,9 +115,7 @@ def test_a_surprise_costs_its_surprise_and_says_so(holdout: Holdout, frame: pd.D
     told = score(holdout, right(frame, 0.8), guess=0.9)
     assert told.expected is False
     assert told.told > 3
-    assert told.low is not None
-    assert told.high is not None
-    assert told.low < 0.8 < told.high
+    assert inside(told, 0.8)
     assert "surprise" in str(told)
     later = score(holdout, right(frame, 0.81), guess=0.81)
     assert later.told_so_far == pytest.approx(told.told + later.told)
@@ -169,10 +170,9 @@ def test_surprises_that_lean_to_one_side_are_named(tmp_path: Path, frame: pd.Dat
 
 def test_comparisons(holdout: Holdout, frame: pd.DataFrame) -> None:
     a, b = right(frame, 0.8), right(frame, 0.9)
-    told = holdout.compare(b, a)
-    assert told.low is not None
-    assert told.high is not None
-    assert 0 < told.low < 0.1 < told.high
+    told: Any = holdout.compare(b, a)
+    assert told.low > 0
+    assert inside(told, 0.1)
     assert "B is better than A by 0.0" in str(told)
     assert holdout.compare(b, a, margin=0).verdict == "better"
     assert holdout.compare(a, b, margin=0).verdict == "worse"
@@ -181,9 +181,7 @@ def test_comparisons(holdout: Holdout, frame: pd.DataFrame) -> None:
     assert (close.verdict, close.low, close.high) == ("not shown", None, None)
     assert holdout.compare(b, a, margin=0.5).verdict == "not shown"
     precise = holdout.compare(b, right(frame, 0.85), precise=True)
-    assert precise.low is not None
-    assert precise.high is not None
-    assert precise.low < 0.05 < precise.high
+    assert inside(precise, 0.05)
     assert precise.expected is None
     with pytest.raises(InvalidInput, match="same rule twice"):
         holdout.compare(a, a)
@@ -245,9 +243,7 @@ def test_the_best_of_several(holdout: Holdout, frame: pd.DataFrame) -> None:
     assert losses.winner == 1
     with_bar = holdout.best([given[0], given[2]], precise=True)
     (bar,) = with_bar.batch
-    assert bar.low is not None
-    assert bar.high is not None
-    assert bar.low < 0.8 < bar.high
+    assert inside(bar, 0.8)
     for wrong in ([], given[:1], [given[0], given[0]], "abc"):
         with pytest.raises(InvalidInput):
             holdout.best(wrong)
@@ -263,31 +259,21 @@ def test_a_batch_is_frozen_before_any_of_it_is_answered(
     assert [each.expected for each in told.batch] == [True, True, True, False]
     assert told.told == pytest.approx(sum(each.told for each in told.batch))
     for share, each in zip((0.7, 0.71, 0.72, 0.73), told.batch, strict=True):
-        assert each.low is not None
-        assert each.high is not None
-        assert each.low < share < each.high
+        assert inside(each, share)
     assert holdout.scores(given, guesses=[None, 0.71, None, 0.9]).cached
     assert check_holdout(holdout.path).passed
 
 
 def test_means_of_any_term_and_of_groups(holdout: Holdout, frame: pd.DataFrame) -> None:
-    share = holdout.mean("x > 0.25")
-    assert share.low is not None
-    assert share.high is not None
-    assert share.low < 0.75 < share.high
+    share: Any = holdout.mean("x > 0.25")
+    assert inside(share, 0.75)
     term = holdout.mean("x", range=(0, 1))
-    assert term.low is not None
-    assert term.high is not None
-    assert term.low < 0.5 < term.high
+    assert inside(term, 0.5)
     assert "cut to [0, 1]" in str(term)
     wide = holdout.mean("10 * x - 5", range=(-5, 5))
-    assert wide.low is not None
-    assert wide.high is not None
-    assert wide.low < 0 < wide.high < 1
-    group = holdout.mean("x > 0.25", where="group = 'a'")
-    assert group.low is not None
-    assert group.high is not None
-    assert group.low < 0.75 < group.high
+    assert inside(wide, 0, under=1)
+    group: Any = holdout.mean("x > 0.25", where="group = 'a'")
+    assert inside(group, 0.75)
     assert group.high - group.low > share.high - share.low
     nobody = holdout.mean(
         "x > 0.25", where="x > 2", guess=0.5, anyway=True
@@ -299,14 +285,10 @@ def test_means_of_any_term_and_of_groups(holdout: Holdout, frame: pd.DataFrame) 
 def test_medians_over_blocks_of_any_estimator(holdout: Holdout) -> None:
     points = hf.grid(0, 1, step=0.01)
     told = holdout.ask("avg(x)", grid=points)
-    assert told.low is not None
-    assert told.high is not None
-    assert told.low < 0.5 < told.high
+    assert inside(told, 0.5)
     assert "fresh blocks of 30 units" in str(told)
     mine = holdout.ask(lambda block: float(block.x.median()), grid=points)
-    assert mine.low is not None
-    assert mine.high is not None
-    assert mine.low < 0.5 < mine.high
+    assert inside(mine, 0.5)
     assert holdout.interval("stddev(x)", grid=points).low is not None
     assert holdout.verify("avg(x)", guess=0.5, tolerance=0.02).verdict == "compatible"
     wrong: Any = holdout.verify("avg(x)", guess=0.3, tolerance=0.02)
@@ -458,9 +440,7 @@ def test_models_that_fail_count_as_wrong_and_say_so(tmp_path: Path, frame: pd.Da
     sometimes = frame.assign(y=1)
     with made(tmp_path / "h", sometimes) as holdout:
         told = score(holdout, Model(0.1), features=["x"], guess=0.9)
-        assert told.low is not None
-        assert told.high is not None
-        assert told.low < 0.9 < told.high
+        assert inside(told, 0.9)
         fine = score(holdout, Model(-1), features=["x"], guess=0.99)
         for each in (told, fine):
             said = each.described()["assumes"]
@@ -477,9 +457,7 @@ def test_terms_that_hardly_vary_are_no_surprise(tmp_path: Path, frame: pd.DataFr
         sure = pd.DataFrame({"row": frame.row, "prediction": np.where(frame.y == 1, 0.9, 0.1)})
         told = score(holdout, sure, metric="brier")
         assert told.expected is True
-        assert told.low is not None
-        assert told.high is not None
-        assert told.low < 0.01 < told.high < 0.02
+        assert inside(told, 0.01, under=0.02)
 
 
 def test_a_repeated_comparison_is_told_by_the_names_of_now(

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast.errors import InvalidInput
 from holdfast.holdout.check import check_holdout
-from tests.holdout.told_ledger import create, ledger_rows, said, table
+from tests.holdout.told_history import create, ledger_rows, said, table
 from tests.protocols.oracle_told import disagreements, share_low
 
 SIZE = 400  # so that 100 blocks of 2 are sealed, and none is left over
@@ -122,7 +122,7 @@ def test_6_an_answer_is_recorded_before_it_is_shown(
 
     before = holdout.receipt
     with monkeypatch.context() as patch:
-        patch.setattr(answering._Pending, "tell", lambda *_: 1 / 0)
+        patch.setattr(answering._Pending, "record", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             holdout.score(said(frame, 0.9), guess=0.8)
     assert holdout.receipt == before

@@ -21,14 +21,16 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     folder = tmp_path_factory.mktemp("expected")
     with create(folder / "a.holdfast") as holdout:
         found = history(holdout, "SQL")
-        assert holdout.status().answers == len(found)
+        assert holdout.status().answers == len(found) - 1  # one was asked before
     assert check_holdout(folder / "a.holdfast").passed
     return found
 
 
 def test_the_history_has_every_kind_of_answer(expected: list[dict[str, Any]]) -> None:
     assert {each["expected"] for each in expected} == {True, False, None}
-    assert all(a["told_so_far"] < b["told_so_far"] for a, b in pairwise(expected))
+    told = [each["told_so_far"] for each in expected if not each["cached"]]
+    assert len(told) == len(expected) - 1
+    assert all(before < after for before, after in pairwise(told))
 
 
 def test_in_five_files_it_is_the_same(expected: list[dict[str, Any]], tmp_path: Path) -> None:

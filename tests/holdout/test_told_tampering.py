@@ -15,7 +15,7 @@ import pytest
 
 from holdfast.holdout.check import check_holdout
 from tests.holdout.forging import Entry, failed, forge
-from tests.holdout.told_ledger import Body, ask_everything, create, ledger_rows, table
+from tests.holdout.told_history import Body, ask_everything, create, ledger_rows, table
 
 Change = Callable[[Body], None]
 

@@ -25,10 +25,9 @@ from holdfast.protocols.base import (
     Values,
     block_floats,
 )
-from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.guesses import Correct, VerdictPart, Verify, claim_counts
 from holdfast.protocols.means import DirectMean, MedianMean
-from holdfast.protocols.plans import JointPlan
+from holdfast.protocols.plans import Account, Charge, JointPlan
 from holdfast.protocols.registry import PROTOCOLS
 from holdfast.protocols.rounds import EffectiveRounds
 from holdfast.protocols.searches import Amplified, Estimate, Interval, Near, SearchPart

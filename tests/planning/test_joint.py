@@ -23,10 +23,9 @@ from mpmath import mp, mpf, workdps
 from holdfast import protocols
 from holdfast.errors import HoldfastError, Infeasible, InvalidInput
 from holdfast.planning.joint import joint_plan
-from holdfast.protocols.budget import Account
 from holdfast.protocols.guesses import Guesses, VerdictPart
 from holdfast.protocols.means import DirectMeans
-from holdfast.protocols.plans import JOINT_FORMAT, JointPlan, Request
+from holdfast.protocols.plans import JOINT_FORMAT, Account, JointPlan, Request
 from holdfast.protocols.searches import AmplifiedEstimates, Estimates, Intervals
 from holdfast.theory.transfer import total_failure
 from tests.theory.checker import largest, smallest

@@ -30,10 +30,9 @@ from holdfast.errors import Exhausted, InvalidInput
 from holdfast.grids import grid
 from holdfast.protocols.answers import Claim
 from holdfast.protocols.base import Protocol
-from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.guesses import VerdictPart, Verify
 from holdfast.protocols.memory import MemoryHoldout
-from holdfast.protocols.plans import JointPlan, LookPart
+from holdfast.protocols.plans import Account, Charge, JointPlan, LookPart
 from holdfast.protocols.searches import SearchPart
 from holdfast.randomness import Entropy, SeededEntropy
 from holdfast.theory.coins import Coin, VerdictCoin

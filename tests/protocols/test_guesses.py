@@ -19,9 +19,8 @@ from holdfast.grids import grid
 from holdfast.planning.joint import joint_plan
 from holdfast.protocols.answers import Claim
 from holdfast.protocols.base import Protocol
-from holdfast.protocols.budget import Charge
 from holdfast.protocols.guesses import Correct, Guesses, VerdictPart, Verify
-from holdfast.protocols.plans import JointPlan
+from holdfast.protocols.plans import Charge, JointPlan
 from holdfast.protocols.searches import Estimates
 from holdfast.protocols.source import BlockArray
 from holdfast.randomness import Entropy, SeededEntropy

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.holdout.check import check_holdout
-from tests.holdout.told_ledger import (
+from tests.holdout.told_history import (
     Body,
     ask_everything,
     ask_without_guesses,
@@ -98,4 +98,4 @@ def test_a_share_of_beta_is_a_disagreement(everything: Kept) -> None:
     for more in ({"extends": False}, {"confidence": 0.951}, {"queries": 10_000}):
         other = copy.deepcopy(first)
         other["sets"][0]["plan"] |= more
-        assert disagreements(other, rest)
+        assert disagreements(other, rest[:4])

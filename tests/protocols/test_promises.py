@@ -19,7 +19,6 @@ from holdfast.protocols.answers import (
     at_least,
     fewer_than,
     interval_promise,
-    middle_promise,
     near_promise,
     rounded_down,
     rounded_up,
@@ -83,12 +82,17 @@ def test_an_answer_s_sentence_is_what_its_tails_say(low: float, high: float) -> 
     assert seen > 100
 
 
+def came(tail: float, value: float) -> str:
+    """The promise of a value that is one of a block's, as it came."""
+    return search_promise(tail, tail, 9, (value, value), has_bar=False, as_it_came=True)
+
+
 @pytest.mark.parametrize("value", [-0.5, 0.25, 1.0, 2.5])
 def test_a_block_s_own_value_is_not_rounded(value: float) -> None:
     for law, tail in itertools.product(LAWS, TAILS):
         sides = share_of(law, "or less", value), share_of(law, "or more", value)
         if min(sides) > Fraction(tail):
-            for share, how, limit in clauses(middle_promise(tail, tail, 9, value, has_bar=False)):
+            for share, how, limit in clauses(came(tail, value)):
                 assert limit == value
                 assert share_of(law, how, limit) >= share
 
@@ -201,7 +205,7 @@ def test_a_word_needs_a_share_that_says_something(
 def test_a_small_share_says_that_it_says_nothing() -> None:
     for text in (
         search_promise(6.94e-11, 6.94e-11, 1_800, (230, 240), has_bar=False),
-        middle_promise(1e-6, 1e-6, 9, 0.5, has_bar=False),
+        came(1e-6, 0.5),
         verdict_promise(False, 0.8, "at least", 1e-6, 1 - 1e-6, 9),
         verdict_promise(True, 0.8, "at least", 1e-6, 1 - 1e-6, 9),
     ):

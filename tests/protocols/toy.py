@@ -25,8 +25,7 @@ from holdfast.protocols.base import (
     Values,
     block_floats,
 )
-from holdfast.protocols.budget import Account, Charge, Use
-from holdfast.protocols.plans import Left, OwnPlan, Wanted
+from holdfast.protocols.plans import Account, Charge, Left, OwnPlan, Use, Wanted
 from holdfast.randomness import Entropy
 
 
@@ -59,9 +58,6 @@ class HighestPlan(OwnPlan):
 
     def use(self, account: Account) -> tuple[float, float, str]:
         return account.uses[self.name].looks, self.queries, "questions"
-
-    def rest(self, account: Account) -> float:
-        return float(account.limit - account.charged)
 
     def left(self, _order: float, _rest: Fraction, use: Use) -> Left:
         return Left(self.queries - use.looks, self.queries - use.looks)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 from holdfast.cli import main
-from holdfast.holdout.journal import Journal
+from holdfast.holdout.state import Journal
 from holdfast.ledger import postgres
 from holdfast.ledger.ledger import Row
 

@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 
 from holdfast.errors import Exhausted, HoldfastError
 from holdfast.grids import grid
-from holdfast.holdout.answering import OpenHoldout
+from holdfast.holdout import answering
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.questions import Asked
 from holdfast.holdout.records import answer_in
-from holdfast.holdout.spec import HoldoutSpec
+from holdfast.holdout.spec import BlockSet, HoldoutSpec
 from holdfast.ledger.ledger import Row
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.protocols.answers import Answer
@@ -56,14 +55,11 @@ _PART = SearchPart(
 )
 
 
-class _StubHoldout(OpenHoldout):
-    """Blocks that take a moment to evaluate, and half of which are 0."""
-
-    def _found(self, step: Step, asked: Asked, progress: object) -> NDArray[np.float64]:
-        del progress
-        assert isinstance(step, Values)
-        time.sleep(uniform_index(_LONGEST_DRAW, system_entropy()) / 1e6)
-        return np.arange(asked.part.set.blocks, dtype=np.float64) % 2
+def _found(step: Step, block_set: BlockSet, *_: object) -> NDArray[np.float64]:
+    """Values of blocks that take a moment to evaluate, and half of which are 0."""
+    assert isinstance(step, Values)
+    time.sleep(uniform_index(_LONGEST_DRAW, system_entropy()) / 1e6)
+    return np.arange(block_set.blocks, dtype=np.float64) % 2
 
 
 def recorded_values(rows: list[Row], holdout: str) -> dict[str, float]:
@@ -82,10 +78,8 @@ class HoldoutWriter:
     """The holdout of `tools.crash.account.Subject`."""
 
     def __init__(self, folder: Path) -> None:
-        self._holdout = Holdout.__new__(Holdout)
-        self._holdout.path = folder / _FOLDER
-        self._holdout._open = _StubHoldout(folder / _FOLDER, None)
-        self._holdout._asker = self._holdout._pace = None
+        answering.found_by = _found  # type: ignore[assignment]
+        self._holdout = Holdout(folder / _FOLDER)
 
     @classmethod
     def create(cls, folder: Path, budget: int) -> None:

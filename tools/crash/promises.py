@@ -11,7 +11,7 @@ from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.ledger.ledger import Row
 from holdfast.ledger.opening import open_ledger
-from holdfast.protocols.budget import Charge
+from holdfast.protocols.plans import Charge
 from tools.crash.holdout_writer import recorded_values
 from tools.crash.serving import Told
 

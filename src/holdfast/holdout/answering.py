@@ -13,10 +13,9 @@ the answer unseen. Asked again, the question is drawn anew and charged again: no
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -43,7 +42,6 @@ from holdfast.errors import (
 )
 from holdfast.grids import Grid
 from holdfast.holdout.doubts import Doubt, doubts_of, empty_blocks
-from holdfast.holdout.journal import Journal
 from holdfast.holdout.public import (
     OpenPart,
     finer_grid,
@@ -69,8 +67,8 @@ from holdfast.holdout.records import (
     row_facts,
     said,
 )
-from holdfast.holdout.spec import AnswerablePart, BlockSet, HoldoutSpec, chosen_entropy
-from holdfast.holdout.state import HoldoutState, SetState
+from holdfast.holdout.spec import Answering, BlockSet, HoldoutSpec, chosen_entropy
+from holdfast.holdout.state import HoldoutState, Journal, SetState
 from holdfast.holdout.tokens import Asker
 from holdfast.holdout.universe import World
 from holdfast.ledger.ledger import Hold, Ledger, Row, Transaction, check_against
@@ -94,7 +92,8 @@ from holdfast.protocols.base import (
     checked_shape,
     paid,
 )
-from holdfast.protocols.budget import Account, Charge
+from holdfast.protocols.base import Protocol as Answers
+from holdfast.protocols.plans import Account, Charge, Part
 from holdfast.protocols.shapes import BoundedMean, Shape
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds, is_within
 from holdfast.protocols.told import Expects, Past, forecast
@@ -178,7 +177,7 @@ class OpenHoldout:
         self.journal = Journal(ledger, witness, spec.sets)
         self.store.ranges, self.store.values = spec.ranges, spec.values
         self._engines = open_engines(self.store, limits, place.engine)
-        self._open = OpenPart(self.store, self._engines.limits)
+        self.open_part = OpenPart(self.store, self._engines.limits)
         self._world = None if spec.cells is None else World(self.store, spec.cells, limits)
         self._admitted: dict[tuple[str, bool, Bounds], tuple[str, ...]] = {}
         self._labels: dict[str, Labels] = {}
@@ -188,7 +187,7 @@ class OpenHoldout:
 
     def close(self) -> None:
         """End the workers and close the ledger."""
-        for each in (self._engines, self._open, self._world):
+        for each in (self._engines, self.open_part, self._world):
             if each is not None:
                 each.close()
         self.journal.ledger.close()
@@ -223,18 +222,18 @@ class OpenHoldout:
         `others` are further rules that it is about, `names` what all of them are called, and `told`
         what only questions about single rows have.
         """
-        part = self.spec.part_for(verb, protocol, one_sided=claim != "equals")
+        block_set, answers = self.spec.part_for(verb, protocol, one_sided=claim != "equals")
         words: dict[str, Any] = {}
-        if part.kind.told:
+        if answers.told:
             words = {"guess": guess, "tolerance": tolerance, **told}
             words |= {"claim": claim} if verb in ("gate", "verify") else {}
             if verb in ("ask", "interval", "verify"):
                 estimands = [self._estimand(estimator, where, options or {})]
-                words["grid"] = self._grid(part, estimands[0], grid)
+                words["grid"] = self._grid(answers, estimands[0], grid)
             else:
                 every = (estimator, *others)
                 estimands = [self._rows_estimand(each, where, columns, range) for each in every]
-            return self._told(part, verb, estimands, names, words)
+            return self._told((block_set, answers), verb, estimands, names, words)
         refuse_told(told if verb in ("verify", "correct") else {"guess": guess, **told})
         if verb == "mean":
             estimand = self._rows_estimand(estimator, where, columns, range)
@@ -243,29 +242,28 @@ class OpenHoldout:
         if verb in ("verify", "correct"):
             words["guess"] = same_number("guess", guess)
         if verb == "verify":
-            words |= self._nearness(part, estimand, tolerance, claim)
+            words |= self._nearness(answers, estimand, tolerance, claim)
         assumptions = estimand.assumptions
         if shape is not None:
             assumptions += (self._claimed(shape, estimand),)
         elif verb in ("ask", "correct"):
             shape = estimand.shape
-        if self._world is not None and part.part.elements is not None:
+        if self._world is not None and answers.part.elements is not None:
             assumptions += self._world.admit(estimand.estimator)
         question = Question(
             verb,
-            part.name,
+            answers.part.name,
             estimand.about,
-            grid=self._grid(part, estimand, grid),
+            grid=self._grid(answers, estimand, grid),
             shape=shape,
             range=estimand.range if estimand.cut else None,
             limits=self._engines.limits.told,
             **words,
         )
-        answers = self.spec.protocol(part)
         answers.admit(question)
-        if verb == "verify" and not part.part.tells:
-            raise _empty(part)
-        return Asked(part, answers, question, estimand, assumptions)
+        if verb == "verify" and not answers.part.tells:
+            raise _empty(answers)
+        return Asked(block_set, answers, question, estimand, assumptions)
 
     def _rows_estimand(
         self,
@@ -281,13 +279,14 @@ class OpenHoldout:
 
     def _told(
         self,
-        part: AnswerablePart,
+        answering: Answering,
         verb: Verb,
         estimands: Sequence[Estimand],
         names: Sequence[str],
         words: dict[str, Any],
     ) -> Asked:
         """A question that is answered at the level of all that was told before."""
+        block_set, answers = answering
         first, *others = estimands
         about = {**first.about, **({"names": list(names)} if names else {})}
         if verb in ("compare", "gate") and others:
@@ -311,7 +310,7 @@ class OpenHoldout:
             about = self._at_shares(verb, about)
         question = Question(
             verb,
-            part.name,
+            answers.part.name,
             about,
             range=first.range if first.cut else None,
             limits=self._engines.limits.told,
@@ -324,8 +323,7 @@ class OpenHoldout:
             if question.paired:
                 low, high = low - high, high - low
             real_number("guess", question.guess, low, high)
-        protocol = self.spec.protocol(part)
-        protocol.admit(question)
+        answers.admit(question)
         assumed = dict.fromkeys(text for each in estimands for text in each.assumptions)
         if question.reading == ROWS:  # it holds whatever the predictions were made from
             assumed.pop(ASSUMPTION_PREDICTIONS, None)
@@ -333,7 +331,7 @@ class OpenHoldout:
         expects = self._expects(question, estimands)
         if differ is not None:  # of two submissions everybody knows on how many rows they differ
             expects = replace(expects, sd=max(math.sqrt(differ), 1 / _FEW_ROWS))
-        made = Asked(part, protocol, question, first, assumptions, tuple(others), expects)
+        made = Asked(block_set, answers, question, first, assumptions, tuple(others), expects)
         return replace(made, max_level=max_level)
 
     def _at_shares(self, verb: Verb, about: dict[str, Any]) -> dict[str, Any]:
@@ -349,14 +347,14 @@ class OpenHoldout:
             return Expects()
         if question.verb in ("ask", "interval", "verify"):
             verdict = question.verb == "verify"  # what is expected of it is that it is right
-            values = None if verdict else self._open.values(estimands[0].estimator)
+            values = None if verdict else self.open_part.values(estimands[0].estimator)
             known = None if values is None else values[np.isfinite(values)]
             if known is None or len(known) < _FEW_BLOCKS:
                 return Expects()
             with np.errstate(over="ignore"):
                 guess, sd = float(np.median(known)), float(np.std(known))
             return Expects(guess=guess, sd=sd) if math.isfinite(guess + sd) else Expects()
-        terms = [self._open.terms(e.estimator, e.where, question.bounds) for e in estimands]
+        terms = [self.open_part.terms(e.estimator, e.where, question.bounds) for e in estimands]
         if question.verb == "scores":
             return [self._expected(question, [each]) for each in terms]
         return self._expected(question, terms)
@@ -373,7 +371,7 @@ class OpenHoldout:
         rows = self.spec.manifest.block_units * self.spec.by_name["told"].blocks
         kept = None
         if question.filtered:
-            kept = rows * len(values) / max(1, self._open.rows)
+            kept = rows * len(values) / max(1, self.open_part.rows)
         span = high - low
         sd = max(float(np.std(values)), span / len(values))
         error = sd * math.sqrt(1 / len(values) + 1 / (rows if kept is None else max(1.0, kept)))
@@ -457,7 +455,7 @@ class OpenHoldout:
                 "creation. Nothing was charged."
             )
             raise InvalidInput("shape", shape, "a range that holds the value on any block", hint)
-        values, room = self._open.values(estimand.estimator), _CLOSE * (shape.high - shape.low)
+        values, room = self.open_part.values(estimand.estimator), _CLOSE * (shape.high - shape.low)
         if values is None:
             return
         out = values[(values < shape.low - room) | (values > shape.high + room)]
@@ -466,44 +464,40 @@ class OpenHoldout:
             hint = f"{given} Name the ends of the terms, or use mean(…)."
             raise InvalidInput("shape", shape, "a range that holds all open blocks", hint)
 
-    def _grid(self, part: AnswerablePart, estimand: Estimand, grid: Grid | None) -> Grid | None:
+    def _grid(self, answers: Answers[Any], estimand: Estimand, grid: Grid | None) -> Grid | None:
         given = None if grid is None else checked_grid(grid)
-        if not part.kind.on_grid:
+        if not answers.on_grid:
             return None  # one given is no other question
-        if given is not None or part.kind.optional_grid:
+        if given is not None or answers.optional_grid:
             return given
-        found = self._default_grid(part, estimand)
+        found = self._default_grid(answers.part, estimand)
         if found is None:
             raise no_grid()
         return found
 
-    def _default_grid(self, part: AnswerablePart, estimand: Estimand) -> Grid | None:
-        points = part.part.points
+    def _default_grid(self, part: Part, estimand: Estimand) -> Grid | None:
+        points = part.points
         if estimand.range is None:
-            values = self._open.values(estimand.estimator)
+            values = self.open_part.values(estimand.estimator)
             return None if values is None else grid_from_values(values, points)
         if estimand.local:  # a model may have been fitted to the open part, and be better there
             return grid_between(*estimand.range, points)
-        return finer_grid(*estimand.range, self._open.values(estimand.estimator), points)
+        return finer_grid(*estimand.range, self.open_part.values(estimand.estimator), points)
 
     def _nearness(
-        self, part: AnswerablePart, estimand: Estimand, tolerance: float | None, claim: str
+        self, answers: Answers[Any], estimand: Estimand, tolerance: float | None, claim: str
     ) -> dict[str, Any]:
         """What a guess claims: by the tails of a part made for guesses, or within a tolerance."""
         if claim not in _CLAIMS:
             raise InvalidInput("claim", claim, "'equals', 'at least' or 'at most'")
-        if not part.kind.by_tolerance or claim != "equals":
+        if not answers.by_tolerance or claim != "equals":
             near = None if tolerance is None else same_number("tolerance", tolerance, 0)
             return {"claim": claim, "tolerance": near}
         if tolerance is None:  # one step of the grid that the question would have had
-            found = self._default_grid(part, estimand)
+            found = self._default_grid(answers.part, estimand)
             many = found is not None and found.size > 1
             tolerance = float(found.point(1) - found.point(0)) if found and many else 0.0
         return {"tolerance": same_number("tolerance", tolerance, 0)}
-
-    def doubts(self, asked: Asked) -> tuple[Doubt, ...]:
-        """What is public and speaks against a question."""
-        return doubts_of(self.spec, self._open, asked)
 
     def open_values(self, asked: Asked) -> NDArray[np.float64] | None:
         """What the estimator gives on the open blocks, which anybody may see; None without any."""
@@ -512,7 +506,7 @@ class OpenHoldout:
         if known is not None:
             return known
         try:
-            found = self._open.values(asked.estimand.estimator)
+            found = self.open_part.values(asked.estimand.estimator)
         except HoldfastError:  # it adds something to an answer, and must never take it away
             return None
         if name is not None and found is not None and found.size <= _FEW:
@@ -537,7 +531,10 @@ class OpenHoldout:
         """
         if asked.protocol.told:
             return self._tell(asked, request, progress, asker, pace)
-        journal, empty = self.journal, self._empty(asked)  # before anything is charged
+        journal, empty = self.journal, None
+        if can_be_empty(asked.question, self.spec.manifest.schema):  # before anything is charged
+            empty = empty_blocks(self.open_part, asked)
+        codes = assumed_codes(asked.assumptions)
         with journal.ledger.lock(*_names(asked, request)) as names:
             known = _known(journal, asked, request)
             if known is None:
@@ -549,14 +546,14 @@ class OpenHoldout:
                 finally:
                     pending.pause()
                 settled = pending.settled(drawn)
-                result = self._said(asked, drawn, settled, empty)
+                result = self._said(asked, drawn, settled, empty, codes)
                 if pending.reserves:  # else it was exhausted: there is nothing to keep
-                    row = pending.record(drawn, settled, empty)
+                    row = pending.record(row_facts(settled, drawn, empty, codes))
         if known is not None:
             # Another has recorded it, who may have died before it was witnessed.
             receipt = str(journal.witnessed(known))
             result = answer_in(self.spec, known, receipt, cached=True)
-            return journal.read(lambda state: _as_of_now(result, asked.part, state))
+            return journal.read(lambda state: _as_of_now(result, asked, state))
         if drawn is None:  # it may be affordable later
             return result
         return marked(result, str(journal.witnessed(row)), cached=False)
@@ -575,7 +572,7 @@ class OpenHoldout:
         under the lock of the set: nobody else is told anything in between. It has a slot of its
         own: how long it takes to find depends on the rows too.
         """
-        journal, place = self.journal, asked.part.set.name
+        journal, place = self.journal, asked.set.name
         known = _known(journal, asked, request)
         if known is None:
             journal.read(lambda state: self.allow(asked, asker, state.sets[place]))
@@ -584,11 +581,11 @@ class OpenHoldout:
                 pace.begin()
             self.verify_blocks()
             steps = asked.protocol.ask(asked.question, chosen_entropy(None, 0), ())
-            find = self._finding(asked, progress)
+            places = asked.set, asked.estimands, self._engines, None, progress
             try:
                 step = next(steps)
                 while not isinstance(step, PastTold):
-                    step = steps.send(find(step))
+                    step = steps.send(found_by(step, *places))
             except _FAULTS:
                 raise _fault() from None
             finally:
@@ -598,16 +595,17 @@ class OpenHoldout:
                 known = _known(journal, asked, request)
                 if known is None:
                     past = journal.read(lambda state: self.allow(asked, asker, state.sets[place]))
-                    drawn, result = self._chosen(asked, steps, past, pace)
+                    codes = assumed_codes(asked.assumptions)
+                    drawn, result = self._chosen(asked, steps, past, pace, codes)
                     pending = _Pending(journal, names, asked, request, asker, None)
-                    row = pending.tell(drawn)
+                    row = pending.record({"drawn": drawn, **({"assumes": codes} if codes else {})})
                     return marked(result, str(journal.witnessed(row)), cached=False)
         receipt = str(journal.witnessed(known))
         told = cast(Told, answer_in(self.spec, known, receipt, cached=True))
         return told.called(asked.question.about.get("names", ()))
 
     def _chosen(
-        self, asked: Asked, steps: Steps, past: Past, pace: Pace | None
+        self, asked: Asked, steps: Steps, past: Past, pace: Pace | None, codes: list[str]
     ) -> tuple[Drawn, Result]:
         """What is told of the rows that were read, in a slot of its own."""
         if pace is not None:
@@ -617,7 +615,7 @@ class OpenHoldout:
             steps.send((past, asked.expects))
         except StopIteration as ended:
             drawn: Drawn = ended.value
-            return drawn, self._said(asked, drawn, Paid(), None)
+            return drawn, self._said(asked, drawn, Paid(), None, codes)
         except _FAULTS:  # its words would depend on the data
             raise _fault() from None
         finally:
@@ -638,10 +636,14 @@ class OpenHoldout:
         return past
 
     def _said(
-        self, asked: Asked, drawn: Drawn | None, settled: Paid, empty: tuple[int, int] | None
+        self,
+        asked: Asked,
+        drawn: Drawn | None,
+        settled: Paid,
+        empty: tuple[int, int] | None,
+        codes: list[str],
     ) -> Result:
         """The answer, before it is recorded: what cannot be said is not kept either."""
-        codes = assumed_codes(asked.assumptions)
         try:
             return said(self.spec, asked.protocol, asked.question, drawn, settled, empty, codes)
         except _FAULTS:
@@ -650,20 +652,21 @@ class OpenHoldout:
     def _draw(self, asked: Asked, pending: _Pending, progress: Progress | None) -> Drawn | None:
         """Drive the protocol: reserve what it needs, and find what it asks for."""
         self._engines.verify(self.spec.identity)
-        seed, place = self.spec.seed, (asked.part.set.name, asked.part.name)
+        seed, place = self.spec.seed, (asked.set.name, asked.question.part)
         number = 0 if seed is None else self.journal.ledger.head().number
         lessons: Sequence[Drawn] = ()
         if self._world is not None:
             lessons = self.journal.read(lambda state: tuple(state.lessons.get(place, ())))
         steps = asked.protocol.ask(asked.question, chosen_entropy(seed, number), lessons)
-        find = self._finding(asked, progress)
+        places = asked.set, asked.estimands, self._engines, self._world, progress
         try:
             step = next(steps)
             while True:
                 try:
-                    found = (
-                        pending.reserve(step.charge) if isinstance(step, Reserve) else find(step)
-                    )
+                    if isinstance(step, Reserve):
+                        found: object = pending.reserve(step.charge)
+                    else:
+                        found = found_by(step, *places)
                 except Exhausted as refused:
                     step = steps.throw(refused)
                 else:
@@ -675,23 +678,6 @@ class OpenHoldout:
             if not pending.reserves:
                 raise
             raise _fault() from None
-
-    def _finding(self, asked: Asked, progress: Progress | None) -> Callable[[Step], object]:
-        """What finds whatever a step of this question's protocol asks of the data."""
-        return partial(
-            found_by,
-            block_set=asked.part.set,
-            estimands=asked.estimands,
-            engines=self._engines,
-            world=self._world,
-            progress=progress,
-        )
-
-    def _empty(self, asked: Asked) -> tuple[int, int] | None:
-        """How many open blocks a filter leaves empty, and how many there are."""
-        if not can_be_empty(asked.question, self.spec.manifest.schema):
-            return None
-        return empty_blocks(self._open, asked)
 
 
 def found_by(
@@ -736,9 +722,11 @@ class _Pending:
     ) -> None:
         self._journal, self._names, self._asked = journal, names, asked
         self._request, self._asker, self._pace = request, asker, pace
+        self._about = {"set": asked.set.name, "question": asked.question.facts}
+        self._about |= {} if asker is None else {"asker": asker.id}
         self._touched = False  # since the last pause: time may depend on the data
         self._account: Account | None = None  # as of the last reservation
-        self.reserves: list[tuple[int, Charge]] = []
+        self.reserves: dict[int, Charge] = {}  # by their rows
 
     def pause(self) -> None:
         """Hide when this was reached, if the question has seen the data: what follows is written.
@@ -752,11 +740,11 @@ class _Pending:
     def reserve(self, worst: Charge) -> Account:
         """Charge the worst case durably, or raise `Exhausted` and write nothing."""
         self.pause()
-        body = self._body(charge=worst.to_dict())
+        body = {**self._about, "charge": worst.to_dict()}
         asker = None if self._asker is None else self._asker.id
 
         def work(transaction: Transaction, state: HoldoutState) -> tuple[int, Account]:
-            found = state.sets[self._asked.part.set.name]
+            found = state.sets[self._asked.set.name]
             found.require_quota(self._asker, worst)
             found.reserve(state.number + 1, worst, asker)  # raises before anything is written
             account = found.account.copy()
@@ -764,7 +752,7 @@ class _Pending:
             return number, account
 
         number, self._account = self._journal.write(work)
-        self.reserves.append((number, worst))
+        self.reserves[number] = worst
         self._touched = True
         if self._pace is not None:
             self._pace.begin()
@@ -774,19 +762,19 @@ class _Pending:
         """What the draw did cost, and what it leaves."""
         protocol, question = self._asked.protocol, self._asked.question
         if self._account is None:  # nothing was reserved
-            return self._journal.read(lambda state: _paid_nothing(state, self._asked.part))
+            return self._journal.read(lambda state: _paid_nothing(state, self._asked))
         if drawn is None:
             charges = protocol.given_back(question)
         else:
             charges = protocol.charges(question, drawn)
-        for (_, worst), actual in zip(self.reserves, charges, strict=True):
+        for worst, actual in zip(self.reserves.values(), charges, strict=True):
             self._account.settle(worst, actual)
         return paid(self._account, protocol.part, charges)
 
-    def record(self, drawn: Drawn | None, settled: Paid, empty: tuple[int, int] | None) -> Row:
-        """Write what was drawn and what it cost, together."""
-        facts = row_facts(settled, drawn, empty, assumed_codes(self._asked.assumptions))
-        body = self._body(reserves=[number for number, _ in self.reserves], **facts)
+    def record(self, facts: Mapping[str, object]) -> Row:
+        """Write what was drawn, or told, and what it cost, together."""
+        paid_by = {"reserves": list(self.reserves)} if self.reserves else {}
+        body = {**self._about, **paid_by, **facts}
 
         def work(transaction: Transaction, state: HoldoutState) -> Row:
             row = self._append(transaction, "recorded", body)
@@ -794,23 +782,6 @@ class _Pending:
             return row
 
         return self._journal.write(work)
-
-    def tell(self, drawn: Drawn) -> Row:
-        """Write what was told."""
-        assumes = assumed_codes(self._asked.assumptions)
-        body = self._body(drawn=drawn, **({"assumes": assumes} if assumes else {}))
-
-        def work(transaction: Transaction, state: HoldoutState) -> Row:
-            row = self._append(transaction, "recorded", body)
-            state.read([row])
-            return row
-
-        return self._journal.write(work)
-
-    def _body(self, **facts: object) -> dict[str, Any]:
-        if self._asker is not None:
-            facts["asker"] = self._asker.id
-        return {"set": self._asked.part.set.name, "question": self._asked.question.facts, **facts}
 
     def _append(self, transaction: Transaction, kind: str, body: dict[str, Any]) -> Row:
         self._names.check()  # else another may be answering the same question
@@ -830,7 +801,7 @@ def _names(asked: Asked, request: str | None) -> list[str]:
         raise InvalidInput("request", request, "left out for this estimator", hint)
     names = [] if asked.key is None else [f"question {asked.key}"]
     names += [] if request is None else [f"request {request}"]
-    return [*names, f"set {asked.part.set.name}"] if asked.protocol.one_at_a_time else names
+    return [*names, f"set {asked.set.name}"] if asked.protocol.one_at_a_time else names
 
 
 def _known(journal: Journal, asked: Asked, request: str | None) -> Row | None:
@@ -849,13 +820,13 @@ def _known(journal: Journal, asked: Asked, request: str | None) -> Row | None:
     return None if asked.key is None else journal.ledger.recorded(asked.key)
 
 
-def _paid_nothing(state: HoldoutState, part: AnswerablePart) -> Paid:
-    return paid(state.sets[part.set.name].account, part.part, ())
+def _paid_nothing(state: HoldoutState, asked: Asked) -> Paid:
+    return paid(state.sets[asked.set.name].account, asked.protocol.part, ())
 
 
-def _as_of_now(result: Result, part: AnswerablePart, state: HoldoutState) -> Result:
+def _as_of_now(result: Result, asked: Asked, state: HoldoutState) -> Result:
     """A recorded answer, with what is left of the budget and of the refusals by now."""
-    now = _paid_nothing(state, part)
+    now = _paid_nothing(state, asked)
 
     def renewed(step: Any) -> Any:
         counted = getattr(step, "refusals_left", None) is not None
@@ -865,15 +836,15 @@ def _as_of_now(result: Result, part: AnswerablePart, state: HoldoutState) -> Res
     return result.each(renewed)
 
 
-def _empty(part: AnswerablePart) -> InvalidInput:
+def _empty(answers: Answers[Any]) -> InvalidInput:
     """The refusal of a guess if no verdict on it could say anything, whatever the data are."""
-    share = at_least(part.part.least_tail).removeprefix("at least ")
+    share = at_least(answers.part.least_tail).removeprefix("at least ")
     instead = "Ask for the value instead"
-    if not part.kind.by_tolerance:
+    if not answers.by_tolerance:
         instead = "These guesses are for gates of scores"
     hint = (
-        f"A verdict by {part.name} would speak of {share} fresh blocks, and every one would be "
-        f"'cannot tell'. Nothing was charged. {instead}, or seal data under a plan "
+        f"A verdict by {answers.part.name} would speak of {share} fresh blocks, and every one "
+        f"would be 'cannot tell'. Nothing was charged. {instead}, or seal data under a plan "
         "with a part for guesses (--protocols estimate,verify) or a larger tail (--tail 0.05)."
     )
     return InvalidInput("question", "verify", "one whose verdict can say something", hint)
@@ -955,26 +926,12 @@ class Price:
 
 def price_of(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> Price:
     """The price of a question, for this asker."""
-    if asked.protocol.told:
-        return _told_price(holdout, asked, asker)
-    part, question, points = asked.part, asked.question, asked.question.grid
-    worst = asked.protocol.worst(question)
-    reason = None
-    with holdout.journal.state() as state:
-        found = state.sets[part.set.name]
-        used, budget, currency = part.set.plan.use(found.account)
-        left = found.account.left if currency == "stability" else budget - used
-        account = found.account.copy()
-        try:
-            for each in worst:
-                account.hold(each)
-                found.require_quota(asker, each)
-        except Exhausted as wrong:
-            reason = str(wrong)
+    quote = _told_price if asked.protocol.told else _charged_price
+    price, currency, budget, left, reason, told = quote(holdout, asked, asker)
     cached = holdout.journal.is_known(asked.key)
-    price = float(sum((part.set.plan.price(each) for each in worst), start=Fraction(0)))
+    grid, part = asked.question.grid, asked.protocol.part
     return Price(
-        question.verb,
+        asked.question.verb,
         part.name,
         part.protocol,
         0.0 if cached else price,
@@ -984,20 +941,41 @@ def price_of(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> Price:
         cached or reason is None,
         cached,
         None if cached else reason,
-        None
-        if points is None
-        else (float(points.point(0)), float(points.point(points.size - 1)), points.size),
+        None if grid is None else (float(grid.low), float(grid.high), grid.size),
         asked.assumptions,
-        () if cached else holdout.doubts(asked),
+        () if cached else doubts_of(holdout.spec, holdout.open_part, asked),
+        told,
     )
 
 
-def _told_price(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> Price:
-    """What the likely answers would tell: a function of the history and of what is public."""
-    part, question, reason = asked.part, asked.question, None
-    rows = part.set.blocks * holdout.spec.manifest.block_units
+_Quote = tuple[float, str, float, float, str | None, ToldPrice | None]
+"""The price, in what, the budget, what is left of it, why that is too little, what is told."""
+
+
+def _charged_price(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> _Quote:
+    """What a question reserves."""
+    plan, worst, reason = asked.set.plan, asked.protocol.worst(asked.question), None
     with holdout.journal.state() as state:
-        found = state.sets[part.set.name]
+        found = state.sets[asked.set.name]
+        used, budget, currency = plan.use(found.account)
+        left = found.account.left if currency == "stability" else budget - used
+        account = found.account.copy()
+        try:
+            for each in worst:
+                account.hold(each)
+                found.require_quota(asker, each)
+        except Exhausted as wrong:
+            reason = str(wrong)
+    price = float(sum((plan.price(each) for each in worst), start=Fraction(0)))
+    return price, currency, budget, left, reason, None
+
+
+def _told_price(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> _Quote:
+    """What the likely answers would tell: a function of the history and of what is public."""
+    question, reason = asked.question, None
+    rows = asked.set.blocks * holdout.spec.manifest.block_units
+    with holdout.journal.state() as state:
+        found = state.sets[asked.set.name]
         past = found.past
         try:
             holdout.allow(asked, asker, found)
@@ -1016,25 +994,6 @@ def _told_price(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> Pric
             half_width = forecast(later, rows, open_rows=opened)[0]["half_widths"][0]
             answers.append({**each, "level": later.level, "half_width": half_width})
         told = ToldPrice(past.nats, past.level, now, tuple(answers))
-    cached = holdout.journal.is_known(asked.key)
     # That of what is expected; of a batch, of each.
     firsts = {each.get("candidate"): each["nats"] for each in reversed(offers)}
-    points = question.grid
-    return Price(
-        question.verb,
-        part.name,
-        part.protocol,
-        0.0 if cached else sum(firsts.values()),
-        "nats",
-        limit,
-        left,
-        cached or reason is None,
-        cached,
-        None if cached else reason,
-        None
-        if points is None
-        else (float(points.point(0)), float(points.point(points.size - 1)), points.size),
-        asked.assumptions,
-        () if cached else holdout.doubts(asked),
-        told,
-    )
+    return sum(firsts.values()), "nats", limit, left, reason, told

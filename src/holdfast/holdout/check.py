@@ -48,8 +48,8 @@ from holdfast.ledger.opening import has_ledger, open_ledger
 from holdfast.ledger.witness import Witness
 from holdfast.protocols.answers import READINGS, confidence_text
 from holdfast.protocols.base import PastTold, Protocol, Question, Steps, paid
-from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.means import checked_bounds
+from holdfast.protocols.plans import Account, Charge
 from holdfast.protocols.shapes import BoundedMean
 from holdfast.protocols.source import UNIT, is_within
 from holdfast.protocols.told import Expects

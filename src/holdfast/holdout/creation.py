@@ -35,6 +35,7 @@ from holdfast.store.blocks import (
     opened_own,
     own_folder,
     remove_in,
+    sync_folder,
     write_contents,
 )
 from holdfast.store.inputs import Input, open_input
@@ -67,12 +68,9 @@ __all__ = [
 # same path then removes the folder, and what is elsewhere: under the location, in a folder of this
 # creation's own. A folder that has had no note for minutes never got one.
 #
-# Others may be able to write where the holdout is to be, and to put such a folder there. So
-# nothing
-# is done to one that is not this account's own, and nothing is done because a note says so: what
-# it
-# says is compared with what the present creation was told, and if it differs, a person has to
-# look.
+# Others may be able to write where the holdout is to be, and to put such a folder there. So nothing
+# is done to one that is not this account's own, and nothing is done because a note says so: what it
+# says is compared with what the present creation was told, and if it differs, a person has to look.
 
 
 _NOTE = "creating.json"
@@ -373,14 +371,8 @@ def create_holdout(
         location = check_location(location)
     remove_leftovers(path, engine, location, progress)
     with folder_beside(path, _identity()[:16], engine, location) as folder:
-        options = {
-            "unit": unit,
-            "ids": ids,
-            "columns": columns,
-            "memory_limit": memory_limit,
-            "threads": threads,
-            "progress": progress,
-        }
+        options: dict[str, Any] = {"unit": unit, "ids": ids, "columns": columns}
+        options |= {"memory_limit": memory_limit, "threads": threads, "progress": progress}
         with _opened(data, folder, entropy, engine, location, options) as table:
             checked = _checked_ranges(ranges, table.schema)
             texts = _checked_categories(categories, table.schema)
@@ -429,7 +421,8 @@ def create_holdout(
             reading=_READINGS[reading],
             split=split,
         )
-        _seal(folder, spec, ledger)
+        create_ledger(folder, ledger, spec.identity, spec.to_dict())
+        sync_folder(folder)
         # First: the folder does not tell of which data it was made, if nobody remembers.
         remember(spec.identity, path.resolve(), contents, fingerprint)
         try:
@@ -437,7 +430,7 @@ def create_holdout(
         except BaseException:
             forget(spec.identity)
             raise
-    _sync(path.parent)
+    sync_folder(path.parent)
     return spec
 
 
@@ -486,12 +479,6 @@ def _check_units(sets: Iterable[BlockSet], units: int) -> None:
         if units != 1 and any(getattr(part, "exact", False) for part in each.plan.parts):
             hint = "Plan means with exact=False, or give block_units=1."
             raise InvalidInput("block_units", units, "1 for a plan of exact means", hint)
-
-
-def _seal(folder: Path, spec: HoldoutSpec, ledger: str | None) -> None:
-    """The ledger, and everything on disk."""
-    create_ledger(folder, ledger, spec.identity, spec.to_dict())
-    _sync(folder)
 
 
 def _opened(
@@ -608,11 +595,3 @@ def _checked_categories(
             raise InvalidInput("categories", given, f"a list of all the texts that {name} can be")
         checked[column.name] = tuple(dict.fromkeys(texts))
     return checked
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

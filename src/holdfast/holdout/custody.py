@@ -14,9 +14,8 @@ from typing import Any
 
 from holdfast.errors import Damaged, Infeasible, InvalidInput, real_number
 from holdfast.holdout.creation import folder_beside, remove_leftovers
-from holdfast.holdout.journal import Journal
 from holdfast.holdout.spec import HoldoutSpec
-from holdfast.holdout.state import HoldoutState
+from holdfast.holdout.state import HoldoutState, Journal
 from holdfast.holdout.submissions import IDS_FILE
 from holdfast.holdout.tokens import NATS, ROLES, Role, Token, hashed
 from holdfast.ledger.ledger import Ledger, Receipt

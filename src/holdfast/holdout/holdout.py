@@ -14,13 +14,12 @@ from holdfast.grids import Grid
 from holdfast.holdout.answering import HERE, Backends, OpenHoldout, Pace, Price, price_of
 from holdfast.holdout.creation import Preview, create_holdout
 from holdfast.holdout.custody import Access, Backup, back_up
-from holdfast.holdout.doubts import refuse
-from holdfast.holdout.journal import Journal
+from holdfast.holdout.doubts import doubts_of, refuse
 from holdfast.holdout.public import ranged
 from holdfast.holdout.questions import Asked, Estimator
 from holdfast.holdout.records import SLOTS, transcript_of
 from holdfast.holdout.scoring import Boards, Scorers, Scoring
-from holdfast.holdout.spec import AnyPlan, HoldoutSpec
+from holdfast.holdout.spec import AnyPlan
 from holdfast.holdout.state import Status, questions_left, status_of
 from holdfast.holdout.tokens import Asker
 from holdfast.ledger.ledger import Receipt
@@ -45,21 +44,12 @@ class Holdout(Scoring):
     def __init__(self, path: Path, limits: Limits | None = None, place: Backends = HERE) -> None:
         self.path = path
         self._open = OpenHoldout(path, limits, place)
+        self.spec, self.journal = self._open.spec, self._open.journal
         self._asker: Asker | None = None
         self._pace: Pace | None = None
         self._quoting = False
         self._boards = Boards(self._open)
         self.scorers = Scorers()
-
-    @property
-    def spec(self) -> HoldoutSpec:
-        """What the holdout was created as: plan, data, assumptions."""
-        return self._open.spec
-
-    @property
-    def journal(self) -> Journal:
-        """The ledger, and the state that its rows add up to."""
-        return self._open.journal
 
     # Making and finding.
 
@@ -203,7 +193,8 @@ class Holdout(Scoring):
         """
         words: dict[str, Any] = {"grid": grid, "where": where, "shape": shape, "protocol": protocol}
         words |= {"options": options, "guess": guess, "max_level": max_level}
-        return cast(Answer, self._answer("ask", estimator, words, request, progress, anyway))
+        asked = self._open.asked("ask", estimator, **words)
+        return cast(Answer, self._asked(asked, request, progress, anyway))
 
     def verify(
         self,
@@ -277,7 +268,8 @@ class Holdout(Scoring):
         words: dict[str, Any] = {"where": where, "range": range, "grid": grid}
         words |= {"columns": columns, "protocol": protocol, "guess": guess, "guess_se": guess_se}
         words |= {"precise": precise, "max_level": max_level}
-        return cast(Answer, self._answer("mean", term, words, request, progress, anyway))
+        asked = self._open.asked("mean", term, **words)
+        return cast(Answer, self._asked(asked, request, progress, anyway))
 
     def interval(
         self,
@@ -294,14 +286,10 @@ class Holdout(Scoring):
         **options: Any,
     ) -> Answer:
         """An interval that encloses the median of what the estimator gives on fresh blocks."""
-        words: dict[str, Any] = {
-            "grid": grid,
-            "where": where,
-            "protocol": protocol,
-            "options": options,
-        }
-        words |= {"guess": guess, "max_level": max_level}
-        return cast(Answer, self._answer("interval", estimator, words, request, progress, anyway))
+        words: dict[str, Any] = {"grid": grid, "where": where, "protocol": protocol}
+        words |= {"options": options, "guess": guess, "max_level": max_level}
+        asked = self._open.asked("interval", estimator, **words)
+        return cast(Answer, self._asked(asked, request, progress, anyway))
 
     def price(self, verb: str, estimator: object, **words: Any) -> Price:
         """What a question would cost, asked now: nothing is drawn, told or charged.
@@ -334,18 +322,6 @@ class Holdout(Scoring):
         """Raise `Damaged` unless the sealed files are as they were written."""
         self._open.verify_blocks()
 
-    def _answer(
-        self,
-        verb: Verb,
-        estimator: Estimator,
-        words: dict[str, Any],
-        request: str | None,
-        progress: Progress | None,
-        anyway: bool = False,
-    ) -> Result:
-        asked = self._open.asked(verb, estimator, **words)
-        return self._asked(asked, request, progress, anyway)
-
     def _ranged(
         self,
         verb: Verb,
@@ -353,7 +329,7 @@ class Holdout(Scoring):
         words: dict[str, Any],
         request: str | None,
         progress: Progress | None,
-        anyway: bool = False,
+        anyway: bool,
     ) -> Result:
         asked = self._open.asked(verb, estimator, **words)
         result = self._asked(asked, request, progress, anyway)
@@ -367,7 +343,7 @@ class Holdout(Scoring):
     ) -> Result:
         if self._quoting:
             raise _Quoted(asked)
-        doubts = () if anyway else self._open.doubts(asked)
+        doubts = () if anyway else doubts_of(self.spec, self._open.open_part, asked)
         if doubts and not self.journal.is_known(asked.key):  # else it is free anyway
             refuse(doubts)
         asked = asked if self._pace is None else asked.assuming(SLOTS)

@@ -20,9 +20,9 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, cast
 
 from holdfast.errors import Damaged, InvalidInput
-from holdfast.holdout.journal import Journal
 from holdfast.holdout.records import answer_in
 from holdfast.holdout.spec import HoldoutSpec
+from holdfast.holdout.state import Journal
 from holdfast.ledger.ledger import Row
 from holdfast.protocols.answers import Answer, Told, reading_words, rounded_down, rounded_up
 

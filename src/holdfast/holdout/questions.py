@@ -16,14 +16,13 @@ from typing import Any
 
 from holdfast.engines.python.estimator import LocalEstimator, local_estimator
 from holdfast.engines.sql.estimator import (
-    SqlEstimator,
     SqlTerm,
     sql_condition,
     sql_estimator,
     sql_term,
 )
 from holdfast.errors import InvalidInput, real_number
-from holdfast.holdout.spec import AnswerablePart
+from holdfast.holdout.spec import BlockSet
 from holdfast.ledger.ledger import canonical
 from holdfast.protocols.answers import in_full
 from holdfast.protocols.base import Protocol, Question
@@ -44,13 +43,14 @@ __all__ = [
 
 Ranges = Mapping[str, tuple[float, float]]
 Estimator = str | Callable[..., object] | LocalEstimator
+_FREE = "Nothing was charged."
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A question, the part of the plan that it is for, and what it is about."""
+    """A question, who answers it, of which blocks, and what it is about."""
 
-    part: AnswerablePart
+    set: BlockSet
     protocol: Protocol[Any]
     question: Question
     estimand: Estimand
@@ -70,11 +70,11 @@ class Asked:
     @cached_property
     def key(self) -> str | None:
         """What identifies the question; None if it cannot be told from others."""
-        identities = [each.identity for each in self.estimands]
-        if None in identities:
-            return None
-        identity = identities[0] if len(identities) == 1 else canonical(identities)
-        return question_key(self.question.facts, str(identity))
+        identity = self.estimand.identity
+        if self.others:
+            identities = [each.identity for each in self.estimands]
+            identity = None if None in identities else canonical(identities)
+        return None if identity is None else question_key(self.question.facts, identity)
 
     def assuming(self, what: str) -> Asked:
         """The same question, whose answer's promise assumes one thing more."""
@@ -120,16 +120,38 @@ def estimand_of_block(
         hint = "It says how to call a Python function."
         raise InvalidInput(name, value, "left out here", hint)
     if isinstance(estimator, str):
-        return _sql_estimand(sql_estimator(estimator, manifest.schema, where), manifest, ranges)
+        sql = sql_estimator(estimator, manifest.schema, where)
+        about = {"engine": "sql", "text": sql.text}
+        if sql.where is not None:
+            about["where"] = sql.where
+        units, single = manifest.block_units, manifest.unit_column is None
+        known = sql.known_value(units, single)
+        if known is not None:
+            rows = f"a block has {units:,} rows"
+            hint = f"It is {known:.12g} on every block, whatever the data: {rows}. {_FREE}"
+            allowed = "one whose answer is not known already"
+            raise InvalidInput("question", sql.text, allowed, hint)
+        if single and not sql.columns:
+            _refuse_constant(sql.text)
+        mean = sql.bounded_mean(single)
+        shape = None if mean is None else BoundedMean(*mean)
+        return Estimand(sql, f"sql {about}", about, sql.range(ranges, units, single), shape)
     if where is not None:
         hint = "Filter inside the function: it sees the whole block."
         raise InvalidInput("where", where, "left out for a callable", hint)
-    if isinstance(estimator, LocalEstimator):
-        return _local_estimand(estimator, manifest)
-    if not callable(estimator):
+    if not callable(estimator) and not isinstance(estimator, LocalEstimator):
         hint = "Write SQL such as 'avg(x)', or a function of one block."
         raise InvalidInput("estimator", estimator, "SQL text or a callable", hint)
-    return _local_estimand(local_estimator(estimator, **options), manifest)
+    if isinstance(estimator, LocalEstimator):
+        made = estimator
+    else:
+        made = local_estimator(estimator, **options)
+    shape = None
+    if made.range is not None and made.bounded_mean and manifest.one_row_units:
+        # A model may fail on a block, and a row may have no target: only one end is sure.
+        fails = not made.built_in
+        shape = BoundedMean(*made.range, can_fail=fails, fails_high=fails and made.fails_high)
+    return Estimand(made, made.identity, _local_about(made), made.range, shape)
 
 
 def estimand_of_rows(
@@ -207,44 +229,9 @@ def _local_range(made: LocalEstimator, declared: Bounds | None) -> tuple[Bounds,
     return declared, True
 
 
-def _sql_estimand(sql: SqlEstimator, manifest: Manifest, ranges: Ranges) -> Estimand:
-    about = {"engine": "sql", "text": sql.text}
-    if sql.where is not None:
-        about["where"] = sql.where
-    units, single = manifest.block_units, manifest.unit_column is None
-    known = sql.known_value(units, single)
-    if known is not None:
-        rows = f"a block has {units:,} rows"
-        hint = f"It is {known:.12g} on every block, whatever the data: {rows}. Nothing was charged."
-        raise InvalidInput("question", sql.text, "one whose answer is not known already", hint)
-    if single and not sql.columns:
-        _refuse_constant(sql.text)
-    mean = sql.bounded_mean(single)
-    shape = None if mean is None else BoundedMean(*mean)
-    return Estimand(sql, f"sql {about}", about, sql.range(ranges, units, single), shape)
-
-
 def _refuse_constant(text: str | None) -> None:
-    hint = "It names no column: its value is the same whatever the data. Nothing was charged."
+    hint = f"It names no column: its value is the same whatever the data. {_FREE}"
     raise InvalidInput("question", text, "one that depends on a column", hint)
-
-
-def _local_estimand(made: LocalEstimator, manifest: Manifest) -> Estimand:
-    mean = made.range if made.bounded_mean and manifest.one_row_units else None
-    return Estimand(
-        made,
-        made.identity,
-        _local_about(made),
-        made.range,
-        # A model may fail on a block, and a row may have no target: only one end is sure.
-        None
-        if mean is None
-        else BoundedMean(*mean, can_fail=not made.built_in, fails_high=_fails_high(made)),
-    )
-
-
-def _fails_high(made: LocalEstimator) -> bool:
-    return not made.built_in and made.fails_high
 
 
 def _local_about(made: LocalEstimator) -> dict[str, Any]:

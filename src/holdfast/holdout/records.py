@@ -26,12 +26,12 @@ from holdfast.engines.python.estimator import ASSUMPTION_PREDICTIONS
 from holdfast.engines.sql.estimator import can_lack_value
 from holdfast.errors import Damaged
 from holdfast.grids import Grid, IntegerGrid, LinearGrid
-from holdfast.holdout.journal import Journal
 from holdfast.holdout.spec import HoldoutSpec
+from holdfast.holdout.state import Journal
 from holdfast.ledger.ledger import Row
 from holdfast.protocols.answers import Answer, Result, Verdict, in_full, with_failures
 from holdfast.protocols.base import Drawn, Paid, Protocol, Question
-from holdfast.protocols.budget import Charge
+from holdfast.protocols.plans import Charge
 from holdfast.protocols.shapes import Shape
 from holdfast.store.table import Schema
 
@@ -135,9 +135,19 @@ def said(
     grid, schema = protocol.grid(question), spec.manifest.schema
 
     def promised(step: Answer | Verdict) -> Answer | Verdict:
-        """A step whose promise names its grid, its empty blocks and every assumption."""
+        """A step whose promise names its grid, its empty blocks and every assumption.
+
+        All but how many open blocks are empty follows from the question and the plan alone.
+        """
         told = with_failures(step.promise, failures) if failures else step.promise
-        told += _notes(grid, question, schema, value=step.kind == "answer")
+        points = grid if step.kind == "answer" else None
+        if points is not None and points.size > 1 and question.verb != "interval":
+            steps = f"the next of {points.size:,} points"
+            if isinstance(points, LinearGrid | IntegerGrid):
+                steps = f"a grid with step {points.step:.6g}"
+            told += f"; rounded up to {steps}"
+        lacking = empty_words(question, schema, points)
+        told += "" if lacking is None else f"; {lacking}"
         told += "" if empty is None else _seen(*empty)
         return replace(step, promise="; assuming that ".join([told, *words]))
 
@@ -147,18 +157,6 @@ def said(
 def marked(result: Result, receipt: str, *, cached: bool) -> Result:
     """An answer with the receipt of its row."""
     return result.each(partial(replace, receipt=receipt, cached=cached))
-
-
-def _notes(grid: Grid | None, question: Question, schema: Schema, *, value: bool) -> str:
-    """What is added to the promise of a value, or of a verdict on the way to one.
-
-    It follows from the question and the plan alone, whatever happened.
-    """
-    said = ""
-    if value and grid is not None and grid.size > 1 and question.verb != "interval":
-        said = f"; rounded up to {_steps(grid)}"
-    empty = empty_words(question, schema, grid if value else None)
-    return said if empty is None else f"{said}; {empty}"
 
 
 def empty_words(question: Question, schema: Schema, grid: Grid | None) -> str | None:
@@ -190,12 +188,6 @@ def can_be_empty(question: Question, schema: Schema) -> bool:
     if question.about["engine"] != "sql" or question.verb == "mean":
         return "where" in question.about
     return can_lack_value(question.about["text"], schema, "where" in question.about)
-
-
-def _steps(grid: Grid) -> str:
-    if isinstance(grid, LinearGrid | IntegerGrid):
-        return f"a grid with step {grid.step:.6g}"
-    return f"the next of {grid.size:,} points"
 
 
 # Transcripts: every question that was answered, with its answer, and who did what.

@@ -44,7 +44,7 @@ from holdfast.grids import Grid, parse_grid
 from holdfast.holdout.answering import OpenHoldout, refuse_told
 from holdfast.holdout.leaderboard import Board, Standings
 from holdfast.holdout.public import grid_between
-from holdfast.holdout.spec import AnswerablePart, HoldoutSpec
+from holdfast.holdout.spec import HoldoutSpec
 from holdfast.holdout.submissions import (
     RowIds,
     is_keyed,
@@ -62,6 +62,7 @@ from holdfast.protocols.answers import (
     Told,
 )
 from holdfast.protocols.base import Verb
+from holdfast.protocols.plans import Part
 from holdfast.protocols.shapes import BoundedMean
 from holdfast.protocols.source import UNIT, Bounds
 from holdfast.store.table import ROW, plain_array
@@ -419,14 +420,15 @@ def _means(holdout: OpenHoldout, score: Judged, protocol: str | None) -> bool:
     part = _part(holdout, "mean", protocol)
     if part is None or (score.model and part.protocol != "mean"):
         return False
-    return not getattr(part.part, "exact", False) or is_exact(score.scorer.metric)
+    return not getattr(part, "exact", False) or is_exact(score.scorer.metric)
 
 
-def _part(holdout: OpenHoldout, verb: Verb, protocol: str | None) -> AnswerablePart | None:
+def _part(holdout: OpenHoldout, verb: Verb, protocol: str | None) -> Part | None:
     try:
-        return holdout.spec.part_for(verb, protocol)
+        part: Part = holdout.spec.part_for(verb, protocol)[1].part
     except InvalidInput:
         return None
+    return part
 
 
 def public_grid(holdout: OpenHoldout, score: Judged, protocol: str | None) -> Grid | None:
@@ -438,8 +440,7 @@ def public_grid(holdout: OpenHoldout, score: Judged, protocol: str | None) -> Gr
         return score.scorer.grid
     part = _part(holdout, "ask", protocol)
     assert part is not None  # else nothing is asked on a grid
-    points = part.part.points
-    return score.scorer.public_grid(points, holdout.spec.ranges.get(score.target))
+    return score.scorer.public_grid(part.points, holdout.spec.ranges.get(score.target))
 
 
 def needs_grid(holdout: OpenHoldout, score: Judged, protocol: str | None) -> bool:
@@ -561,17 +562,6 @@ class Scoring(Closing):
     _asker: Asker | None
     _boards: Boards
     scorers: Scorers
-
-    @abstractmethod
-    def _answer(
-        self,
-        verb: Verb,
-        estimator: Any,
-        words: dict[str, Any],
-        request: str | None,
-        progress: Progress | None,
-        anyway: bool = False,
-    ) -> Result: ...
 
     def score(
         self,
@@ -803,7 +793,8 @@ class Scoring(Closing):
     ) -> Answer:
         anyway = options.pop("anyway", False)
         verb, estimator, words = score_question(self._open, score, protocol, options)
-        return cast(Answer, self._answer(verb, estimator, words, request, progress, anyway))
+        asked = self._open.asked(verb, estimator, **words)
+        return cast(Answer, self._asked(asked, request, progress, anyway))
 
     def _is_told(self, score: Judged, protocol: str | None) -> bool:
         """Whether a score is answered by what is told: a mean over rows, and rows for it."""

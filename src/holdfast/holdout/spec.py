@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # the planner is not needed to ask
 
 __all__ = [
     "FORMAT",
-    "AnswerablePart",
+    "Answering",
     "AnyPlan",
     "BlockSet",
     "HoldoutSpec",
@@ -77,23 +77,8 @@ class BlockSet:
         return cls(str(data["name"]), plan_from_dict(data["plan"]), int(data["first"]))
 
 
-@dataclass(frozen=True)
-class AnswerablePart:
-    """One thing that can be asked: a part of a set's plan, and who answers a verb about it."""
-
-    set: BlockSet
-    part: Part
-    kind: type[Protocol[Any]]
-
-    @property
-    def name(self) -> str:
-        """How the user names it."""
-        return self.part.name
-
-    @property
-    def protocol(self) -> str:
-        """Its protocol."""
-        return self.part.protocol
+Answering = tuple[BlockSet, Protocol[Any]]
+"""Who answers one verb about one part of a plan, and the blocks that the plan is for."""
 
 
 def sets_for(plans: AnyPlan | Iterable[AnyPlan]) -> tuple[BlockSet, ...]:
@@ -211,13 +196,14 @@ class HoldoutSpec:
         return {each.name: each for each in self.sets}
 
     @cached_property
-    def answerable(self) -> dict[Verb, list[AnswerablePart]]:
-        """For every verb the parts that can answer it, the first choice first."""
+    def answerable(self) -> dict[Verb, list[Answering]]:
+        """For every verb who can answer it, of which set: the first choice first."""
         sets = {id(each.plan): each for each in self.sets}
         pairs = [(each.plan, part) for each, part in self.parts]
+        units, sure, certified = self.manifest.block_units, self.confidence, self.seed is None
         return {
             verb: [
-                AnswerablePart(sets[id(plan)], part, kind)
+                (sets[id(plan)], kind(plan, part, units, sure, certified=certified))
                 for kind, (plan, part) in protocols_for(verb, pairs)
             ]
             for verb in VERBS
@@ -225,17 +211,17 @@ class HoldoutSpec:
 
     def part_for(
         self, verb: Verb, protocol: str | None = None, *, one_sided: bool = True
-    ) -> AnswerablePart:
+    ) -> Answering:
         """The part named, or the best one for the verb: without `one_sided`, one for equalities."""
         able = self.answerable[verb]
         if protocol is not None:
             for each in able:
-                if each.name == protocol:
+                if each[1].part.name == protocol:
                     return each
-            names = ", ".join(each.name for each in able) or "none in this plan"
+            names = ", ".join(answers.part.name for _, answers in able) or "none in this plan"
             raise InvalidInput("protocol", protocol, f"the name of a part that can {verb}: {names}")
         for each in able:  # of all parts, only those for guesses may have one side
-            if one_sided or verb != "verify" or not each.part.one_sided:
+            if one_sided or verb != "verify" or not each[1].part.one_sided:
                 return each
         if able:
             return able[0]
@@ -247,15 +233,10 @@ class HoldoutSpec:
 
     def protocol_of(self, set_name: str, question: Question) -> Protocol[Any]:
         """Who answers a question; a LookupError if nobody does."""
-        block_set = self.by_name[set_name]
-        part = block_set.plan.part(question.part)
-        ((kind, _), *_) = protocols_for(question.verb, [(block_set.plan, part)])
-        return self.protocol(AnswerablePart(block_set, part, kind))
-
-    def protocol(self, asked: AnswerablePart) -> Protocol[Any]:
-        """Who answers questions to this part."""
-        units, sure, certified = self.manifest.block_units, self.confidence, self.seed is None
-        return asked.kind(asked.set.plan, asked.part, units, sure, certified=certified)
+        for block_set, answers in self.answerable[question.verb]:
+            if (block_set.name, answers.part.name) == (set_name, question.part):
+                return answers
+        raise LookupError(f"{question.verb} of {question.part}")
 
     @cached_property
     def confidence(self) -> float:

@@ -321,7 +321,7 @@ class Plan:
         return explain(self)
 
     def _repr_html_(self) -> str:
-        from holdfast.notebook import html_table
+        from holdfast.protocols.answers import html_table
 
         return html_table(title(self), described(self))
 

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from holdfast.protocols.answers import Answer, Corrected, Verdict
     from holdfast.protocols.base import Protocol, Question
-    from holdfast.protocols.budget import Account, Charge
     from holdfast.protocols.guesses import Guesses
     from holdfast.protocols.means import DirectMeans, MedianMeans
     from holdfast.protocols.memory import MemoryHoldout
-    from holdfast.protocols.plans import JointPlan, SetPlan
+    from holdfast.protocols.plans import Account, Charge, JointPlan, SetPlan
     from holdfast.protocols.registry import PROTOCOLS
     from holdfast.protocols.rounds import RoundsPlan
     from holdfast.protocols.searches import (

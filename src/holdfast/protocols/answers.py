@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import partial
+from html import escape
 from typing import Any, ClassVar, Literal, cast
 
-from holdfast.notebook import html_table
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 
 __all__ = [
@@ -41,12 +42,13 @@ __all__ = [
     "confidence_text",
     "direct_promise",
     "fewer_than",
+    "html_bar",
+    "html_table",
     "in_full",
     "interval_promise",
     "is_answer",
     "lies_between",
     "mean_promise",
-    "middle_promise",
     "near_promise",
     "number",
     "quantile",
@@ -132,36 +134,32 @@ def with_failures(promise: str, failures: str) -> str:
     return f"{promise.replace(_LOWEST, '')}; {failures}"
 
 
-def search_promise(low: float, high: float, units: int, cell: Cell, *, has_bar: bool) -> str:
+def search_promise(
+    low: float, high: float, units: int, cell: Cell, *, has_bar: bool, as_it_came: bool = False
+) -> str:
     r"""Of a value with these tails, and perhaps with bounds on the mean.
 
     The value is projected upwards onto the grid: it stands for the cell (previous point, point],
-    and says nothing on a side where the cell has no edge (`Grid.cell`).
+    and says nothing on a side where the cell has no edge (`Grid.cell`). One of a block's values,
+    `as_it_came`, is both edges itself.
 
     >>> print(search_promise(0.05, 0.05, 100, (230, 240), has_bar=False).replace(", ", "\n"))
     at least 5 in 100 fresh blocks of 100 units give 240 or less
     and at least 5 in 100 give more than 230 (a block without a value counts as lowest)
-    """
-    below = None if cell[1] is None else f"{_up(cell[1])} or less"
-    above = None if cell[0] is None else f"more than {_down(cell[0])}"
-    return f"{_sides(low, high, units, below, above)}{_ending(low, high, has_bar)}"
-
-
-def middle_promise(low: float, high: float, units: int, value: float, *, has_bar: bool) -> str:
-    r"""Of a value that is one of a block's, as it came, and perhaps with bounds on the mean.
-
-    >>> print(middle_promise(0.25, 0.25, 1, 0.5, has_bar=False).replace(", ", "\n"))
+    >>> said = search_promise(0.25, 0.25, 1, (0.5, 0.5), has_bar=False, as_it_came=True)
+    >>> print(said.replace(", ", "\n"))
     at least 25 in 100 fresh blocks of 1 unit give 0.5 or less
     and at least 25 in 100 give 0.5 or more (a block without a value counts as lowest)
     """
-    below, above = f"{_up(value)} or less", f"{_down(value)} or more"
-    return f"{_sides(low, high, units, below, above)}{_ending(low, high, has_bar)}"
-
-
-def _ending(low: float, high: float, has_bar: bool) -> str:
+    below = above = None
+    if cell[1] is not None:
+        below = f"{_up(cell[1])} or less"
+    if cell[0] is not None:
+        above = f"{_down(cell[0])} or more" if as_it_came else f"more than {_down(cell[0])}"
+    said = _sides(low, high, units, below, above)
     if has_bar:
-        return "; the mean lies between low and high"
-    return _EMPTY if min(low, high) < LEAST_SHARE else ""
+        return f"{said}; the mean lies between low and high"
+    return said + _EMPTY if min(low, high) < LEAST_SHARE else said
 
 
 def interval_promise(tail: float, units: int, low: float | None, high: float | None) -> str:
@@ -175,7 +173,7 @@ def interval_promise(tail: float, units: int, low: float | None, high: float | N
     said = ", and ".join(ends) or "nothing is said: both ends are those of the grid"
     return (
         f"{said}{_LOWEST}; that is the median over blocks, not over units, and but for a cell of "
-        f"the grid {at_least(tail)} {'lies' if _give(tail) == 'gives' else 'lie'} beyond either end"
+        f"the grid {_give(tail).replace(' give', ' lie')} beyond either end"
     )
 
 
@@ -254,8 +252,8 @@ def verdict_promise(
     # Close to all of them: what is left says it better.
     beyond = {"at most": f"more than {below}", "at least": f"less than {above}"}
     rest = math.nextafter(1 - high, 0.0)  # rounded down
-    either = f", or {at_least(rest)} {_give(rest)} ".join(beyond[side] for side in sides)
-    return f"{at_least(rest)} {_blocks(units)} {_give(rest)} {either}{_LOWEST}{_EMPTY}"
+    either = f", or {_give(rest)} ".join(beyond[side] for side in sides)
+    return f"{_give(rest, units)} {either}{_LOWEST}{_EMPTY}"
 
 
 def near_promise(
@@ -268,8 +266,8 @@ def near_promise(
     if not refused:
         said = _sides(low, high, units, f"{_up(last)} or less", f"{_down(first)} or more")
         return f"{said}{_no_confirmation(guess, min(low, high))}"
-    below = f"{at_least(low)} {_blocks(units)} {_give(low)} less than {_up(first)}"
-    above = f"{at_least(high)} {_give(high)} more than {_down(last)}"
+    below = f"{_give(low, units)} less than {_up(first)}"
+    above = f"{_give(high)} more than {_down(last)}"
     return (
         f"{below}, or {above}{_LOWEST}; that does not speak against the guess, for a right one has "
         "blocks on either side too"
@@ -286,10 +284,9 @@ def _sides(low: float, high: float, units: int, below: str | None, above: str | 
     """So many blocks give this at most, and so many that at least; None: nothing is said of it."""
     said = []
     if below is not None:
-        said.append(f"{at_least(low)} {_blocks(units)} {_give(low)} {below}")
+        said.append(f"{_give(low, units)} {below}")
     if above is not None:
-        of = "" if said else f" {_blocks(units)}"
-        said.append(f"{at_least(high)}{of} {_give(high)} {above}")
+        said.append(f"{_give(high, None if said else units)} {above}")
     return (", and ".join(said) or "nothing is said: the grid has one point") + _LOWEST
 
 
@@ -328,9 +325,11 @@ def _whole(share: Fraction, *, up: bool) -> str:
     return f"{int(count):,} in {whole:,}"
 
 
-def _give(share: float) -> str:
-    """One of so many gives, several give."""
-    return "gives" if share < 0.02 and at_least(share).startswith("at least 1 in ") else "give"
+def _give(share: float, units: int | None = None) -> str:
+    """At least so many blocks give, of so many units where that was not said: one of them gives."""
+    count = at_least(share)
+    of = "" if units is None else f" {_blocks(units)}"
+    return f"{count}{of} {'gives' if count.startswith('at least 1 in ') else 'give'}"
 
 
 def rounded_down(value: float, digits: int = 4) -> str:
@@ -354,14 +353,8 @@ def _rounded(value: float, digits: int, direction: str) -> str:
     return f"{float(number):.{digits}g}"
 
 
-def _down(value: float) -> str:
-    return _rounded(value, _DIGITS, ROUND_FLOOR)
-
-
-def _up(value: float) -> str:
-    return _rounded(value, _DIGITS, ROUND_CEILING)
-
-
+_down = partial(_rounded, digits=_DIGITS, direction=ROUND_FLOOR)
+_up = partial(_rounded, digits=_DIGITS, direction=ROUND_CEILING)
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -439,6 +432,47 @@ def confidence_text(confidence: float) -> str:
     ('0.95', '0.999999')
     """
     return rounded_down(confidence, 6)
+
+
+# Tables: how values look in a notebook. Styled inline, nothing is fetched from anywhere.
+
+
+_TABLE = "border-collapse:collapse;font-size:90%;line-height:1.4"
+_LABEL = "text-align:left;vertical-align:top;padding:1px 12px 1px 0;opacity:.65;font-weight:normal"
+_VALUE = "text-align:left;padding:1px 0;max-width:60em"
+
+
+def html_table(title: str, items: Mapping[str, str]) -> str:
+    """A title and labelled lines. Everything is escaped.
+
+    >>> "avg(x) &lt; 3" in html_table("avg(x) < 3", {"answer": "yes"})
+    True
+    """
+    rows = "".join(
+        f'<tr><th style="{_LABEL}">{escape(label)}</th>'
+        f'<td style="{_VALUE}">{escape(text)}</td></tr>'
+        for label, text in items.items()
+    )
+    caption = (
+        f'<caption style="text-align:left;font-weight:bold;caption-side:top">{escape(title)}'
+        "</caption>"
+    )
+    return f'<table style="{_TABLE}">{caption}{rows}</table>'
+
+
+def html_bar(share: float) -> str:
+    """How full something is, as a bar of 12em.
+
+    >>> "width:25.0%" in html_bar(0.25)
+    True
+    """
+    width = f"width:{100 * min(max(share, 0.0), 1.0):.1f}%"
+    outer = "display:inline-block;width:12em;height:.7em;border:1px solid;border-radius:3px"
+    inner = f"display:block;height:100%;{width};background:currentColor;opacity:.5"
+    return f'<span style="{outer}"><span style="{inner}"></span></span>'
+
+
+# Answers: a value, a verdict, or what is told, with all that goes with it.
 
 
 Claim = Literal["equals", "at least", "at most"]

@@ -33,8 +33,7 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, floats_up
 from holdfast.protocols.answers import FAILURES, Answer, Result, search_promise
-from holdfast.protocols.budget import Account, Charge
-from holdfast.protocols.plans import Part, SetPlan, Wanted
+from holdfast.protocols.plans import Account, Charge, Part, SetPlan, Wanted
 from holdfast.protocols.shapes import BoundedMean, KnownDeviation, KnownSd, Shape, shape_from_dict
 from holdfast.protocols.source import UNIT, Bounds
 from holdfast.randomness import Entropy

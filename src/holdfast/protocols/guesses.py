@@ -45,9 +45,9 @@ from holdfast.protocols.base import (
     Verb,
     block_floats,
 )
-from holdfast.protocols.budget import Charge, Use
 from holdfast.protocols.plans import (
     FLOOR,
+    Charge,
     JointPlan,
     Left,
     LookPart,
@@ -55,6 +55,7 @@ from holdfast.protocols.plans import (
     Request,
     SetPlan,
     Setting,
+    Use,
     VerdictPrices,
     Wanted,
     share_from,

@@ -41,14 +41,15 @@ from holdfast.protocols.base import (
     index_in,
     one_per_block,
 )
-from holdfast.protocols.budget import Charge, Use
 from holdfast.protocols.plans import (
+    Charge,
     JointPlan,
     Left,
     LookPart,
     Request,
     SetPlan,
     Setting,
+    Use,
     VerdictPrices,
     Wanted,
     bar_words,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from holdfast.errors import Exhausted, InvalidInput, real_number
@@ -24,9 +23,8 @@ from holdfast.protocols.base import (
     checked_shape,
     paid,
 )
-from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.means import checked_bounds
-from holdfast.protocols.plans import Left, SetPlan
+from holdfast.protocols.plans import Account, Charge, Left, SetPlan
 from holdfast.protocols.registry import protocols_for
 from holdfast.protocols.shapes import Shape
 from holdfast.protocols.source import UNIT, Bounds, Source
@@ -166,22 +164,6 @@ class MemoryHoldout:
         bounds = checked_bounds(range)
         words = {"where": where, "grid": grid, "range": bounds if cut or bounds != UNIT else None}
         return cast(Answer, self._asked("mean", function, protocol, **words))
-
-    def ask_all(
-        self,
-        estimators: Iterable[object],
-        grid: Grid,
-        *,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> list[Answer]:
-        """Answers for a list of estimators; `progress(done, total)` after each of them."""
-        questions = list(estimators)
-        answers = []
-        for done, estimator in enumerate(questions, start=1):
-            answers.append(self.ask(estimator, grid))
-            if progress is not None:
-                progress(done, len(questions))
-        return answers
 
     def protocol(self, verb: Verb, name: str | None = None) -> Protocol[Any]:
         """Who answers a verb: the first choice, or the part of this name."""

@@ -40,9 +40,18 @@ from holdfast.protocols.base import (
     Values,
     block_floats,
 )
-from holdfast.protocols.budget import Account, Charge, Use
 from holdfast.protocols.guesses import Guesses, VerdictPart, Verify
-from holdfast.protocols.plans import JointPlan, Left, OwnPlan, Wanted, plan_from_dict, typed
+from holdfast.protocols.plans import (
+    Account,
+    Charge,
+    JointPlan,
+    Left,
+    OwnPlan,
+    Use,
+    Wanted,
+    plan_from_dict,
+    typed,
+)
 from holdfast.protocols.split import ValueProtocol, drawn_value
 from holdfast.randomness import Entropy
 from holdfast.theory.sizing import median_failure, median_samples

@@ -57,17 +57,19 @@ from holdfast.protocols.base import (
     index_in,
     one_per_block,
 )
-from holdfast.protocols.budget import Charge, Use, exactly
 from holdfast.protocols.plans import (
     FLOOR,
+    Charge,
     JointPlan,
     Left,
     LookPart,
     Request,
     SetPlan,
     Setting,
+    Use,
     VerdictPrices,
     Wanted,
+    exactly,
     share_from,
     two_sided,
 )

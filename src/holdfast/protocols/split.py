@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from holdfast.errors import real_number, whole_number
-from holdfast.protocols.answers import Answer, lies_between, middle_promise
+from holdfast.protocols.answers import Answer, lies_between, search_promise
 from holdfast.protocols.base import (
     BAR_MAX,
     Drawn,
@@ -32,8 +32,7 @@ from holdfast.protocols.base import (
     block_floats,
     shown,
 )
-from holdfast.protocols.budget import Account, Charge, Use
-from holdfast.protocols.plans import Left, OwnPlan, Wanted
+from holdfast.protocols.plans import Account, Charge, Left, OwnPlan, Use, Wanted
 from holdfast.randomness import Entropy
 from holdfast.theory.sizing import QUERIES_MAX, fresh_split, split_failure
 
@@ -69,9 +68,6 @@ class SplitPlan(OwnPlan):
 
     def use(self, account: Account) -> tuple[float, float, str]:
         return account.uses[self.name].looks, self.queries, "questions"
-
-    def rest(self, account: Account) -> float:
-        return float(account.limit - account.charged)
 
     def left(self, _order: float, _rest: Fraction, use: Use) -> Left:
         return Left(self.queries - use.looks, self.queries - use.looks)
@@ -113,11 +109,12 @@ class ValueProtocol(Protocol[P]):
         kept = drawn_value(value)
         if math.isnan(value) or type(kept) is not type(drawn["value"]) or kept != drawn["value"]:
             raise ValueError(f"no value: {drawn['value']!r}")
+        cell = (value, value)
         ends: tuple[float | None, float | None] = (None, None)
         if question.shape is not None and abs(value) < BAR_MAX:
-            ends = question.shape.bar((value, value), self.units, *tails)
+            ends = question.shape.bar(cell, self.units, *tails)
         has_bar = ends != (None, None)
-        promise = middle_promise(*tails, self.units, value, has_bar=has_bar)
+        promise = search_promise(*tails, self.units, cell, has_bar=has_bar, as_it_came=True)
         return self._answer(question, value, ends, tails, promise, paid)
 
 

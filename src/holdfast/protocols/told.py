@@ -41,8 +41,7 @@ from holdfast.protocols.base import (
     Verb,
     block_floats,
 )
-from holdfast.protocols.budget import Account, Charge, Use
-from holdfast.protocols.plans import Left, OwnPlan, Wanted
+from holdfast.protocols.plans import Account, Charge, Left, OwnPlan, Use, Wanted
 from holdfast.protocols.procedures import (
     HALF_PART,
     BlockMedian,

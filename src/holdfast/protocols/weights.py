@@ -33,16 +33,17 @@ from holdfast.protocols.base import (
     Reserve,
     Steps,
 )
-from holdfast.protocols.budget import Charge, Use
 from holdfast.protocols.guesses import stored_coin, stored_prices, verdict_left
 from holdfast.protocols.plans import (
     FLOOR,
+    Charge,
     JointPlan,
     Left,
     LookPart,
     ProtocolMix,
     Request,
     Setting,
+    Use,
     VerdictPrices,
     Wanted,
     share_from,

@@ -19,8 +19,7 @@ from holdfast.holdout.spec import BlockSet, HoldoutSpec
 from holdfast.holdout.state import HoldoutState, SetStatus, Status, status_of
 from holdfast.ledger.ledger import Receipt, Row, verify_chain
 from holdfast.protocols.answers import Answer, Result, Told, Verdict, reading_words
-from holdfast.protocols.budget import Charge
-from holdfast.protocols.plans import JointPlan, LookPart, SetPlan
+from holdfast.protocols.plans import Charge, JointPlan, LookPart, SetPlan
 from holdfast.report.html import count, listed, number, outwards, percent, typeset
 from holdfast.theory.privacy import (
     Allowance,

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import Exhausted
 from holdfast.protocols.base import Drawn, Question
-from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.guesses import Verify
+from holdfast.protocols.plans import Account, Charge
 from holdfast.randomness import SeededEntropy
 from holdfast.theory.numerics import binomial_tail
 from holdfast_lab.attacks import protocols
