@@ -6,6 +6,7 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 from weakref import WeakSet
@@ -53,20 +54,18 @@ def _renew_all() -> None:
 os.register_at_fork(after_in_child=_renew_all)
 
 
+@dataclass(eq=False, slots=True)
 class Job(Generic[T, R]):
     """One thread's task, and what became of it."""
 
-    __slots__ = ("awake", "batch", "error", "gone", "leads", "result", "settled", "task")
-
-    def __init__(self, task: T) -> None:
-        self.task = task
-        self.settled = False
-        self.leads = False
-        self.gone = False  # its thread waits for it no more
-        self.batch: list[Job[T, R]] = []  # that it leads
-        self.awake = threading.Event()
-        self.error: BaseException | None = None
-        self.result: R | None = None
+    task: T
+    settled: bool = False
+    leads: bool = False
+    gone: bool = False  # its thread waits for it no more
+    batch: list[Job[T, R]] = field(default_factory=list)  # that it leads
+    awake: threading.Event = field(default_factory=threading.Event)  # settled, or leads
+    error: BaseException | None = None
+    result: R | None = None
 
     def succeed(self, result: R) -> None:
         """The task is done."""
@@ -79,10 +78,6 @@ class Job(Generic[T, R]):
     def reopen(self) -> None:
         """What was said of it does not count: it will be tried again."""
         self.error, self.result, self.settled = None, None, False
-
-    def wait(self) -> None:
-        """Until it is settled, or leads."""
-        self.awake.wait()
 
 
 class Combiner(Renewed, Generic[T, R]):
@@ -116,7 +111,7 @@ class Combiner(Renewed, Generic[T, R]):
                 self._waiting.append(job)
                 job.leads, self._led = not self._led, True
             if not job.leads:
-                job.wait()
+                job.awake.wait()
             if job.leads:  # one batch, which begins with its own job; then another thread leads
                 with self._lock:
                     every, most = self._waiting, self._most

@@ -139,21 +139,15 @@ def canonical(value: object) -> str:
     >>> canonical({"price": 0.1, "kind": "a", "sides": [1, None]})
     '{"kind":"a","price":0.1,"sides":[1,null]}'
     """
-    return _read_back(value)[0]
-
-
-def _read_back(value: object) -> tuple[str, Any]:
-    """The one text of a value, and the value as it is read again from it: equal, and a copy."""
-    allowed = "plain JSON: text keys, lists, text, finite numbers, true, false and null"
     try:
         text = _text(value)
-        again = json.loads(text)
-        same = again == value  # not so for tuples, and for keys that are no text
+        same = json.loads(text) == value  # not so for tuples, and for keys that are no text
     except (TypeError, ValueError):
         same = False
     if not same:
+        allowed = "plain JSON: text keys, lists, text, finite numbers, true, false and null"
         raise InvalidInput("body", value, allowed)
-    return text, again
+    return text
 
 
 # Made once: every row is written with it, and read rows are compared with what it writes.
@@ -215,9 +209,9 @@ class Row:
             raise InvalidInput("request", request, allowed)
         if not isinstance(body, dict):
             raise InvalidInput("body", body, "a dictionary")
-        text, copy = _read_back(body)
+        text = canonical(body)
         facts = (head.number + 1, VERSION, kind, at, question, request)
-        return cls(*facts, copy, head.digest, _digest(*facts, text, head.digest))
+        return cls(*facts, json.loads(text), head.digest, _digest(*facts, text, head.digest))
 
     @classmethod
     def from_record(cls, record: tuple[Any, ...]) -> Row:

@@ -10,6 +10,7 @@ evaluated once more.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -232,11 +233,12 @@ class SqlEngine:
 
     def _run_all(self, jobs: list[Job[Task, Found]]) -> None:
         """The queries of several threads in one message; if that fails, each by itself."""
-        tasks = [job.task for job in jobs]
         with self._lock:
-            found = self._run(tasks)
-            if found is None and len(tasks) > 1:  # each tick is for its own thread
-                alone = [self._run([(query, seconds, None)]) for query, seconds, _ in tasks]
+            # Queries that go together are short, one must not end the others, and each tick is for
+            # its own thread.
+            found = self._run(jobs, jobs[0].task[2] if len(jobs) == 1 else None)
+            if found is None and len(jobs) > 1:
+                alone = [self._run([job], None) for job in jobs]
                 found = [_Failed.SILENCE if each is None else each[0] for each in alone]
         for job, outcome in zip(jobs, found or [_Failed.SILENCE], strict=True):
             if isinstance(outcome, Damaged):
@@ -244,14 +246,16 @@ class SqlEngine:
             else:
                 job.succeed(outcome)
 
-    def _run(self, tasks: list[Task]) -> list[Found | Damaged] | None:
+    def _run(self, jobs: list[Job[Task, Found]], tick: Tick | None) -> list[Found | Damaged] | None:
         """What the worker says of each query, or None if it did not say it in time."""
         worker = self._ready()
-        queries, seconds, ticks = zip(*tasks, strict=True)
-        # Where queries go together they are short, and one must not end the others.
-        tick = ticks[0] if len(tasks) == 1 else None
+        queries, seconds = [], math.inf
+        for job in jobs:
+            query, most, _ = job.task
+            queries.append(query)
+            seconds = min(seconds, most)
         try:
-            reply = worker.call(list(queries), min(seconds), tick)
+            reply = worker.call(queries, seconds, tick)
         except (WorkerDied, WorkerTimeout):
             return None
         return _divided(reply, queries)
