@@ -63,7 +63,7 @@ class Job(Generic[T, R]):
     leads: bool = False
     gone: bool = False  # its thread waits for it no more
     batch: list[Job[T, R]] = field(default_factory=list)  # that it leads
-    awake: threading.Event = field(default_factory=threading.Event)  # settled, or leads
+    awake: threading.Event = field(default_factory=threading.Event)
     error: BaseException | None = None
     result: R | None = None
 
@@ -78,6 +78,10 @@ class Job(Generic[T, R]):
     def reopen(self) -> None:
         """What was said of it does not count: it will be tried again."""
         self.error, self.result, self.settled = None, None, False
+
+    def wait(self) -> None:
+        """Until it is settled, or leads."""
+        self.awake.wait()
 
 
 class Combiner(Renewed, Generic[T, R]):
@@ -111,7 +115,7 @@ class Combiner(Renewed, Generic[T, R]):
                 self._waiting.append(job)
                 job.leads, self._led = not self._led, True
             if not job.leads:
-                job.awake.wait()
+                job.wait()
             if job.leads:  # one batch, which begins with its own job; then another thread leads
                 with self._lock:
                     every, most = self._waiting, self._most

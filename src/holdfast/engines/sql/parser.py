@@ -79,11 +79,7 @@ _ALLOWED = {
     "term": "an SQL expression of one row, a truth value or a number from 0 to 1",
     "where": "an SQL condition on one row, as x > 60 AND group = 'A'",
 }
-_WANTED = {
-    "question": "a number",
-    "term": "a truth value or a number",
-    "where": "a condition",
-}
+_WANTED = {"question": "a number", "term": "a truth value or a number", "where": "a condition"}
 _NO_AGGREGATE = {
     "term": "It is averaged over the units already: leave the aggregate out.",
     "where": "An aggregate cannot stand in it: it is about one row.",
