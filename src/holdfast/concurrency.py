@@ -6,6 +6,7 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 from weakref import WeakSet
@@ -53,20 +54,18 @@ def _renew_all() -> None:
 os.register_at_fork(after_in_child=_renew_all)
 
 
+@dataclass(eq=False, slots=True)
 class Job(Generic[T, R]):
     """One thread's task, and what became of it."""
 
-    __slots__ = ("awake", "batch", "error", "gone", "leads", "result", "settled", "task")
-
-    def __init__(self, task: T) -> None:
-        self.task = task
-        self.settled = False
-        self.leads = False
-        self.gone = False  # its thread waits for it no more
-        self.batch: list[Job[T, R]] = []  # that it leads
-        self.awake = threading.Event()
-        self.error: BaseException | None = None
-        self.result: R | None = None
+    task: T
+    settled: bool = False
+    leads: bool = False
+    gone: bool = False  # its thread waits for it no more
+    batch: list[Job[T, R]] = field(default_factory=list)  # that it leads
+    awake: threading.Event = field(default_factory=threading.Event)
+    error: BaseException | None = None
+    result: R | None = None
 
     def succeed(self, result: R) -> None:
         """The task is done."""

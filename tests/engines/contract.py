@@ -99,7 +99,7 @@ class EngineContract(ABC):
     def test_terms_are_those_of_pandas_and_add_up(self, asked: Asked, name: str) -> None:
         function, where = asked.language.term(name, asked.given.store)
         for bounds in (UNIT, (-1.0, 3.0)) if name.startswith("number") else (UNIT,):
-            terms = asked.engines.terms(function, where, 0, BLOCKS, bounds)
+            terms = asked.engines.sums(function, where, 0, BLOCKS, bounds, terms=True)
             assert terms.dtype == np.int64
             wanted = np.concatenate([_terms(f, name, bounds) for f in asked.given.frames])
             assert terms.tolist() == wanted.tolist()
@@ -107,23 +107,23 @@ class EngineContract(ABC):
             assert terms.reshape(BLOCKS, -1).sum(axis=1).tolist() == sums.tolist()
 
     def test_the_term_of_nothing_is_1(self, asked: Asked) -> None:
-        terms = asked.engines.terms(None, None, 1, 3)
+        terms = asked.engines.sums(None, None, 1, 3, terms=True)
         assert terms.tolist() == [WEIGHT_SCALE] * (2 * asked.given.store.units)
 
     def test_terms_of_two_questions_are_of_the_same_units(self, asked: Asked) -> None:
         """However blocks are asked: together, from the middle of a shard, or one by one."""
         number, _ = asked.language.term("number", asked.given.store)
         _, some = asked.language.term("count of some rows", asked.given.store)
-        both = asked.engines.terms(number, some, 0, BLOCKS)
-        kept = asked.engines.terms(None, some, 0, BLOCKS)
+        both = asked.engines.sums(number, some, 0, BLOCKS, terms=True)
+        kept = asked.engines.sums(None, some, 0, BLOCKS, terms=True)
         assert 0 < np.count_nonzero(kept) < len(kept)
         assert set(kept.tolist()) == {0, WEIGHT_SCALE}
         assert not both[kept == 0].any()
         if asked.given.store.manifest.one_row_units:
-            every = asked.engines.terms(number, None, 0, BLOCKS)
+            every = asked.engines.sums(number, None, 0, BLOCKS, terms=True)
             assert both.tolist() == np.where(kept == 0, 0, every).tolist()
         parts = [(0, 1), (1, 4), (4, 9), (9, BLOCKS)]
-        found = [asked.engines.terms(number, some, *part) for part in parts]
+        found = [asked.engines.sums(number, some, *part, terms=True) for part in parts]
         assert np.concatenate(found).tolist() == both.tolist()
 
     @pytest.mark.parametrize("how", ["error", "no number", "end", "kill"])
@@ -132,9 +132,9 @@ class EngineContract(ABC):
         term = asked.language.hostile_term(how, asked.given.store)
         if term is None:
             pytest.skip("no question in this language can do that")
-        terms = asked.engines.terms(term, None, 0, BLOCKS).reshape(BLOCKS, -1)
+        terms = asked.engines.sums(term, None, 0, BLOCKS, terms=True).reshape(BLOCKS, -1)
         good, _ = asked.language.term("number", asked.given.store)
-        wanted = asked.engines.terms(good, None, 0, BLOCKS).reshape(BLOCKS, -1).copy()
+        wanted = asked.engines.sums(good, None, 0, BLOCKS, terms=True).reshape(BLOCKS, -1).copy()
         assert wanted[BAD].any()
         wanted[BAD] = 0
         assert terms.tolist() == wanted.tolist()
@@ -149,7 +149,7 @@ class EngineContract(ABC):
             assert asked.values(MEAN, start, stop).tobytes() == whole[start:stop].tobytes()
             part = asked.engines.sums(function, where, start, stop)
             assert part.tolist() == sums[start:stop].tolist()
-            terms = asked.engines.terms(function, where, start, stop)
+            terms = asked.engines.sums(function, where, start, stop, terms=True)
             assert terms.reshape(stop - start, -1).sum(axis=1).tolist() == part.tolist()
 
     def test_blocks_that_are_not_there_are_refused(self, asked: Asked) -> None:

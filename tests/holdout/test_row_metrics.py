@@ -63,7 +63,7 @@ def terms(holdout: hf.Holdout, given: Any, metric: Any, **more: Any) -> list[flo
     score = holdout._judged(given, holdout.scorers.find(metric), target=more.get("target"))
     blocks, bounds = holdout._open.spec.manifest.blocks, score.bounds
     assert bounds is not None
-    found = holdout._open._engines.terms(score.term(), None, 0, blocks, bounds)
+    found = holdout._open._engines.sums(score.term(), None, 0, blocks, bounds, terms=True)
     low, high = bounds
     return list(low + (high - low) * found / WEIGHT_SCALE)
 
@@ -212,7 +212,8 @@ def test_a_model_is_scored_by_it_too(holdout: hf.Holdout) -> None:
     model = Threshold(float(rows.x[7]))
     score = holdout._judged(model, holdout.scorers.find(COST), target=None, features=["x"])
     blocks = holdout._open.spec.manifest.blocks
-    found = 5 * holdout._open._engines.terms(score.term(), None, 0, blocks, (0, 5)) / WEIGHT_SCALE
+    terms = holdout._open._engines.sums(score.term(), None, 0, blocks, (0, 5), terms=True)
+    found = 5 * terms / WEIGHT_SCALE
     truth = cost(rows.y.to_numpy(), (rows.x > 0.5).to_numpy())
     truth[7] = 5.0
     assert found.tolist() == pytest.approx(list(truth), abs=5 / WEIGHT_SCALE)

@@ -21,9 +21,10 @@ class TellsBeforeRecording(Account):
             for key, by, body in self._later:
                 transaction.append("recorded", body, question=key, request=by)
             self._later = []
-            found = transaction.recorded(question)
-            if found is not None:
-                return str(found.body["drawn"])
+            found = [row for row in transaction.rows() if row.body.get("drawn")]
+            known = [row.body["drawn"] for row in found if row.question == question]
+            if known:
+                return str(known[-1])
             keys = {"question": question, "request": request}
             held = transaction.append("reserved", {"price": PRICE}, **keys)
         answer = self._draw()
@@ -37,10 +38,10 @@ class ChargesAfterwards(Account):
     def ask(self, question: str, request: str) -> str | None:
         with self.ledger.lock(question, request):
             answer = self._draw()
+            found = self.ledger.recorded(question)
+            if found is not None:
+                return str(found.body["drawn"])
             with self.ledger.begin() as transaction:
-                found = transaction.recorded(question)
-                if found is not None:
-                    return str(found.body["drawn"])
                 number = len(transaction.rows()) + 1
                 body = {"drawn": answer, "reserved": number + 1}
                 transaction.append("recorded", body, question=question, request=request)

@@ -12,13 +12,7 @@ import pytest
 
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.ledger.ledger import Ledger, check_against
-from holdfast.ledger.sqlite import (
-    FORMAT,
-    SELECT_RECORDED,
-    SELECT_REQUESTED,
-    SqliteLedger,
-    connect,
-)
+from holdfast.ledger.sqlite import FORMAT, SELECT_RECORDED, SELECT_REQUESTED, SqliteLedger, connect
 from holdfast.ledger.witness import Witness
 from tests.ledger.contract import HOLDOUT, A, LedgerContract, note
 

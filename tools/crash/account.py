@@ -76,10 +76,10 @@ class Account:
 
     def ask(self, question: str, request: str) -> str | None:
         with self.ledger.lock(question, request):
+            known = _known(self.ledger, question, request)
+            if known is not None:
+                return known
             with self.ledger.begin() as transaction:
-                known = _known(transaction, question, request)
-                if known is not None:
-                    return known
                 if self._charged(transaction) + PRICE > self._budget:
                     return None
                 held = transaction.append(
@@ -118,10 +118,10 @@ class Account:
         return [*_bookkeeping(rows, budget), *_promises(rows, budget, list(seen))]
 
 
-def _known(transaction: Transaction, question: str, request: str) -> str | None:
+def _known(ledger: Ledger, question: str, request: str) -> str | None:
     """The answer that this request or this question has already; it is never drawn again."""
-    mine = [row for row in transaction.requested(request) if row.kind == "recorded"]
-    row = mine[-1] if mine else transaction.recorded(question)
+    mine = [row for row in ledger.requested(request) if row.kind == "recorded"]
+    row = mine[-1] if mine else ledger.recorded(question)
     return None if row is None else str(row.body["drawn"])
 
 

@@ -111,7 +111,7 @@ class Worker:
         """Wait until `start` has returned in the child."""
         first, self._first = self._first, None
         if first is not None:
-            self._exchange(first, timeout)
+            self.call(first, timeout)
 
     def call(
         self, message: object, timeout: float, tick: Callable[[], None] | None = None
@@ -122,15 +122,6 @@ class Worker:
         after `WorkerTimeout`, `WorkerDied` or an interruption, the child is dead, and stays so.
         """
         self.ready()
-        return self._exchange(message, timeout, tick)
-
-    def kill(self) -> None:
-        """End the child and what it started; does nothing the second time."""
-        self._end()
-
-    def _exchange(
-        self, message: object, timeout: float, tick: Callable[[], None] | None = None
-    ) -> bytes:
         if not self.alive:
             raise WorkerDied
         try:
@@ -151,6 +142,10 @@ class Worker:
             if isinstance(error, OSError | EOFError | ValueError):
                 raise WorkerDied from None
             raise
+
+    def kill(self) -> None:
+        """End the child and what it started; does nothing the second time."""
+        self._end()
 
 
 def _environment() -> dict[str, str]:

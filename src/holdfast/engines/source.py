@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Generator
-from contextlib import closing
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,12 +93,8 @@ class Engines:
         """The estimator's value on the blocks start, …, stop − 1; NaN is a failure."""
         if isinstance(estimator, SqlEstimator):
             return self.sql.values(estimator, start, stop, progress=progress)
-        engine = self._engine(estimator)
-        found = []
-        with closing(self._shards(start, stop, progress)) as shards:
-            for blocks, tell in shards:
-                found.append(engine.values(estimator, *blocks, progress=tell))
-        return np.concatenate(found)
+        ask = partial(self._engine(estimator).values, estimator)
+        return self._shard_by_shard(ask, start, stop, progress)
 
     def sums(
         self,
@@ -108,41 +104,20 @@ class Engines:
         stop: int,
         bounds: Bounds = UNIT,
         progress: Progress | None = None,
+        *,
+        terms: bool = False,
     ) -> NDArray[np.int64]:
         """For each of the blocks the sum of its units' terms in parts of 2⁻¹⁶; None is the term 1.
 
-        `where` is a condition of what is summed. Terms are scaled from `bounds` to [0, 1].
+        `where` is a condition of what is summed. Terms are scaled from `bounds` to [0, 1]. With
+        `terms`, what is added up, of one unit after another, 0 for those not summed: the units of a
+        block are in the order of their numbers, whatever is asked.
         """
+        how: dict[str, Any] = {"bounds": bounds, "terms": terms}
         if isinstance(function, SqlTerm) or isinstance(where, SqlTerm):
-            return self.sql.sums(function, where, start, stop, bounds=bounds, progress=progress)
-        engine = self._engine(function, where)
-        found = []
-        with closing(self._shards(start, stop, progress)) as shards:
-            for blocks, tell in shards:
-                found.append(engine.sums(function, where, *blocks, bounds=bounds, progress=tell))
-        return np.concatenate(found)
-
-    def terms(
-        self,
-        function: Any,
-        where: Any,
-        start: int,
-        stop: int,
-        bounds: Bounds = UNIT,
-        progress: Progress | None = None,
-    ) -> NDArray[np.int64]:
-        """The terms that `sums` adds up, of one unit after another; 0 for those not summed.
-
-        The units of a block are in the order of their numbers, whatever is asked.
-        """
-        if isinstance(function, SqlTerm) or isinstance(where, SqlTerm):
-            return self.sql.terms(function, where, start, stop, bounds=bounds, progress=progress)
-        engine = self._engine(function, where)
-        found = []
-        with closing(self._shards(start, stop, progress)) as shards:
-            for blocks, tell in shards:
-                found.append(engine.terms(function, where, *blocks, bounds=bounds, progress=tell))
-        return found[0] if len(found) == 1 else np.concatenate(found)
+            return self.sql.sums(function, where, start, stop, progress=progress, **how)
+        ask = partial(self._engine(function, where).sums, function, where, **how)
+        return self._shard_by_shard(ask, start, stop, progress)
 
     def admit(
         self,
@@ -170,10 +145,11 @@ class Engines:
             return self.local
         return self.own
 
-    def _shards(
-        self, start: int, stop: int, progress: Progress | None
-    ) -> Generator[tuple[tuple[int, int], Progress | None]]:
-        """The blocks of each shard while it is there, and what tells of them as of the whole."""
+    def _shard_by_shard(
+        self, ask: Callable[..., NDArray[Any]], start: int, stop: int, progress: Progress | None
+    ) -> NDArray[Any]:
+        """What is asked of the blocks, of each shard while it is there; told as of the whole."""
+        found = []
         stop = whole_number("stop", stop, 1, self.store.blocks)
         start = whole_number("start", start, 0, stop - 1)
         for shard in self.store.overlapping(start, stop):
@@ -184,7 +160,8 @@ class Engines:
                 progress(before + more, stop - start)
 
             with self.store.held(shard):
-                yield (first, last), None if progress is None else tell
+                found.append(ask(first, last, progress=None if progress is None else tell))
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     @property
     def local(self) -> LocalEngine:

@@ -701,7 +701,7 @@ def found_by(
     if isinstance(step, Terms):
         given = estimands[step.of]
         term = None if step.count else given.estimator
-        return engines.terms(term, given.where, start, stop, step.bounds, progress)
+        return engines.sums(term, given.where, start, stop, step.bounds, progress, terms=True)
     assert isinstance(step, Places)
     assert world is not None  # without one no such plan is sealed
     indices = step.grid.ceiling(world.values(first.estimator))

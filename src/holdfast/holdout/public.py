@@ -133,8 +133,8 @@ class OpenPart:
         if engines is None or getattr(term, "sealed_only", False):
             return None
         stop = min(self.blocks, max(1, _MOST_UNITS // engines.store.units))
-        found = engines.terms(term, where, 0, stop, bounds)
-        return found if where is None else found[engines.terms(None, where, 0, stop) > 0]
+        found = engines.sums(term, where, 0, stop, bounds, terms=True)
+        return found if where is None else found[engines.sums(None, where, 0, stop, terms=True) > 0]
 
     def share(self, condition: SqlTerm) -> float | None:
         """The share of what is on open blocks of which a condition is true; None without one."""

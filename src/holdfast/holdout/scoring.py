@@ -30,7 +30,6 @@ from holdfast.engines.python.metrics import (
     is_exact,
     is_scorer,
     listed,
-    mean_estimator,
     needs_of,
     row_metric,
     score_estimator,
@@ -285,7 +284,7 @@ class Judged:
     def estimator(self) -> LocalEstimator:
         """The score as an estimator of one block."""
         if self.terms:
-            return mean_estimator(*self._asked)
+            return term_estimator(*self._asked, mean=True)
         return score_estimator(
             self.given,
             self.scorer.metric,

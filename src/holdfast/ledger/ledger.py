@@ -139,21 +139,15 @@ def canonical(value: object) -> str:
     >>> canonical({"price": 0.1, "kind": "a", "sides": [1, None]})
     '{"kind":"a","price":0.1,"sides":[1,null]}'
     """
-    return _read_back(value)[0]
-
-
-def _read_back(value: object) -> tuple[str, Any]:
-    """The one text of a value, and the value as it is read again from it: equal, and a copy."""
-    allowed = "plain JSON: text keys, lists, text, finite numbers, true, false and null"
     try:
         text = _text(value)
-        again = json.loads(text)
-        same = again == value  # not so for tuples, and for keys that are no text
+        same = json.loads(text) == value  # not so for tuples, and for keys that are no text
     except (TypeError, ValueError):
         same = False
     if not same:
+        allowed = "plain JSON: text keys, lists, text, finite numbers, true, false and null"
         raise InvalidInput("body", value, allowed)
-    return text, again
+    return text
 
 
 # Made once: every row is written with it, and read rows are compared with what it writes.
@@ -215,9 +209,9 @@ class Row:
             raise InvalidInput("request", request, allowed)
         if not isinstance(body, dict):
             raise InvalidInput("body", body, "a dictionary")
-        text, copy = _read_back(body)
+        text = canonical(body)
         facts = (head.number + 1, VERSION, kind, at, question, request)
-        return cls(*facts, copy, head.digest, _digest(*facts, text, head.digest))
+        return cls(*facts, json.loads(text), head.digest, _digest(*facts, text, head.digest))
 
     @classmethod
     def from_record(cls, record: tuple[Any, ...]) -> Row:
@@ -384,14 +378,6 @@ class Transaction:
         self.head = Receipt(self.head.holdout, row.number, row.digest)
         return row
 
-    def recorded(self, question: str) -> Row | None:
-        """The last `recorded` row of the question whose body has a `drawn` that is not null."""
-        return _recorded(self.written(), question)
-
-    def requested(self, request: str) -> list[Row]:
-        """The rows of an idempotency key, in order."""
-        return list(map(Row.from_record, self.written().requested(request)))
-
     def written(self) -> Table:
         """The table, with what was appended."""
         if self._table is None:
@@ -417,14 +403,6 @@ def _read_rows(holdout: str, after: int, records: Iterable[Record]) -> list[Row]
             raise Damaged("The ledger", f"at least {after:,} rows", "fewer", STOP)
         start = Receipt(holdout, first.number, first.digest)
     return list(linked(start, rows, read=True))
-
-
-def _recorded(table: Table, question: str) -> Row | None:
-    """The last answer to a question."""
-    for row in map(Row.from_record, reversed(table.recorded(question))):
-        if row.body.get("drawn") is not None:
-            return row
-    return None
 
 
 class Hold:
@@ -512,16 +490,19 @@ class Ledger(Turns, Closing):
             return head
 
     def recorded(self, question: str) -> Row | None:
-        """As in a transaction, of all that has ended.
+        """The last `recorded` row of the question whose body has a `drawn` that is not null.
 
         It waits for a transaction of this process that is under way, not for those of others. It
         stays true only for whoever holds the `lock` under which the question is answered.
         """
         with self._reading() as (table, _):
-            return _recorded(table, question)
+            for row in map(Row.from_record, reversed(table.recorded(question))):
+                if row.body.get("drawn") is not None:
+                    return row
+        return None
 
     def requested(self, request: str) -> list[Row]:
-        """The rows of an idempotency key in the same way."""
+        """The rows of an idempotency key, in order, in the same way."""
         with self._reading() as (table, _):
             return list(map(Row.from_record, table.requested(request)))
 

@@ -23,7 +23,7 @@ from weakref import WeakSet
 
 from holdfast.errors import InvalidInput
 
-__all__ = ["STRIPES", "Stripes", "Turns", "exclusive"]
+__all__ = ["STRIPES", "Stripes", "Turns", "exclusive", "forked"]
 
 STRIPES = 2**12
 _SHORTEST, _LONGEST = 0.0001, 0.002  # seconds between two tries
@@ -48,7 +48,10 @@ def exclusive(path: Path | str, *, timeout: float | None = None) -> Iterator[Non
     key = object()
     descriptor = _held[key] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        _wait(descriptor, path, timeout)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _wait(descriptor, path, timeout)
         yield
     finally:
         if _held.pop(key, None) is not None:  # not so in a child that was forked meanwhile
@@ -132,7 +135,7 @@ class Turns(ABC):
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._owner: int | None = None
-        self._lost = False
+        self._lost = False  # in a child that was forked in the middle of a turn
         _all.add(self)
 
     @abstractmethod
@@ -155,18 +158,13 @@ class Turns(ABC):
             hint = "End the one that is running first; what it must read, it can read itself."
             raise InvalidInput("ledger", "a use inside its own transaction", "used in turn", hint)
         with self._mutex:
-            self._not_lost()
+            if self._lost:
+                raise forked()
             self._owner = me
             try:
                 yield
             finally:
                 self._owner = None
-
-    def _not_lost(self) -> None:
-        """Refuse to go on in a child that was forked in the middle of a turn."""
-        if self._lost:
-            hint = "Fork outside of transactions, or open the ledger in a process started anew."
-            raise InvalidInput("ledger", "one forked inside a transaction", "a whole one", hint)
 
     def _part(self) -> None:
         """Make ready to be copied. A connection that the copy can abandon may stay open."""
@@ -182,6 +180,12 @@ class Turns(ABC):
         if self._mine:
             self._abandon()
             self._lost, self._owner, self._mutex = True, None, threading.Lock()
+
+
+def forked() -> InvalidInput:
+    """What a child is told that was forked in the middle of a turn."""
+    hint = "Fork outside of transactions, or open the ledger in a process started anew."
+    return InvalidInput("ledger", "one forked inside a transaction", "a whole one", hint)
 
 
 def _before() -> None:

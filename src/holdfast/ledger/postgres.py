@@ -38,6 +38,7 @@ from holdfast.ledger.ledger import (
     holdout_id,
     verify_chain,
 )
+from holdfast.ledger.locks import forked
 from holdfast.ledger.opening import masked
 
 __all__ = ["MIGRATIONS", "PostgresLedger", "PostgresTable", "Step", "key", "parameters"]
@@ -840,7 +841,8 @@ class PostgresLedger(Ledger):
         try:
             table.begin()
             yield table
-            self._not_lost()
+            if self._lost:
+                raise forked()
             table.commit()
         except BaseException:
             if self._table is table:  # not so in a child that was forked meanwhile

@@ -32,7 +32,7 @@ from holdfast.ledger.ledger import (
     holdout_id,
     verify_chain,
 )
-from holdfast.ledger.locks import Stripes, exclusive
+from holdfast.ledger.locks import Stripes, exclusive, forked
 
 __all__ = [
     "SELECT_RECORDED",
@@ -364,7 +364,8 @@ class SqliteLedger(Ledger):
             try:
                 table.all("BEGIN IMMEDIATE")
                 yield table
-                self._not_lost()
+                if self._lost:
+                    raise forked()
                 table.all("COMMIT")
             except BaseException:
                 if self._table is table:  # not so in a child that was forked meanwhile

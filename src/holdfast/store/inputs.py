@@ -159,11 +159,7 @@ class Sums:
 
 
 def sums_of(
-    session: Session,
-    table: str,
-    fields: Sequence[Field],
-    unit: Field | None,
-    progress: Progress,
+    session: Session, table: str, fields: Sequence[Field], unit: Field | None, progress: Progress
 ) -> Sums:
     """Read all rows once."""
     everything = [*fields, *([unit] if unit else [])]

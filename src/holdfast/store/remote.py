@@ -22,12 +22,7 @@ from holdfast.errors import Damaged, InvalidInput
 from holdfast.store.blocks import BlockStore, Contents, Shard, StoredFile, private
 from holdfast.store.user_state import verify_once
 
-__all__ = [
-    "SHARDS",
-    "SHARDS_BYTES",
-    "RemoteStore",
-    "file_system",
-]
+__all__ = ["SHARDS", "SHARDS_BYTES", "RemoteStore", "file_system"]
 
 SHARDS = "HOLDFAST_SHARDS"
 SHARDS_BYTES = "HOLDFAST_SHARDS_BYTES"

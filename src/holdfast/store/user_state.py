@@ -66,14 +66,14 @@ def state_folder() -> Path:
 
 def keyed(text: str) -> str:
     """HMAC-SHA-256 under the account's secret: without it nobody can compare the text with it."""
-    return hmac.new(_secret(), text.encode("utf-8"), "sha256").hexdigest()
-
-
-def _secret() -> bytes:
-    """The secret of this account; whoever needs it first makes it."""
     file = state_folder() / SECRET_FILE
-    with suppress(FileNotFoundError):
-        return file.read_bytes()
+    if not file.exists():
+        _make_secret(file)
+    return hmac.new(file.read_bytes(), text.encode("utf-8"), "sha256").hexdigest()
+
+
+def _make_secret(file: Path) -> None:
+    """Whoever needs the secret first makes it."""
     draft = file.with_name(f"{SECRET_FILE}.{uuid.uuid4().hex}")
     descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:
@@ -85,7 +85,6 @@ def _secret() -> bytes:
             os.link(draft, file)
     finally:
         draft.unlink()
-    return file.read_bytes()
 
 
 # What this account knows of holdouts: of which data it has made some, and what was in each. The

@@ -79,11 +79,7 @@ PER_BLOCK: dict[str, tuple[Function, dict[str, Any], Function | None]] = {
     "whole numbers are float64": (lambda f: f["count"].dtype == np.float64, {}, lambda f: 1),
     "rows are numbered from 0": (lambda f: f.index[-1], {}, lambda f: UNITS - 1),
     "polars": (lambda f: f["x"].mean(), {"block": "polars"}, None),
-    "arrow": (
-        lambda f: pc.sum(f["count"]).as_py(),
-        {"block": "arrow"},
-        lambda f: f["count"].sum(),
-    ),
+    "arrow": (lambda f: pc.sum(f["count"]).as_py(), {"block": "arrow"}, lambda f: f["count"].sum()),
     "numpy": (lambda f: np.nanmax(f["y"]), {"block": "numpy"}, lambda f: f.y.max()),
     "numpy has NaN for NULL": (
         lambda f: np.isnan(f["count"]).sum(),
@@ -179,7 +175,7 @@ def test_sums_by_vectorised_functions_are_the_same(engine: LocalEngine) -> None:
     assert np.array_equal(engine.sums(many, some), mixed)
     assert 0 < mixed.sum() < engine.sums(one).sum()
     assert np.array_equal(engine.sums(None, None), np.full(BLOCKS, UNITS * WEIGHT_SCALE))
-    assert np.array_equal(engine.terms(many, some), engine.terms(one, some))
+    assert np.array_equal(engine.sums(many, some, terms=True), engine.sums(one, some, terms=True))
 
 
 def test_a_failure_counts_as_0_in_sums(engine: LocalEngine) -> None:
@@ -189,7 +185,7 @@ def test_a_failure_counts_as_0_in_sums(engine: LocalEngine) -> None:
     for each in map(local_estimator, wrong):
         assert engine.sums(each, None, 0, 1).sum() == 0
         assert engine.sums(good, each, 0, 1).sum() == 0
-        assert engine.terms(each, None, 0, 1).tolist() == [0] * UNITS
+        assert engine.sums(each, None, 0, 1, terms=True).tolist() == [0] * UNITS
 
 
 def test_terms_come_with_the_rows_of_many_blocks(tmp_path: Path) -> None:
@@ -213,7 +209,8 @@ def test_terms_come_with_the_rows_of_many_blocks(tmp_path: Path) -> None:
         arms = store.table(columns=["arm"]).column(0).to_pylist()
         assert both.tolist() == [WEIGHT_SCALE * (arm == "a") for arm in arms]
         sums = engine.sums(local_estimator(fussy)) / WEIGHT_SCALE
-        assert (engine.terms(local_estimator(fussy)) / WEIGHT_SCALE).tolist() == sums.tolist()
+        terms = engine.sums(local_estimator(fussy), terms=True)
+        assert (terms / WEIGHT_SCALE).tolist() == sums.tolist()
     assert np.flatnonzero(sums == 0).tolist() == [70, 71, 4_321]
     assert np.count_nonzero(sums == 0.25) < 50  # few were asked alone to find them
 
@@ -225,7 +222,7 @@ def test_terms_are_cut_to_their_bounds_and_scaled(engine: LocalEngine, store: Bl
     wanted = expected(store, lambda f: scaled(terms(f)).sum())
     many = local_estimator(lambda a: a["x"], columns=["x"], vectorised=True)
     assert np.array_equal(engine.sums(many, bounds=(-0.5, 1.5)), wanted)
-    each = engine.terms(many, bounds=(-0.5, 1.5)).reshape(BLOCKS, UNITS)
+    each = engine.sums(many, bounds=(-0.5, 1.5), terms=True).reshape(BLOCKS, UNITS)
     assert np.array_equal(each.sum(axis=1), wanted)
     fails = local_estimator(lambda f: 1 / 0)
     assert engine.sums(fails, bounds=(-0.5, 1.5)).sum() == 0  # the lowest

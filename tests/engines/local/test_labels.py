@@ -14,7 +14,6 @@ from holdfast.engines.python.metrics import (
     Labels,
     find_metric,
     listed,
-    mean_estimator,
     missing_labels,
     plain,
     term_estimator,
@@ -124,7 +123,8 @@ def test_what_a_model_fails_on_counts_as_the_worst(tmp_path: Path) -> None:
             given = (Weak(), find_metric(metric), "y", ["x"])
             sums = engine.sums(term_estimator(*given))
             assert (sums / WEIGHT_SCALE).tolist() == expected.tolist()
-            assert engine.values(mean_estimator(*given)).tolist() == (expected / 4).tolist()
+            means = engine.values(term_estimator(*given, mean=True))
+            assert means.tolist() == (expected / 4).tolist()
 
 
 def test_one_end_of_a_bar_is_sure_where_blocks_can_fail() -> None:

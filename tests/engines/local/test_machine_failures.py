@@ -235,10 +235,7 @@ class KillsItsWorker:
 
 
 def test_a_block_that_really_ends_its_worker_has_failed(
-    fresh: LocalEngine,
-    store: BlockStore,
-    controls: list[Control],
-    monkeypatch: pytest.MonkeyPatch,
+    fresh: LocalEngine, store: BlockStore, controls: list[Control], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_module, "_WORKER", UNSCOPED)
     ended = count_ended(monkeypatch)

@@ -29,7 +29,6 @@ from holdfast.engines.python.metrics import (
     NAMES,
     find_metric,
     is_exact,
-    mean_estimator,
     score_estimator,
     term_estimator,
     term_range,
@@ -463,7 +462,7 @@ def test_terms_of_rows_without_a_target_are_misses(metric: str, expected: list[f
     term = term_estimator([1, 0, 1], chosen, "y")
     assert term.batched is not None
     assert np.asarray(term.batched(arrays)).tolist() == [expected]
-    mean = mean_estimator([1, 0, 1], chosen, "y")
+    mean = term_estimator([1, 0, 1], chosen, "y", mean=True)
     assert mean.batched is not None
     assert np.asarray(mean.batched(arrays)).tolist() == [np.mean(np.minimum(expected, 1.0))]
     assert (term.built_in, term.bounded_mean, term.rows) == (True, True, 3)

@@ -23,7 +23,6 @@ from holdfast.engines.python.metrics import (
     NEEDS_PROBABILITY,
     PredictionEngine,
     find_metric,
-    mean_estimator,
     score_estimator,
     term_estimator,
     term_range,
@@ -84,7 +83,7 @@ def scores(metric: str, target: str, store: BlockStore) -> list[LocalEstimator]:
     bounds = term_range(chosen, (-3.0, 3.0), told=True)
     if bounds is not None and store.manifest.one_row_units:
         whole = score_estimator(made, chosen, target=target, checked=True)
-        return [mean_estimator(made, chosen, target, bounds=bounds), whole]
+        return [term_estimator(made, chosen, target, bounds=bounds, mean=True), whole]
     return [score_estimator(made, chosen, target=target, checked=True)]
 
 
@@ -116,15 +115,15 @@ def test_sums_and_terms_are_those_of_the_sandbox(
 ) -> None:
     term = term_estimator(given(metric, target), find_metric(metric), target)
     if not engines.store.manifest.one_row_units:
-        for ask in (engines.sums, engines.terms):
+        for each in (False, True):
             with pytest.raises(InvalidInput, match="units have several rows"):
-                ask(term, None, 0, BLOCKS)
+                engines.sums(term, None, 0, BLOCKS, terms=each)
         return
     for bounds in ((0.0, 1.0), (-1.0, 0.5), (0.0, 7.0)):
         here = engines.sums(term, None, 0, BLOCKS, bounds)
         assert here.tolist() == engines.local.sums(term, None, 0, BLOCKS, bounds=bounds).tolist()
-        terms = engines.terms(term, None, 0, BLOCKS, bounds)
-        there = engines.local.terms(term, None, 0, BLOCKS, bounds=bounds)
+        terms = engines.sums(term, None, 0, BLOCKS, bounds, terms=True)
+        there = engines.local.sums(term, None, 0, BLOCKS, bounds=bounds, terms=True)
         assert terms.tolist() == there.tolist()
         assert terms.reshape(BLOCKS, -1).sum(axis=1).tolist() == here.tolist()
 
@@ -164,10 +163,10 @@ def test_the_terms_of_a_block_that_raises_are_the_worst(
             raise ValueError("7 is among them")
         return right(arrays)
 
-    wanted = engine.terms(term, None, 0, 6).reshape(6, 10).copy()
+    wanted = engine.sums(term, None, 0, 6, terms=True).reshape(6, 10).copy()
     wanted[[7 in store.table(k, k + 1).column("y").to_pylist() for k in range(6)]] = failure
     failing = replace(term, batched=picky)
-    assert engine.terms(failing, None, 0, 6).tolist() == wanted.ravel().tolist()
+    assert engine.sums(failing, None, 0, 6, terms=True).tolist() == wanted.ravel().tolist()
     assert engine.sums(failing, None, 0, 6).tolist() == wanted.sum(axis=1).tolist()
 
 
@@ -191,7 +190,7 @@ def test_columns_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     asked = [term_estimator(np.full(60, k), accuracy, target) for k in (0, 1) for target in "yz"]
 
     def terms(engines: Engines, start: int = 0, stop: int = 6) -> list[list[int]]:
-        return [engines.terms(each, None, start, stop).tolist() for each in asked]
+        return [engines.sums(each, None, start, stop, terms=True).tolist() for each in asked]
 
     first = terms(engines, 2, 5)
     assert store.read == [["y"], ["z"]]

@@ -16,15 +16,7 @@ from numpy.typing import NDArray
 from holdfast.store.blocks import BlockStore, Contents
 from holdfast.store.table import Column, Schema
 
-__all__ = [
-    "HOSTILE_SCHEMA",
-    "SCHEMA",
-    "by_pandas",
-    "hostile_store",
-    "plain_store",
-    "same",
-    "write",
-]
+__all__ = ["HOSTILE_SCHEMA", "SCHEMA", "by_pandas", "hostile_store", "plain_store", "same", "write"]
 
 SCHEMA = Schema(
     (

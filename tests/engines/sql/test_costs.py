@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.engines.sql.costs import AGGREGATE_WEIGHTS, WEIGHTS, seconds_at_worst
-from holdfast.engines.sql.estimator import sql_estimator, sql_term
+from holdfast.engines.sql.estimator import sql_condition, sql_estimator, sql_term
 from holdfast.engines.sql.language import AGGREGATES, FUNCTIONS
 from holdfast.store.table import Column, Schema
 
@@ -45,16 +45,17 @@ def test_a_branch_costs_as_much_as_if_every_row_took_it() -> None:
 
 def test_a_term_and_its_filter_cost_too() -> None:
     manifest: Any = SimpleNamespace(schema=SCHEMA, one_row_units=True, blocks=100)
-    plain = seconds_at_worst(sql_term("minutes > 3", SCHEMA), None, manifest, 10**6)
-    heavy = seconds_at_worst(sql_term("minutes > 3", SCHEMA, f"{TERMS} > 3"), None, manifest, 10**6)
+    term, where = sql_term("minutes > 3", SCHEMA), sql_condition(f"{TERMS} > 3", SCHEMA)
+    plain = seconds_at_worst(term, None, manifest, 10**6)
+    heavy = seconds_at_worst(term, where, manifest, 10**6)
     manifest.one_row_units = False
-    units = seconds_at_worst(sql_term("minutes > 3", SCHEMA), None, manifest, 10**6)
+    units = seconds_at_worst(term, None, manifest, 10**6)
     assert plain is not None
     assert heavy is not None
     assert units is not None
     assert heavy > 10 * plain
     assert units > plain
-    slow = seconds_at_worst(sql_term("minutes > 3", SCHEMA), None, manifest, 10**6, 3.0)
+    slow = seconds_at_worst(term, None, manifest, 10**6, 3.0)
     assert slow == pytest.approx(3 * units, rel=0.01)
     assert seconds_at_worst(object(), None, manifest, 10**6) is None  # anybody's Python
     own = seconds_at_worst(SimpleNamespace(own=True), None, manifest, 10**6)

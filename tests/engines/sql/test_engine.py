@@ -329,21 +329,15 @@ def test_numbers_are_clipped_and_null_is_zero(engine: SqlEngine, plain: BlockSto
     np.testing.assert_array_equal(sums, parts)
 
 
-def test_a_condition_as_part_of_the_term_or_beside_it(engine: SqlEngine, plain: BlockStore) -> None:
-    inside = engine.sums(sql_term("w", SCHEMA, where="flag"))
-    beside = engine.sums(sql_term("w", SCHEMA), sql_condition("flag", SCHEMA))
-    both = engine.sums(sql_term("w", SCHEMA, where="flag"), sql_term("x > 0", SCHEMA))
-    expected = by_pandas(plain, lambda d: np.floor(d.w[d.flag] * SCALE + 0.5).sum())
-    np.testing.assert_array_equal(inside, expected)
-    np.testing.assert_array_equal(beside, expected)
+def test_a_condition_beside_the_term(engine: SqlEngine, plain: BlockStore) -> None:
+    found = engine.sums(sql_term("w", SCHEMA), sql_condition("flag AND x > 0", SCHEMA))
     kept = by_pandas(plain, lambda d: np.floor(d.w[d.flag & (d.x > 0)] * SCALE + 0.5).sum())
-    np.testing.assert_array_equal(both, kept)
+    np.testing.assert_array_equal(found, kept)
 
 
 def test_the_constant_counts_units(engine: SqlEngine, plain: BlockStore) -> None:
     assert engine.sums(None).tolist() == [SCALE * plain.units] * plain.blocks
     flags = SCALE * by_pandas(plain, lambda d: d.flag.sum())
-    np.testing.assert_array_equal(engine.sums(sql_term(None, SCHEMA, "flag")), flags)
     np.testing.assert_array_equal(engine.sums(None, sql_term("flag", SCHEMA), 3, 9), flags[3:9])
 
 
@@ -353,7 +347,8 @@ def test_nan_and_infinity(tmp_path: Path) -> None:
     store = write(tmp_path, {"x": pa.array(numbers, pa.float64())}, schema, 2)
     engine = SqlEngine(store, threads=1)
     assert engine.sums(sql_term("x", schema)).tolist() == [SCALE, SCALE + SCALE // 2]
-    assert engine.terms(sql_term("x", schema)).tolist() == [0, SCALE, 0, 0, SCALE // 2, SCALE]
+    terms = engine.sums(sql_term("x", schema), terms=True)
+    assert terms.tolist() == [0, SCALE, 0, 0, SCALE // 2, SCALE]
     engine.close()
 
 
@@ -367,14 +362,15 @@ def test_a_unit_of_several_rows_has_their_average(tmp_path: Path) -> None:
     third = np.floor(SCALE / 3 + 0.5)
     every = engine.sums(sql_term("x", schema))
     assert every.tolist() == [third + SCALE // 4, SCALE // 2 + SCALE]
-    kept = engine.sums(sql_term("x", schema, where="keep"))
+    keeping = sql_condition("keep", schema)
+    kept = engine.sums(sql_term("x", schema), keeping)
     assert kept.tolist() == [SCALE // 2 + SCALE // 4, SCALE]
-    assert engine.sums(sql_term(None, schema, where="keep")).tolist() == [2 * SCALE, SCALE]
-    every = engine.terms(sql_term("x", schema))
+    assert engine.sums(None, keeping).tolist() == [2 * SCALE, SCALE]
+    every = engine.sums(sql_term("x", schema), terms=True)
     assert every.tolist() == [third, SCALE // 4, SCALE // 2, SCALE]
-    kept = engine.terms(sql_term("x", schema, where="keep"))
+    kept = engine.sums(sql_term("x", schema), keeping, terms=True)
     assert kept.tolist() == [SCALE // 2, SCALE // 4, SCALE, 0]
-    counted = engine.terms(sql_term(None, schema, where="keep"))
+    counted = engine.sums(None, keeping, terms=True)
     assert counted.tolist() == [SCALE, SCALE, SCALE, 0]
     engine.close()
 
@@ -388,25 +384,24 @@ def test_a_block_that_fails_has_the_sum_zero(plain: BlockStore, own: SqlEngine) 
     found = engine.sums(dataclasses.replace(term, sql=sql))
     np.testing.assert_array_equal(found, np.where(bad, 0, good))
     assert engine.fallbacks == before + 1
-    left_out = dataclasses.replace(term, sql=sql, filter="x < 0")  # it fails all the same
-    sums, terms = engine.sums(left_out), engine.terms(left_out)
+    left_out = dataclasses.replace(term, sql=sql), sql_condition("x < 0", SCHEMA)
+    sums, terms = engine.sums(*left_out), engine.sums(*left_out, terms=True)
+    np.testing.assert_array_equal(sums[bad], 0)  # it fails all the same
     np.testing.assert_array_equal(terms.reshape(plain.blocks, -1).sum(axis=1), sums)
 
 
 def test_terms_are_asked_of_so_many_units_at_once(
     plain: BlockStore, engine: SqlEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    term = sql_term("w", SCHEMA, where="x > 0")
-    every = engine.terms(term, None, 3, 20)
+    asked = sql_term("w", SCHEMA), sql_condition("x > 0", SCHEMA), 3, 20
+    every = engine.sums(*asked, terms=True)
     w, x = (plain.table(3, 20).column(name).to_pandas() for name in ("w", "x"))
     np.testing.assert_array_equal(every, np.where(x > 0, np.floor(w * SCALE + 0.5), 0))
     for most in (1, 2 * plain.units, 5 * plain.units + 1):
         monkeypatch.setattr(engine_module, "_TERMS_BATCH", most)
-        assert engine.terms(term, None, 3, 20).tolist() == every.tolist()
+        assert engine.sums(*asked, terms=True).tolist() == every.tolist()
 
 
 def test_a_number_is_no_condition(engine: SqlEngine) -> None:
     with pytest.raises(InvalidInput, match="where must be a condition"):
         engine.sums(None, sql_term("x", SCHEMA))
-    with pytest.raises(InvalidInput, match="where must be a condition"):
-        engine.terms(None, sql_term("x", SCHEMA))

@@ -84,10 +84,9 @@ def test_terms_are_of_one_row(term: str, words: str) -> None:
     assert caught.value.parameter == "question"
 
 
-def test_terms_may_be_truth_values_numbers_or_the_constant_one() -> None:
-    assert sql_term("X > 60", SCHEMA, where="arm = 'A'").text == "x > 60"
+def test_terms_may_be_truth_values_or_numbers() -> None:
+    assert sql_term("X > 60", SCHEMA).text == "x > 60"
     assert sql_term("x", SCHEMA).text == "x"
-    assert sql_term(None, SCHEMA, where="flag").text is None
 
 
 def test_conditions_are_truth_values() -> None:

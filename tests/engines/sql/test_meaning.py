@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from holdfast.engines.sql.engine import SqlEngine
-from holdfast.engines.sql.estimator import sql_estimator, sql_term, to_text, value_of
+from holdfast.engines.sql.estimator import sql_condition, sql_estimator, sql_term, to_text, value_of
 from holdfast.engines.sql.language import (
     AGGREGATES,
     FUNCTIONS,
@@ -122,9 +122,7 @@ def test_the_text_of_a_question_is_a_question_with_that_text() -> None:
     questions = Questions(HOSTILE_SCHEMA, 21)
     for _ in range(400):
         first = sql_estimator(
-            to_text(questions.aggregate_question()),
-            HOSTILE_SCHEMA,
-            to_text(questions.condition()),
+            to_text(questions.aggregate_question()), HOSTILE_SCHEMA, to_text(questions.condition())
         )
         second = sql_estimator(first.text, HOSTILE_SCHEMA, first.where)
         assert second == first
@@ -175,12 +173,13 @@ def test_no_term_makes_the_engine_fail(hostile_engine: SqlEngine) -> None:
     before = hostile_engine.fallbacks
     for turn in range(200):
         kind = questions.node("number" if turn % 2 else "boolean", 2, False)
-        term = sql_term(to_text(kind), HOSTILE_SCHEMA, to_text(questions.condition()))
-        sums = hostile_engine.sums(term)
-        counts = hostile_engine.sums(sql_term(None, HOSTILE_SCHEMA, term.where))
+        term = sql_term(to_text(kind), HOSTILE_SCHEMA)
+        where = sql_condition(to_text(questions.condition()), HOSTILE_SCHEMA)
+        sums = hostile_engine.sums(term, where)
+        counts = hostile_engine.sums(None, where)
         assert hostile_engine.fallbacks == before, term
         assert np.all((sums >= 0) & (sums <= counts))
-        terms = hostile_engine.terms(term)
+        terms = hostile_engine.sums(term, where, terms=True)
         assert hostile_engine.fallbacks == before, term
         assert terms.reshape(len(sums), -1).sum(axis=1).tolist() == sums.tolist()
 

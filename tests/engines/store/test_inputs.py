@@ -21,14 +21,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
 from holdfast.store.inputs import open_input
-from tests.engines.store.tables import (
-    fingerprint,
-    mixed,
-    to_csv,
-    to_parquet,
-    to_text,
-    written,
-)
+from tests.engines.store.tables import fingerprint, mixed, to_csv, to_parquet, to_text, written
 
 
 def gzipped(frame: pd.DataFrame, file: Path) -> Path:

@@ -582,25 +582,14 @@ class DaskEngines(Engines):
         stop: int,
         bounds: Bounds = UNIT,
         progress: Progress | None = None,
+        *,
+        terms: bool = False,
     ) -> NDArray[np.int64]:
-        failed = failed_sum(function, self.store.units)
-        found = np.full((self._blocks(start, stop), 1), failed, np.int64)
-        asked = self._question((function, where), sums=True, bounds=bounds)
-        self._fill(found, asked, start, progress)
-        return found.reshape(-1)
-
-    def terms(
-        self,
-        function: Any,
-        where: Any,
-        start: int,
-        stop: int,
-        bounds: Bounds = UNIT,
-        progress: Progress | None = None,
-    ) -> NDArray[np.int64]:
-        shape, failed = (self._blocks(start, stop), self.store.units), failed_sum(function, 1)
+        units = self.store.units
+        width = units if terms else 1
+        shape, failed = (self._blocks(start, stop), width), failed_sum(function, units // width)
         found = np.full(shape, failed, np.int64)
-        asked = self._question((function, where), sums=True, terms=True, bounds=bounds)
+        asked = self._question((function, where), sums=True, terms=terms, bounds=bounds)
         self._fill(found, asked, start, progress)
         return found.reshape(-1)
 
@@ -655,12 +644,7 @@ class DaskEngines(Engines):
         return last - whole_number("start", start, 0, last - 1)
 
     def _question(
-        self,
-        functions: tuple[Any, ...],
-        *,
-        sums: bool,
-        terms: bool = False,
-        bounds: Bounds = UNIT,
+        self, functions: tuple[Any, ...], *, sums: bool, terms: bool = False, bounds: Bounds = UNIT
     ) -> ClusterQuestion:
         """With what workers compare, of functions that were admitted; Holdfast's own need none."""
         expected: list[ExpectedOutcome | None] = []

@@ -263,9 +263,8 @@ def evaluate(start: int, stop: int, *, versions: Versions, question: Text) -> Re
             _verify(engines.store, start, stop)
             if asked.sums:
                 function, where = asked.functions
-                ask = engines.terms if asked.terms else engines.sums
-                more = (asked.bounds, _abandonment())
-                return numbers_reply(ask(function, where, start, stop, *more))
+                more = (start, stop, asked.bounds, _abandonment())
+                return numbers_reply(engines.sums(function, where, *more, terms=asked.terms))
             [estimator] = asked.functions
             return numbers_reply(engines.values(estimator, start, stop, _abandonment()))
     except Exception as error:

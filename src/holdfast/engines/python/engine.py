@@ -330,32 +330,19 @@ class LocalEngine(Closing):
         *,
         bounds: Bounds = UNIT,
         progress: Progress | None = None,
+        terms: bool = False,
     ) -> NDArray[np.int64]:
         """For every block the sum over its units of ⌊2¹⁶·function + 1/2⌋; see protocols.source.
 
         A function gives one number for each row, which is cut to the bounds and scaled from them to
         [0, 1], a filter true or false for each. The term of a unit of several rows is the average
-        over those kept. None stands for 1.
+        over those kept. None stands for 1. With `terms`, what is added up, of one unit after
+        another; 0 for those not summed.
         """
-        job = self._job((function, where), sums=True, bounds=bounds)
+        job = self._job((function, where), sums=True, terms=terms, bounds=bounds)
         values = self._ask(job, start, stop, progress)
-        failed = failed_sum(function, self._store.units)
+        failed = failed_sum(function, 1 if terms else self._store.units)
         return np.where(np.isnan(values), failed, values).astype(np.int64)
-
-    def terms(
-        self,
-        function: LocalEstimator | None,
-        where: LocalEstimator | None = None,
-        start: int = 0,
-        stop: int | None = None,
-        *,
-        bounds: Bounds = UNIT,
-        progress: Progress | None = None,
-    ) -> NDArray[np.int64]:
-        """The terms that `sums` adds up, of one unit after another; 0 for those not summed."""
-        job = self._job((function, where), sums=True, terms=True, bounds=bounds)
-        values = self._ask(job, start, stop, progress)
-        return np.where(np.isnan(values), failed_sum(function, 1), values).astype(np.int64)
 
     def admit(
         self,

@@ -552,14 +552,14 @@ def add_object(encoder: Encoder, value: Any) -> None:
     _add_reduced(encoder, value)
 
 
-def _add_built_in(encoder: Encoder, value: Any) -> None:
-    encoder.write("built-in", value.__name__)
-    encoder.add(value.__self__)
+def _wrapping(inner: str, kind: str, name: str = "") -> Write:
+    """What is written by its kind, by its own name if it has one, and by what it wraps."""
 
+    def add(encoder: Encoder, value: Any) -> None:
+        encoder.write(kind, *([str(getattr(value, name))] if name else []))
+        encoder.add(getattr(value, inner))
 
-def _add_descriptor(encoder: Encoder, value: Any) -> None:
-    encoder.write("descriptor", value.__name__)
-    encoder.add(value.__objclass__)  # int.__abs__ is not float.__abs__
+    return add
 
 
 def _add_partial(encoder: Encoder, value: Any) -> None:
@@ -571,16 +571,6 @@ def _add_partial(encoder: Encoder, value: Any) -> None:
 def _add_static(encoder: Encoder, value: Any) -> None:
     encoder.write(type(value).__name__)
     encoder.add(value.__func__)
-
-
-def _add_cached_property(encoder: Encoder, value: Any) -> None:
-    encoder.write("cached property", str(value.attrname))
-    encoder.add(value.func)
-
-
-def _add_cached(encoder: Encoder, value: Any) -> None:
-    encoder.write("cached")
-    encoder.add(value.__wrapped__)
 
 
 def _add_function(encoder: Encoder, function: types.FunctionType) -> None:
@@ -670,13 +660,16 @@ _CODE: tuple[tuple[Any, Write], ...] = (
     (types.CodeType, _add_code),
     (types.CellType, _add_cell),
     (types.MethodType, lambda to, value: to.add_all("method", (value.__func__, value.__self__))),
-    (types.BuiltinFunctionType | types.MethodWrapperType, _add_built_in),
-    (_DESCRIPTORS, _add_descriptor),
+    (
+        types.BuiltinFunctionType | types.MethodWrapperType,
+        _wrapping("__self__", "built-in", "__name__"),
+    ),
+    (_DESCRIPTORS, _wrapping("__objclass__", "descriptor", "__name__")),  # int's is not float's
     (functools.partial, _add_partial),
     (staticmethod | classmethod, _add_static),
     (property, lambda to, value: to.add_all("property", (value.fget, value.fset, value.fdel))),
-    (functools.cached_property, _add_cached_property),
-    (functools._lru_cache_wrapper, _add_cached),
+    (functools.cached_property, _wrapping("func", "cached property", "attrname")),
+    (functools._lru_cache_wrapper, _wrapping("__wrapped__", "cached")),
 )
 
 

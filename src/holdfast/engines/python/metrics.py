@@ -58,7 +58,6 @@ __all__ = [
     "is_exact",
     "is_scorer",
     "listed",
-    "mean_estimator",
     "needs_of",
     "plain",
     "row_metric",
@@ -737,8 +736,12 @@ def term_estimator(
     features: Any = None,
     labels: Labels | None = None,
     bounds: Bounds = UNIT,
+    *,
+    mean: bool = False,
 ) -> LocalEstimator:
     """The term of a row, where the metric is the mean of one within bounds, to ask for its mean.
+
+    With `mean`, the mean of it over a block, to be asked for, or guessed, as any estimator.
 
     Where every unit is a row, such a score has a much narrower error bar as a mean than as an
     estimator of any kind. A row that has no target, or on which a model or a function of the user
@@ -749,31 +752,6 @@ def term_estimator(
     >>> term.describe().partition(" (")[0], term.rows, term.built_in
     ('accuracy of predictions for y of y, __row', 3, True)
     """
-    return _of_terms(model, metric, target, features, labels, bounds, mean=False)
-
-
-def mean_estimator(
-    model: object,
-    metric: Metric,
-    target: str,
-    features: Any = None,
-    labels: Labels | None = None,
-    bounds: Bounds = UNIT,
-) -> LocalEstimator:
-    """The mean of the same term over a block, to be asked for, or guessed, as any estimator."""
-    return _of_terms(model, metric, target, features, labels, bounds, mean=True)
-
-
-def _of_terms(
-    model: object,
-    metric: Metric,
-    target: str,
-    features: Any,
-    labels: Labels | None,
-    bounds: Bounds,
-    *,
-    mean: bool,
-) -> LocalEstimator:
     score, fields = _scored(model, metric, target, features, labels)
     terms: RowTerms
     if isinstance(score, PredictionScore):
@@ -1350,32 +1328,25 @@ class PredictionEngine:
         *,
         bounds: Bounds = UNIT,
         progress: Callable[[int, int], None] | None = None,
+        terms: bool = False,
     ) -> NDArray[np.int64]:
-        """The sum of the terms of each block, in parts of 2⁻¹⁶: see `LocalEngine.sums`."""
+        """The sum of the terms of each block, or the terms: see `LocalEngine.sums`."""
+        batched, units = function.batched, self._store.units
         assert where is None
-        parts, units = _parts_of(function, self._store.units, bounds), self._store.units
+        assert batched is not None
 
         def evaluated(arrays: dict[str, Array], blocks: int) -> NDArray[np.int64]:
-            return np.asarray(parts(arrays, blocks).sum(axis=1))
+            found = batched(arrays)
+            if isinstance(found, np.ndarray) and found.dtype == np.bool_ and bounds == UNIT:
+                parts = found.reshape(blocks, units) * np.int64(WEIGHT_SCALE)  # the same, at once
+            else:
+                numbers = row_terms(found, blocks * units, bounds)
+                parts = unit_parts(numbers).reshape(blocks, units).astype(np.int64)
+            return parts if terms else np.asarray(parts.sum(axis=1))
 
-        failure = np.full(1, failed_sum(function, units), np.int64)
+        width = units if terms else 1
+        failure = np.full(width, failed_sum(function, units // width), np.int64)
         return self._evaluate(function, start, stop, evaluated, progress, failure)
-
-    def terms(
-        self,
-        function: LocalEstimator,
-        where: None,
-        start: int,
-        stop: int,
-        *,
-        bounds: Bounds = UNIT,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> NDArray[np.int64]:
-        """The terms that `sums` adds up, of one unit after another."""
-        assert where is None
-        parts, units = _parts_of(function, self._store.units, bounds), self._store.units
-        failure = np.full(units, failed_sum(function, 1), np.int64)
-        return self._evaluate(function, start, stop, parts, progress, failure)
 
     def _evaluate(
         self,
@@ -1427,13 +1398,8 @@ class PredictionEngine:
                 known = {name: known[name] for name in columns if name in known}
             self._kept = known = {**known, **read}
         # Whatever other threads keep meanwhile, `known` stays as it is.
-        begin, end = self._rows_before(first), self._rows_before(last)
+        begin, end = self._store.cuts(0, last)[[first, last]].tolist()
         return {name: known[name][begin:end] for name in columns}
-
-    def _rows_before(self, block: int) -> int:
-        store = self._store
-        even = store.manifest.one_row_units
-        return block * store.units if even else int(store.cuts(0, block)[-1])
 
     def _read(self, columns: Sequence[str], first: int, last: int) -> dict[str, Array]:
         data = [name for name in columns if not name.startswith("__")]
@@ -1442,23 +1408,6 @@ class PredictionEngine:
         if ROW in arrays:
             arrays[ROW] = arrays[ROW].astype(np.int64)
         return arrays
-
-
-def _parts_of(
-    function: LocalEstimator, units: int, bounds: Bounds
-) -> Callable[[dict[str, Array], int], NDArray[np.int64]]:
-    """The terms of many blocks, in parts of 2⁻¹⁶."""
-    terms = function.batched
-    assert terms is not None
-
-    def parts(arrays: dict[str, Array], blocks: int) -> NDArray[np.int64]:
-        found = terms(arrays)
-        if isinstance(found, np.ndarray) and found.dtype == np.bool_ and bounds == UNIT:
-            return found.reshape(blocks, units) * np.int64(WEIGHT_SCALE)  # the same, at once
-        numbers = row_terms(found, blocks * units, bounds)
-        return unit_parts(numbers).reshape(blocks, units).astype(np.int64)
-
-    return parts
 
 
 def _each_block(

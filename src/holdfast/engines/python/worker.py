@@ -515,11 +515,7 @@ class SharedResults(ctypes.Structure):
 
 
 def _run(
-    job: FunctionJob,
-    chunks: Chunks,
-    items: Sequence[Item],
-    shared: SharedResults,
-    signalled: int,
+    job: FunctionJob, chunks: Chunks, items: Sequence[Item], shared: SharedResults, signalled: int
 ) -> NoReturn:
     """What a fork does: evaluate items in their order, and say so if nothing is left behind.
 
@@ -685,9 +681,7 @@ class Runner:
             return parts if self._job.terms else np.asarray(parts.sum(axis=1))
         several = [
             unit_parts(
-                terms[a:b],
-                None if kept is None else kept[a:b],
-                None if unit is None else unit[a:b],
+                terms[a:b], None if kept is None else kept[a:b], None if unit is None else unit[a:b]
             )
             for a, b in pairwise(cuts)
         ]

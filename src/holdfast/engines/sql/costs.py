@@ -29,7 +29,6 @@ from holdfast.engines.sql.parser import reread
 
 if TYPE_CHECKING:
     from holdfast.store.blocks import Manifest
-    from holdfast.store.table import Schema
 
 __all__ = [
     "AGGREGATE",
@@ -115,29 +114,26 @@ def seconds_at_worst(
     estimator: Any, where: Any, manifest: Manifest, rows: int, slowness: float = 1.0
 ) -> float | None:
     """How long an estimator or a term takes on all blocks; None of what is not Holdfast's own."""
-    trees: list[Node | None] = []
     if isinstance(estimator, SqlEstimator):
-        trees = [estimator.tree, _condition(estimator.where, manifest.schema)]
+        trees = [estimator.tree]
+        if estimator.where is not None:
+            condition = _condition(estimator.where, manifest.schema)
+            if condition is None:
+                return math.inf  # its one text is too long to be read again
+            trees.append(condition)
     elif isinstance(estimator, SqlTerm):  # summed, and what a filter keeps is counted
-        other = where.tree if isinstance(where, SqlTerm) else None
-        filters = [_condition(estimator.where, manifest.schema), other]
-        trees = [estimator.tree, *filters, *filters]
+        trees = [estimator.tree, *([where.tree] * 2 if isinstance(where, SqlTerm) else [])]
     elif getattr(estimator, "own", False):
         return _MARGIN * slowness * 1e-9 * rows * _PREDICTION + _LEAST
     else:
         return None
-    if estimator.where is not None and None in trees[1:2]:
-        return math.inf  # its one text is too long to be read again
-    known = [each for each in trees if each is not None]
-    weight = _ROW + (0.0 if manifest.one_row_units else _UNIT) + sum(map(weight_of, known))
-    nodes = sum(1 for tree in known for _ in walk(tree))
+    weight = _ROW + (0.0 if manifest.one_row_units else _UNIT) + sum(map(weight_of, trees))
+    nodes = sum(1 for tree in trees for _ in walk(tree))
     work = 1e-9 * rows * weight + _NODE * nodes + _BLOCK * manifest.blocks
     return _MARGIN * slowness * work + _LEAST
 
 
-@lru_cache(maxsize=256)
-def _condition(text: str | None, schema: Schema) -> Node | None:
-    return None if text is None else reread(text, schema)
+_condition = lru_cache(maxsize=256)(reread)
 
 
 def slowness() -> float:

@@ -10,6 +10,7 @@ evaluated once more.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from holdfast.concurrency import Combiner, Job
 from holdfast.engines.process import Worker, WorkerDied, WorkerTimeout
-from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm, sum_of, terms_of, value_of
+from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm, sum_of, value_of
 from holdfast.engines.sql.worker import LENGTH, UNREADABLE, Number, Query, Setup
 from holdfast.errors import Damaged, InvalidInput, Unavailable, real_number, whole_number
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
@@ -123,38 +124,25 @@ class SqlEngine:
         *,
         bounds: Bounds = UNIT,
         progress: Progress | None = None,
+        terms: bool = False,
     ) -> NDArray[np.int64]:
         """For each of the blocks the sum of its units' terms in parts of 2⁻¹⁶; None is the term 1.
 
-        A term's own condition and `where`, a condition as a term, both hold of what is summed. It
-        is cut to its bounds and scaled from them to [0, 1].
+        `where`, a condition as a term, holds of what is summed. A term is cut to its bounds and
+        scaled from them to [0, 1]. With `terms`, what is added up, of one unit after another; 0 for
+        those not summed.
         """
-        term, units = _checked(term, where), self._store.units
-        if _is_one(term, where):
+        if where is not None and not where.boolean:
+            raise InvalidInput("where", where.text, "a condition", "Write one such as x > 0.")
+        units = self._store.units
+        if term is None and where is None:
             first, last = self._range(start, stop)
-            return np.full(last - first, units * WEIGHT_SCALE, np.int64)
+            width = units if terms else 1
+            return np.full((last - first) * width, units // width * WEIGHT_SCALE, np.int64)
         single = self._store.manifest.one_row_units
-        number = sum_of(term, where, bounds, one_row_units=single)
-        return self._all(number, start, stop, _BATCH, progress).astype(np.int64)
-
-    def terms(
-        self,
-        term: SqlTerm | None,
-        where: SqlTerm | None = None,
-        start: int = 0,
-        stop: int | None = None,
-        *,
-        bounds: Bounds = UNIT,
-        progress: Progress | None = None,
-    ) -> NDArray[np.int64]:
-        """The terms that `sums` adds up, of one unit after another; 0 for those not summed."""
-        term, units = _checked(term, where), self._store.units
-        if _is_one(term, where):
-            first, last = self._range(start, stop)
-            return np.full((last - first) * units, WEIGHT_SCALE, np.int64)
-        single = self._store.manifest.one_row_units
-        number = terms_of(term, where, bounds, one_row_units=single, units=units)
-        batch = max(1, _TERMS_BATCH // units)
+        each = units if terms else None
+        number = sum_of(term, where, bounds, one_row_units=single, units=each)
+        batch = max(1, _TERMS_BATCH // units) if terms else _BATCH
         return self._all(number, start, stop, batch, progress).astype(np.int64)
 
     def close(self) -> None:
@@ -165,12 +153,7 @@ class SqlEngine:
             self._worker = None
 
     def _all(
-        self,
-        number: Number,
-        start: int,
-        stop: int | None,
-        batch: int,
-        progress: Progress | None,
+        self, number: Number, start: int, stop: int | None, batch: int, progress: Progress | None
     ) -> NDArray[np.generic]:
         """The number of each block. A query is about blocks of one file, wherever that is asked."""
         first, last = self._range(start, stop)
@@ -232,11 +215,12 @@ class SqlEngine:
 
     def _run_all(self, jobs: list[Job[Task, Found]]) -> None:
         """The queries of several threads in one message; if that fails, each by itself."""
-        tasks = [job.task for job in jobs]
         with self._lock:
-            found = self._run(tasks)
-            if found is None and len(tasks) > 1:  # each tick is for its own thread
-                alone = [self._run([(query, seconds, None)]) for query, seconds, _ in tasks]
+            # Queries that go together are short, one must not end the others, and each tick is for
+            # its own thread.
+            found = self._run(jobs, jobs[0].task[2] if len(jobs) == 1 else None)
+            if found is None and len(jobs) > 1:
+                alone = [self._run([job], None) for job in jobs]
                 found = [_Failed.SILENCE if each is None else each[0] for each in alone]
         for job, outcome in zip(jobs, found or [_Failed.SILENCE], strict=True):
             if isinstance(outcome, Damaged):
@@ -244,14 +228,16 @@ class SqlEngine:
             else:
                 job.succeed(outcome)
 
-    def _run(self, tasks: list[Task]) -> list[Found | Damaged] | None:
+    def _run(self, jobs: list[Job[Task, Found]], tick: Tick | None) -> list[Found | Damaged] | None:
         """What the worker says of each query, or None if it did not say it in time."""
         worker = self._ready()
-        queries, seconds, ticks = zip(*tasks, strict=True)
-        # Where queries go together they are short, and one must not end the others.
-        tick = ticks[0] if len(tasks) == 1 else None
+        queries, seconds = [], math.inf
+        for job in jobs:
+            query, most, _ = job.task
+            queries.append(query)
+            seconds = min(seconds, most)
         try:
-            reply = worker.call(list(queries), min(seconds), tick)
+            reply = worker.call(queries, seconds, tick)
         except (WorkerDied, WorkerTimeout):
             return None
         return _divided(reply, queries)
@@ -275,18 +261,6 @@ class SqlEngine:
         remedy = "Look at the machine's memory and processes, and at the file of the blocks."
         needed = "a process with DuckDB"
         raise Unavailable("Starting the SQL engine", needed, f"{_STARTS} have failed", remedy)
-
-
-def _checked(term: SqlTerm | None, where: SqlTerm | None) -> SqlTerm:
-    """The term, which is 1 if there is none; refused unless `where` is a condition."""
-    if where is not None and not where.boolean:
-        raise InvalidInput("where", where.text, "a condition", "Write one such as x > 0.")
-    return term or SqlTerm(None, None, None, None, ())
-
-
-def _is_one(term: SqlTerm, where: SqlTerm | None) -> bool:
-    """Whether it is 1 of every unit."""
-    return term.text is None and term.where is None and where is None
 
 
 def _divided(reply: bytes, queries: Sequence[Query]) -> list[Found | Damaged] | None:

@@ -35,7 +35,6 @@ __all__ = [
     "sql_estimator",
     "sql_term",
     "sum_of",
-    "terms_of",
     "to_text",
     "value_of",
 ]
@@ -109,18 +108,13 @@ class SqlEstimator:
 
 @dataclass(frozen=True)
 class SqlTerm:
-    """A function of one row for means: true or false, or a number.
+    """A function of one row for means, or a condition: true or false, or a number."""
 
-    `text` None is the constant 1: its sums count the units for which `where` is true.
-    """
-
-    text: str | None
-    where: str | None
-    sql: str | None = field(compare=False, repr=False)
-    filter: str | None = field(compare=False, repr=False)
+    text: str
+    sql: str = field(compare=False, repr=False)
     columns: tuple[str, ...] = field(compare=False)
-    boolean: bool = field(compare=False, repr=False, default=False)
-    tree: Node | None = field(compare=False, repr=False, default=None)
+    boolean: bool = field(compare=False, repr=False)
+    tree: Node = field(compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """What another process needs to evaluate it: all but the tree."""
@@ -132,8 +126,6 @@ class SqlTerm:
         NULL and NaN, which are none, may come too. Without declared ranges this holds whatever the
         data are; what uses one says so in its promise.
         """
-        if self.tree is None:
-            return 1.0, 1.0
         found = _Bounds(math.inf, ranges).of(self.tree)
         return float(found.low), float(found.high)
 
@@ -167,27 +159,16 @@ def sql_estimator(
     )
 
 
-def sql_term(expression: object | None, schema: SchemaLike, where: object | None = None) -> SqlTerm:
-    """The term of an SQL expression of one row; None is the constant 1."""
-    condition = None if where is None else read("where", where, schema)
-    term = None if expression is None else read("term", expression, schema)
-    columns = {*(term.columns if term else ()), *(condition.columns if condition else ())}
-    return SqlTerm(
-        text=None if term is None else to_text(term.tree),
-        where=None if condition is None else to_text(condition.tree),
-        sql=None if term is None else _to_sql(term.tree),
-        filter=None if condition is None else _to_sql(condition.tree),
-        columns=tuple(sorted(columns)),
-        boolean=term is not None and term.tree.kind == "boolean",
-        tree=None if term is None else term.tree,
-    )
+def sql_term(expression: object, schema: SchemaLike, what: str = "term") -> SqlTerm:
+    """The term of an SQL expression of one row."""
+    tree, columns, _ = read(what, expression, schema)
+    names = tuple(sorted(columns))
+    return SqlTerm(to_text(tree), _to_sql(tree), names, tree.kind == "boolean", tree)
 
 
 def sql_condition(where: object, schema: SchemaLike) -> SqlTerm:
     """A condition on one row, as a term that is true or false."""
-    tree, columns, _ = read("where", where, schema)
-    names = tuple(sorted(columns))
-    return SqlTerm(to_text(tree), None, _to_sql(tree), None, names, boolean=True)
+    return sql_term(where, schema, "where")
 
 
 @dataclass(frozen=True)
@@ -368,34 +349,27 @@ def value_of(estimator: SqlEstimator) -> Number:
     return Number(value, rows, alone=estimator.distinct)
 
 
+_PARTS = f"CAST(floor(__term * {WEIGHT_SCALE}e0 + 0.5e0) AS BIGINT)"
+_SUM = f"coalesce(CAST(sum({_PARTS}) FILTER (WHERE {_KEPT}) AS BIGINT), 0)"
+# No CASE: what fails on a row that is left out fails here as it does in a sum.
+_EACH = f"coalesce({_PARTS}, 0) * CAST(coalesce({_KEPT}, FALSE) AS BIGINT)"
+
+
 def sum_of(
-    term: SqlTerm, where: SqlTerm | None, bounds: Bounds = UNIT, *, one_row_units: bool
+    term: SqlTerm | None,
+    where: SqlTerm | None,
+    bounds: Bounds = UNIT,
+    *,
+    one_row_units: bool,
+    units: int | None = None,
 ) -> Number:
     """The sum of every block's units' terms, scaled to [0, 1], in parts of 2⁻¹⁶.
 
     A unit of several rows has the average of its rows' terms; NULL and NaN count as the lowest.
+    With `units`, of which a block has so many, what is added up, of each of them.
     """
-    total = f"coalesce(CAST(sum({_PARTS}) FILTER (WHERE {_KEPT}) AS BIGINT), 0)"
-    return Number(total, _unit_rows(term, where, bounds, one_row_units), integer=True)
-
-
-def terms_of(
-    term: SqlTerm, where: SqlTerm | None, bounds: Bounds = UNIT, *, one_row_units: bool, units: int
-) -> Number:
-    """The terms that `sum_of` adds up, of every unit: so many have their place in a block."""
-    # No CASE: what fails on a row that is left out fails here as it does in a sum.
-    kept = f"coalesce({_PARTS}, 0) * CAST(coalesce({_KEPT}, FALSE) AS BIGINT)"
-    rows = _unit_rows(term, where, bounds, one_row_units)
-    return Number(kept, rows, integer=True, units=units)
-
-
-_PARTS = f"CAST(floor(__term * {WEIGHT_SCALE}e0 + 0.5e0) AS BIGINT)"
-
-
-def _unit_rows(term: SqlTerm, where: SqlTerm | None, bounds: Bounds, one_row_units: bool) -> str:
-    """A row for each unit: its term, and whether any of it is kept."""
-    conditions = [each for each in (term.filter, where and where.sql) if each is not None]
-    kept = " AND ".join(f"({each})" for each in conditions) or "TRUE"
+    # A row for each unit: its term, and whether any of it is kept.
+    kept = "TRUE" if where is None else f"({where.sql})"
     rows = (
         f"SELECT __block, __unit, {_scaled(term, bounds)} AS __term, {kept} AS {_KEPT}"
         f" FROM {BLOCKS_VIEW}"
@@ -405,12 +379,12 @@ def _unit_rows(term: SqlTerm, where: SqlTerm | None, bounds: Bounds, one_row_uni
             f"SELECT __block, __unit, avg(__term) FILTER (WHERE {_KEPT}) AS __term,"
             f" bool_or({_KEPT}) AS {_KEPT} FROM ({rows}) GROUP BY __block, __unit"
         )
-    return f"({rows})"
+    return Number(_SUM if units is None else _EACH, f"({rows})", integer=True, units=units)
 
 
-def _scaled(term: SqlTerm, bounds: Bounds) -> str:
+def _scaled(term: SqlTerm | None, bounds: Bounds) -> str:
     """The term as a number from 0 to 1 that is never NULL or NaN: see `protocols.source`."""
-    if term.sql is None:
+    if term is None:
         return "1e0"
     if term.boolean and bounds == UNIT:
         return f"(CASE WHEN {term.sql} THEN 1e0 ELSE 0e0 END)"

@@ -412,10 +412,7 @@ _OPERATORS = (
     _infix("+", "number number -> number", add),
     _infix("-", "number number -> number", subtract),
     _infix(
-        "-",
-        "date date -> number",
-        between(-math.inf, math.inf),
-        sql="CAST(({0} - {1}) AS DOUBLE)",
+        "-", "date date -> number", between(-math.inf, math.inf), sql="CAST(({0} - {1}) AS DOUBLE)"
     ),
     _infix("*", "number number -> number", multiply),
     _infix("/", "number number -> number", divide, sql="({0} / nullif({1}, 0e0))"),
@@ -436,13 +433,7 @@ _OPERATORS = (
         _TRUTH,
         "{0} BETWEEN {1} AND {2}",
     ),
-    _row(
-        "is null",
-        "any -> boolean",
-        "({0} IS NULL)",
-        _SURE,
-        "{0} IS NULL",
-    ),
+    _row("is null", "any -> boolean", "({0} IS NULL)", _SURE, "{0} IS NULL"),
     _row("not", "boolean -> boolean", "(NOT {0})", _TRUTH, "NOT {0}"),
     _row("and", "boolean boolean … -> boolean", "({and})", _TRUTH, "{and}"),
     _row("or", "boolean boolean … -> boolean", "({or})", _TRUTH, "{or}"),

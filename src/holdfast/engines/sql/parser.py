@@ -79,11 +79,7 @@ _ALLOWED = {
     "term": "an SQL expression of one row, a truth value or a number from 0 to 1",
     "where": "an SQL condition on one row, as x > 60 AND group = 'A'",
 }
-_WANTED = {
-    "question": "a number",
-    "term": "a truth value or a number",
-    "where": "a condition",
-}
+_WANTED = {"question": "a number", "term": "a truth value or a number", "where": "a condition"}
 _NO_AGGREGATE = {
     "term": "It is averaged over the units already: leave the aggregate out.",
     "where": "An aggregate cannot stand in it: it is about one row.",
@@ -124,7 +120,16 @@ def read(what: str, text: object, schema: SchemaLike) -> Checked:
         if what == "question":
             if not tree.aggregated:
                 raise Refusal(f"It has no aggregate. Known are {', '.join(AGGREGATES)}.")
-            _refuse_outside(tree)
+            left = [tree]
+            while left:
+                each = left.pop()
+                if isinstance(each, Reference):
+                    raise Refusal(
+                        f"The column {each.name!r} stands outside an aggregate, and has no one"
+                        f" value for a block. Write avg({each.name}) or the like."
+                    )
+                if isinstance(each, Call):
+                    left += reversed(each.arguments)
         elif tree.aggregated:
             raise Refusal(_NO_AGGREGATE[what])
         if tree.kind != "boolean" and (what == "where" or tree.kind != "number"):
@@ -143,22 +148,11 @@ def reread(text: str, schema: SchemaLike) -> Node | None:
         return None
 
 
-def _refuse_outside(tree: Node) -> None:
-    """Refuse a column that is not inside an aggregate."""
-    if isinstance(tree, Reference):
-        raise Refusal(
-            f"The column {tree.name!r} stands outside an aggregate, and has no one value for a"
-            f" block. Write avg({tree.name}) or the like."
-        )
-    if isinstance(tree, Call):
-        for each in tree.arguments:
-            _refuse_outside(each)
-
-
 def parse(text: object) -> Any:
     """sqlglot's tree of one expression; comments are gone."""
     import sqlglot.errors
     from sqlglot import exp
+    from sqlglot.errors import ErrorLevel
 
     if not isinstance(text, str):
         raise Refusal("Write it as a text.")
@@ -173,7 +167,9 @@ def parse(text: object) -> Any:
     try:
         tokens = dialect.tokenize(text)
         words = _check_tokens(tokens)
-        trees = parser(len(tokens)).parse_into(exp.Condition, tokens, text)
+        reader = parser(error_level=ErrorLevel.IMMEDIATE, dialect=dialect)
+        reader.steps_left = _STEPS * len(tokens) + _STEPS_MORE
+        trees = reader.parse_into(exp.Condition, tokens, text)
     except sqlglot.errors.ParseError as error:
         reason = next((f" {TOKENS[word]}" for word in words if word in TOKENS), "")
         first = error.errors[0] if error.errors else {}
@@ -239,13 +235,8 @@ def _check_tokens(tokens: list[Any]) -> list[str]:
 @functools.cache
 def _parser() -> tuple[Any, Any]:
     from sqlglot.dialects.duckdb import DuckDB
-    from sqlglot.errors import ErrorLevel
 
     known: Any = DuckDB.Parser
-
-    def started(self: Any, tokens: int) -> None:
-        known.__init__(self, error_level=ErrorLevel.IMMEDIATE, dialect=dialect)
-        self.steps_left = _STEPS * tokens + _STEPS_MORE
 
     def advance(self: Any, times: int = 1) -> None:
         self.steps_left -= 1
@@ -254,7 +245,6 @@ def _parser() -> tuple[Any, Any]:
         known._advance(self, times)
 
     ours = {
-        "__init__": started,
         "_advance": advance,
         "FUNCTIONS": {},
         "FUNCTION_PARSERS": {"EXTRACT": known.FUNCTION_PARSERS["EXTRACT"]},
@@ -264,7 +254,7 @@ def _parser() -> tuple[Any, Any]:
     dialect = DuckDB()
     try:
         made = type(known)("Parser", (known,), ours)
-        made(0)
+        made(dialect=dialect)
     except TypeError:  # of what is compiled nothing can be taken out
         needed, given = "sqlglot in Python alone", "its compiled form"
         raise Infeasible("SQL cannot be read", needed, given, "pip uninstall sqlglotc") from None
@@ -438,29 +428,27 @@ class _Reader:
             raise Refusal("A function's name is written without quotes.")
         name = tree.this.lower()
         name = AGGREGATE_ALIASES.get(name, ALIASES.get(name, name))
+        trees = tree.expressions
         if name in AGGREGATES:
-            return self.aggregate(name, tree.expressions, depth)
-        if name in ("if", "iff") and len(tree.expressions) == 3:
-            condition = self.node(tree.expressions[0], depth + 1)
-            results = [self._result(each, depth) for each in tree.expressions[1:]]
+            distinct = len(trees) == 1 and type(trees[0]).__name__ == "Distinct"
+            if distinct:
+                _only(trees[0], frozenset({"expressions"}))
+                trees = trees[0].expressions
+                if name != "count" or len(trees) != 1:
+                    raise Refusal(CLASSES["Distinct"])
+                self.distinct = True
+            elif name == "count" and len(trees) == 1 and type(trees[0]).__name__ == "Star":
+                _only(trees[0], frozenset())
+                trees = []
+            arguments = [self.node(each, depth + 1) for each in trees]
+            return aggregate_of(name, arguments, distinct=distinct)
+        if name in ("if", "iff") and len(trees) == 3:
+            condition = self.node(trees[0], depth + 1)
+            results = [self._result(each, depth) for each in trees[1:]]
             return case_of([condition, *results])
         if name not in CALLABLE:
             raise _unknown(name)
-        return call_of(name, [self.node(each, depth + 1) for each in tree.expressions])
-
-    def aggregate(self, name: str, trees: Sequence[Any], depth: int) -> Aggregate:
-        distinct = len(trees) == 1 and type(trees[0]).__name__ == "Distinct"
-        if distinct:
-            _only(trees[0], frozenset({"expressions"}))
-            trees = trees[0].expressions
-            if name != "count" or len(trees) != 1:
-                raise Refusal(CLASSES["Distinct"])
-            self.distinct = True
-        elif name == "count" and len(trees) == 1 and type(trees[0]).__name__ == "Star":
-            _only(trees[0], frozenset())
-            trees = []
-        arguments = [self.node(each, depth + 1) for each in trees]
-        return aggregate_of(name, arguments, distinct=distinct)
+        return call_of(name, [self.node(each, depth + 1) for each in trees])
 
     def filter(self, tree: Any, depth: int) -> Node:
         node = self.node(tree.this, depth + 1)

@@ -23,16 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "BLOCKS_VIEW",
-    "LENGTH",
-    "UNREADABLE",
-    "Number",
-    "Query",
-    "Setup",
-    "start",
-    "statement",
-]
+__all__ = ["BLOCKS_VIEW", "LENGTH", "UNREADABLE", "Number", "Query", "Setup", "start", "statement"]
 
 LENGTH = struct.Struct("<Q")  # of a query's part of the reply, in bytes
 UNREADABLE = 2**64 - 1  # in its place: the file could not be read, which is no failure
