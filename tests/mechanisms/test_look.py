@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidInput
 from holdfast.mechanisms.looks import look
 from holdfast.randomness import SeededEntropy
-from holdfast.theory.coins import Coin, laplace_coin, logistic_coin, probit_coin, steepest_coin
+from holdfast.theory.coins import Coin, logistic_coin, probit_coin, steepest_coin
 from tests.mechanisms.laws import LARGEST_WORD, Constant, Script, alarm
 
 COINS = [
     steepest_coin(order=8, price=0.05, floor=1e-3),
     logistic_coin(slope=0.7, floor=1e-4),
     probit_coin(sigma=3.0, floor=1e-5),
-    laplace_coin(scale=2.0, floor=1e-3),
 ]
 WORDS = st.integers(0, LARGEST_WORD)
 coins = pytest.mark.parametrize("coin", COINS, ids=lambda coin: coin.name)

@@ -17,7 +17,7 @@ from holdfast.grids import Grid, grid
 from holdfast.mechanisms.exponential import exponential_median
 from holdfast.mechanisms.looks import Counts, search, search_counts, search_many
 from holdfast.randomness import SeededEntropy
-from holdfast.theory.coins import Coin, laplace_coin, logistic_coin, probit_coin, steepest_coin
+from holdfast.theory.coins import Coin, logistic_coin, probit_coin, steepest_coin
 from tests.mechanisms.laws import (
     LARGEST_WORD,
     Constant,
@@ -30,7 +30,6 @@ from tests.mechanisms.laws import (
 )
 from tests.reference.mechanisms import (
     gaussian_search,
-    laplace_search,
     score_intervals,
     weighted_count,
 )
@@ -39,7 +38,6 @@ COINS = {
     "steepest": steepest_coin(order=8, price=0.05, floor=1e-3),
     "logistic": logistic_coin(slope=0.7, floor=1e-4),
     "probit": probit_coin(sigma=1.5, floor=1e-5),
-    "laplace": laplace_coin(scale=2.0, floor=1e-3),
 }
 ORDERS = (1.5, 8.0, 40.0)
 CASES = [(1, 8), (2, 7), (3, 5), (4, 4), (5, 3), (6, 3)]  # blocks, points
@@ -205,7 +203,7 @@ def test_a_search_of_values_is_one_of_their_projections(
     for index in range(points.size):
         assert counts.at_most(index) == np.count_nonzero(projected <= index)
     target = data.draw(st.one_of(st.none(), st.integers(0, 2 * projected.size)))
-    coin = COINS["laplace"]
+    coin = COINS["probit"]
     twice = projected.size if target is None else target
     expected = search_counts(counts.at_most, points.size, twice, coin, Constant(word))
     assert search(values, points, coin, Constant(word), twice_target=target) == expected
@@ -312,13 +310,6 @@ def test_noisy_counts_are_coins() -> None:
     for seed in range(20):
         probit = search(values, points, probit_coin(4.0, 1e-30), SeededEntropy(seed))
         assert gaussian_search(values, points, 4.0, SeededEntropy(seed)) == probit
-        laplace = search(
-            values, points, laplace_coin(3.0, 1e-9), SeededEntropy(seed), twice_target=100
-        )
-        found = laplace_search(
-            values, points, 3.0, SeededEntropy(seed), twice_target=100, floor=1e-9
-        )
-        assert found == laplace
 
 
 def test_wrong_arguments() -> None:

@@ -12,13 +12,12 @@ from holdfast.errors import InvalidInput, real_number
 from holdfast.grids import Grid, floats_up
 from holdfast.mechanisms.looks import search
 from holdfast.randomness import Entropy
-from holdfast.theory.coins import Coin, laplace_coin, probit_coin
+from holdfast.theory.coins import Coin, probit_coin
 
 __all__ = [
     "ScoreIntervals",
     "exponential_probabilities",
     "gaussian_search",
-    "laplace_search",
     "score_intervals",
     "weighted_count",
 ]
@@ -44,27 +43,9 @@ def gaussian_search(
     return search(values, grid, _probit(sigma, floor), entropy, twice_target=twice_target)
 
 
-def laplace_search(
-    values: object,
-    grid: Grid,
-    scale: float,
-    entropy: Entropy,
-    *,
-    twice_target: int | None = None,
-    floor: float = _FLOOR,
-) -> int:
-    """Noisy binary search with Laplace counts: a search with the Laplace coin, as above."""
-    return search(values, grid, _laplace(scale, floor), entropy, twice_target=twice_target)
-
-
 @lru_cache(maxsize=16)
 def _probit(sigma: float, floor: float) -> Coin:
     return probit_coin(sigma, floor)
-
-
-@lru_cache(maxsize=16)
-def _laplace(scale: float, floor: float) -> Coin:
-    return laplace_coin(scale, floor)
 
 
 def weighted_count(weights: object) -> int:

@@ -15,7 +15,6 @@ from holdfast.errors import InvalidInput
 from holdfast.theory.coins import (
     Coin,
     VerdictCoin,
-    laplace_coin,
     logistic_coin,
     probit_coin,
     steepest_coin,
@@ -41,12 +40,11 @@ COINS = {
     "steepest": steepest_coin(order=4, price=0.05, floor=1e-3),
     "logistic": logistic_coin(slope=0.7, floor=1e-3),
     "probit": probit_coin(sigma=1.5, floor=1e-3),
-    "laplace": laplace_coin(scale=2.0, floor=1e-3),
     "cliff": CLIFF,
 }
 VERDICTS = {
     "dear No": verdict_coin(4, no_price=0.8, yes_price=0.05, false_yes=1e-3, false_no=1e-3),
-    "two tables": VerdictCoin(COINS["laplace"], CLIFF),
+    "two tables": VerdictCoin(COINS["probit"], CLIFF),
 }
 
 
@@ -139,7 +137,7 @@ def test_a_two_sided_coin_is_no_better_than_its_worse_side() -> None:
     coin = VERDICTS["two tables"]
     sides = [look_divergence(VerdictCoin.symmetric(side), 3.0) for side in (coin.below, coin.above)]
     assert look_divergence(coin, 3.0) >= min(sides)
-    one_step = math.log(1 - CLIFF.halfsteps[1]) - math.log(COINS["laplace"].halfsteps[1])
+    one_step = math.log(1 - CLIFF.halfsteps[1]) - math.log(COINS["probit"].halfsteps[1])
     assert look_divergence(coin, 3.0) > 0
     assert look_divergence(coin, ORDERS[-1]) >= one_step * (1 - 1e-3)  # across, at order ∞
 

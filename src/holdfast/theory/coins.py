@@ -27,7 +27,6 @@ from holdfast.errors import Infeasible, InvalidInput, real_number
 from holdfast.theory.divergence import ORDER_MAX, bernoulli_divergence
 from holdfast.theory.numerics import (
     ROUNDING,
-    exp_beyond_linear,
     log_co_ratio,
     log_ratio,
     moment_excess,
@@ -42,10 +41,7 @@ __all__ = [
     "exponential_price",
     "exponential_profile",
     "gaussian_price",
-    "laplace_coin",
-    "laplace_price",
     "logistic_coin",
-    "logistic_refusal_price",
     "probit_coin",
     "reach_of",
     "refusal_budget",
@@ -163,12 +159,6 @@ def logistic_coin(slope: float, floor: float) -> Coin:
     """Logistic noise of scale 1/slope on the count: h(x) = 1/(1 + e^(slope·x))."""
     slope = real_number("slope", slope, 0, open_low=True)
     return Coin("logistic", _table(lambda x: np.exp(-np.logaddexp(0.0, slope * x)), floor))
-
-
-def laplace_coin(scale: float, floor: float) -> Coin:
-    """Laplace noise of the given scale on the count: h(x) = e^(−x/scale)/2."""
-    scale = real_number("scale", scale, 0, open_low=True)
-    return Coin("laplace", _table(lambda x: 0.5 * np.exp(-x / scale), floor))
 
 
 def _table(
@@ -364,24 +354,6 @@ def gaussian_price(order: float, sigma: float, shift: float = 0.5) -> float:
     return _order(order) * shift**2 / (2 * sigma**2) * (1 + ROUNDING)
 
 
-def laplace_price(order: float, scale: float, shift: float = 0.5) -> float:
-    """(ln(a·e^((a−1)x) + (a−1)·e^(−ax)) − ln(2a−1)) / (a−1), x = shift/scale.
-
-    Mironov 2017, prop. 6. Written without cancellation: the sum is 2a−1 plus a·e₂((a−1)x) +
-    (a−1)·e₂(−ax), where e₂(u) = eᵘ − 1 − u ≥ 0.
-
-    >>> laplace_price(10, scale=100)
-    0.000124...
-    """
-    a = _order(order)
-    scale = real_number("scale", scale, 0, open_low=True)
-    x = shift / scale
-    if a * x > 600:
-        return x  # D_a never exceeds the pure differential privacy ε = x
-    excess = a * exp_beyond_linear((a - 1) * x) + (a - 1) * exp_beyond_linear(-a * x)
-    return math.log1p(excess / (2 * a - 1)) / (a - 1) * (1 + ROUNDING)
-
-
 def exponential_price(order: float, epsilon: float, shift: float = 0.5) -> float:
     """a·(shift·ε)²/8: one exponential-mechanism median (thm `EM-med`).
 
@@ -433,21 +405,6 @@ def refusal_price(coin: Coin | VerdictCoin, order: float, yes_price: float = 0.0
 def refusal_budget(order: float, no_price: float, yes_price: float, noes: int, yeses: int) -> float:
     """(ℓA + kB)/(a − 1), rounded up: the stability that ℓ refusals and k consents use."""
     return (noes * no_price + yeses * yes_price) / (order - 1) * (1 + ROUNDING)
-
-
-def logistic_refusal_price(slope: float, order: float, shift: float = 0.5) -> float:
-    """The limit g → 0 of the logistic coin's price: −κs − ln(1 − s(e^κ − 1)).
-
-    Here s = a − 1 and κ = slope·shift. The other direction's limit is smaller. It bounds every
-    floored table (tested), and needs s(e^κ − 1) < 1.
-    """
-    a = _order(order)
-    step = real_number("slope", slope, 0, open_low=True) * shift
-    room = 1.0 - (a - 1) * math.expm1(step)
-    if room <= 0:
-        raise _unaffordable()
-    slack = 1e-15 * (1 + a * step)  # the two terms nearly cancel; rounded up
-    return -step * (a - 1) - math.log(room) + slack
 
 
 def _log_terms(a: float, p: float, q: float) -> tuple[float, float]:

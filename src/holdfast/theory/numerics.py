@@ -11,7 +11,6 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from holdfast.errors import Infeasible, real_number, whole_number
 
@@ -19,12 +18,9 @@ __all__ = [
     "ROUNDING",
     "binomial_tail",
     "exp_beyond_linear",
-    "log_add",
     "log_binomial_tail",
     "log_co_ratio",
-    "log_products",
     "log_ratio",
-    "log_sum",
     "log_up",
     "moment_excess",
     "round_down",
@@ -235,38 +231,6 @@ def _stirling(m: int) -> float:
     square = 1 / (m * m)
     inner = 1 / 1260 - square * (1 / 1680 - square / 1188)
     return (1 / 12 - square * (1 / 360 - square * inner)) / m
-
-
-def log_products(ratios: NDArray[np.float64]) -> NDArray[np.float64]:
-    """ln of 1, x₁, x₁x₂, …, rounded up.
-
-    >>> np.exp(log_products(np.array([4.0, 3 / 2, 2 / 3]))).round(9).tolist()
-    [1.0, 4.0, 6.0, 4.0]
-    """
-    logs = np.log(ratios)
-    # One after the other: each sum is off by half a unit of its last place, each ratio by a few.
-    slack = (len(logs) + 4) * _ULP * (float(np.abs(logs).sum()) + 4)
-    return np.concatenate([[0.0], np.cumsum(logs) + slack])
-
-
-def log_sum(logs: NDArray[np.float64]) -> float:
-    """ln of the sum of the terms with these logarithms, rounded up; for up to a million terms."""
-    largest = float(logs.max())
-    with np.errstate(under="ignore"):
-        total = float(np.exp(logs - largest).sum())
-    return log_up(largest + math.log(total) + 1e-9)
-
-
-def log_add(one: float, other: float) -> float:
-    """ln(eˣ + eʸ), rounded up.
-
-    >>> round(log_add(math.log(2), math.log(3)), 9) == round(math.log(5), 9)
-    True
-    >>> log_add(-math.inf, 1.0), log_add(-math.inf, -math.inf)
-    (1.0, -inf)
-    """
-    low, high = sorted((one, other))
-    return high if low == -math.inf else log_up(high + math.log1p(math.exp(low - high)))
 
 
 def log_up(logarithm: float) -> float:

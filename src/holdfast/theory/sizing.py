@@ -25,8 +25,6 @@ from holdfast.theory.coins import (
     coin_profile,
     exponential_price,
     exponential_profile,
-    laplace_coin,
-    laplace_price,
     probit_coin,
     steepest_coin,
 )
@@ -48,7 +46,6 @@ __all__ = [
     "Split",
     "best_exponential",
     "best_gaussian",
-    "best_laplace",
     "best_rank",
     "best_steepest",
     "best_tail",
@@ -59,8 +56,6 @@ __all__ = [
     "fresh_split",
     "gaussian_draft",
     "hoeffding_failure",
-    "hoeffding_samples",
-    "laplace_draft",
     "largest_tail",
     "median_failure",
     "median_samples",
@@ -339,18 +334,6 @@ def gaussian_draft(promise: Promise) -> Builder:
     return build
 
 
-def laplace_draft(promise: Promise) -> Builder:
-    """Parameters: order − 1, the noise's scale."""
-
-    def build(parameters: Sequence[float], _: int) -> Draft:
-        order, scale = order_from(parameters[0]), parameters[1]
-        coin = laplace_coin(scale, floor_for(promise))
-        curve = RenyiCurve(order, promise.looks * laplace_price(order, scale))
-        return Draft(curve, coin_profile(coin, promise.looks), coin)
-
-    return build
-
-
 def exponential_draft(promise: Promise) -> Builder:
     """Parameters: order − 1, ε of one median."""
 
@@ -400,7 +383,6 @@ def _hopeless(drift: float) -> float:
 #
 # steepest      looks with the steepest coin (theory.md §3)           order, budget
 # gaussian      noisy binary search, Gaussian counts (cor `SQ-med`)    noise sd (exact Gaussian DP)
-# laplace       noisy binary search, Laplace counts                   order, noise scale
 # exponential   exponential-mechanism median (thm `EM-med`)           order, ε
 #
 # All are sized by the same centred transfer theorem and profile: only the mechanism differs.
@@ -458,14 +440,6 @@ def best_gaussian(promise: Promise, target: float | None = None) -> Sized:
     excess, budget = start_parameters(promise, target)
     start = (math.sqrt(promise.looks * (1 + excess) / (8 * budget)),)
     return _best(promise, gaussian_draft(promise), start, target)
-
-
-def best_laplace(promise: Promise, target: float | None = None) -> Sized:
-    """The noise of a Laplace-count search that needs the fewest blocks."""
-    check_target(promise, target)
-    excess, budget = start_parameters(promise, target)
-    start = (excess, math.sqrt(promise.looks * (1 + excess) / (8 * budget)))
-    return _best(promise, laplace_draft(promise), start, target)
 
 
 def best_exponential(promise: Promise) -> Sized:
@@ -636,16 +610,6 @@ def hoeffding_failure(samples: int, tail: float) -> float:
     """
     samples, tail = _samples(samples), _amplification_tail(tail)
     return min(1.0, 2 * math.exp(-2 * (0.5 - tail) ** 2 * samples) * (1 + ROUNDING))
-
-
-def hoeffding_samples(failure: float, tail: float) -> int:
-    """The smallest ℓ with 2·exp(−2 (1/2 − ρ)² ℓ) ≤ failure, rounded up.
-
-    >>> hoeffding_samples(0.001, 0.25), hoeffding_samples(0.001, 0.375)
-    (61, 244)
-    """
-    failure, tail = _failure(failure), _amplification_tail(tail)
-    return math.ceil(math.log(2 / failure) / (2 * (0.5 - tail) ** 2) * (1 + ROUNDING))
 
 
 def median_failure(samples: int, tail: float) -> float:
