@@ -268,10 +268,7 @@ def _show_pictured(pictured: Pictured) -> None:
 
 
 def draw_command(
-    names: Names = None,
-    every: Every = False,
-    output: Output = RESULTS,
-    as_json: Json = False,
+    names: Names = None, every: Every = False, output: Output = RESULTS, as_json: Json = False
 ) -> None:
     """Draw figures and write findings again, from the results alone: nothing is measured."""
     from holdfast_lab.runner.experiment import known_experiments

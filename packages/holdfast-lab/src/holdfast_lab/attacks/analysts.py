@@ -22,13 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import InvalidInput, real_number, whole_number
-from holdfast_lab.attacks.conversation import (
-    Bits,
-    Conversation,
-    FloatArray,
-    Means,
-    fair_bits,
-)
+from holdfast_lab.attacks.conversation import Bits, Conversation, FloatArray, Means, fair_bits
 from holdfast_lab.attacks.signs import SignAggregator
 from holdfast_lab.flights import Cell, Flights, Rows, load_flights
 
