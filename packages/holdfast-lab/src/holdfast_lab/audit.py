@@ -312,15 +312,6 @@ def processes(workers: int) -> Iterator[Pool]:
 # The analysts of an audit, each made for one plan and one number of blocks.
 
 
-def _aggregator(subject: Subject) -> SignAnalyst:
-    final = score_grid(subject.looks).looks
-    return SignAggregator(max(1, subject.looks - final))
-
-
-def _persistent(subject: Subject) -> SignAnalyst:
-    return PersistentAnalyst(subject.looks, tail=subject.tail)
-
-
 def _tuned(subject: Subject) -> SignAnalyst:
     """Divides its looks as is best where the attack is about to win, by the model of `tuning`."""
     coin, looks, tail = subject.coin, subject.looks, subject.tail
@@ -328,15 +319,11 @@ def _tuned(subject: Subject) -> SignAnalyst:
     return PersistentAnalyst(looks, best_learning(coin, edge, looks, tail), tail)
 
 
-def _collector(subject: Subject) -> SignAnalyst:
-    return LabelAnalyst(subject.looks, subject.blocks, subject.tail)
-
-
 ANALYSTS: dict[str, Callable[[Subject], SignAnalyst]] = {
-    "aggregator": _aggregator,
-    "persistent": _persistent,
+    "aggregator": lambda it: SignAggregator(max(1, it.looks - score_grid(it.looks).looks)),
+    "persistent": lambda it: PersistentAnalyst(it.looks, tail=it.tail),
     "tuned": _tuned,
-    "collector": _collector,
+    "collector": lambda it: LabelAnalyst(it.looks, it.blocks, it.tail),
 }
 
 
