@@ -70,11 +70,7 @@ def exponential(values: Floats, points: Grid, epsilon: float = EPSILON) -> Job:
 
 
 def measure(quick: bool) -> Results:
-    return {
-        "blocks": _by_blocks(quick),
-        "points": _by_points(quick),
-        "data": _by_data(quick),
-    }
+    return {"blocks": _by_blocks(quick), "points": _by_points(quick), "data": _by_data(quick)}
 
 
 def comparisons(results: Results) -> list[Results]:

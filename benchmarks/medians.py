@@ -57,11 +57,7 @@ def comparisons(results: Results) -> list[Results]:
 
 
 def _compared(
-    group: Results,
-    one: str,
-    two: str,
-    at_most: float | None = None,
-    at_least: float | None = None,
+    group: Results, one: str, two: str, at_most: float | None = None, at_least: float | None = None
 ) -> Results:
     times, what = group["times"], f"{one}, {group['points']:,} points"
     return compared(what, times[one], two, times[two], at_most=at_most, at_least=at_least)

@@ -17,9 +17,10 @@ Results = dict[str, Any]  # what JSON can hold
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of every repeat of one job."""
+    """Seconds of every repeat of one job; and those of this process's CPU, where they are known."""
 
     seconds: tuple[float, ...]
+    cpu: tuple[float, ...] = ()
 
     @property
     def median(self) -> float:
@@ -37,14 +38,16 @@ def in_turns(
 
     Where some are slow, the others are timed five times a turn.
     """
-    seconds: dict[str, list[float]] = {name: [] for name in jobs}
+    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in jobs}
     for job in jobs.values():
         job()
     for _ in range(repeats):
         for name, job in jobs.items():
             for _ in range(5 if slow and name not in slow else 1):
-                seconds[name].append(seconds_of(job))
-    return {name: Timing(tuple(each)) for name, each in seconds.items()}
+                before = time.process_time()
+                seconds = seconds_of(job)
+                spent[name].append((seconds, time.process_time() - before))
+    return {name: Timing(*zip(*each, strict=True)) for name, each in spent.items()}
 
 
 def seconds_of(job: Callable[[], object]) -> float:
@@ -55,10 +58,12 @@ def seconds_of(job: Callable[[], object]) -> float:
 
 def recorded(timings: Mapping[str, Timing]) -> Results:
     """Timings as results.json keeps them."""
-    return {
-        name: {"median": t.median, "best": t.best, "repeats": len(t.seconds)}
-        for name, t in timings.items()
-    }
+    found: Results = {}
+    for name, timing in timings.items():
+        found[name] = {"median": timing.median, "best": timing.best, "repeats": len(timing.seconds)}
+        if timing.cpu:
+            found[name]["cpu"] = {"median": statistics.median(timing.cpu), "best": min(timing.cpu)}
+    return found
 
 
 def process(code: str) -> Callable[[], str]:

@@ -199,10 +199,7 @@ def world(number: int) -> Iterator[World]:
             tokens = {name: each[0] for name, each in made.items()}
             app = create_app(
                 Settings(
-                    folders=tuple(folder / name for name in made),
-                    slot=0.001,
-                    rate=1e6,
-                    burst=10**6,
+                    folders=tuple(folder / name for name in made), slot=0.001, rate=1e6, burst=10**6
                 )
             )
             app.state.service._failures = Rates(1e6, 10**6)

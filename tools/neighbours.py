@@ -349,10 +349,7 @@ def main(words: list[str]) -> int:
     wanted = parser.parse_args(words)
     start = time.monotonic()
     compared = campaign(wanted.questions)
-    told: dict[str, Any] = {
-        "questions": compared.questions,
-        "differences": compared.differences,
-    }
+    told: dict[str, Any] = {"questions": compared.questions, "differences": compared.differences}
     told["timed"] = [
         {
             "slot": slot,

@@ -11,11 +11,9 @@ from pathlib import Path
 from tools.crash.account import Subject
 from tools.crash.crowd import crowd, retries
 from tools.crash.kills import kill_campaign
-from tools.crash.page import Results, page
+from tools.crash.page import Results, page, reported
 from tools.crash.power import power_campaign
 from tools.crash.speed import measure
-
-_FAILED = 4  # a gate failed
 
 
 def _arguments(words: list[str]) -> argparse.Namespace:
@@ -53,13 +51,7 @@ def main(words: list[str]) -> int:
     )
     command = " ".join(["python -m tools.crash", *words])
     text = page(results, command, wanted.subject, datetime.now(UTC).date().isoformat())
-    if wanted.output:
-        wanted.output.write_text(text, "utf-8")
-    else:
-        print(text)
-    for fault in results.faults[:20]:
-        print(fault, file=sys.stderr)
-    return _FAILED if results.faults else 0
+    return reported(text, wanted.output, results.faults)
 
 
 if __name__ == "__main__":

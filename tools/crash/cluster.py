@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tools.crash.cluster_page import page
+from tools.crash.page import reported
 from tools.crash.places import SHARED, Setup
 from tools.crash.rush import rush
 from tools.crash.server import campaign
@@ -24,7 +25,6 @@ from tools.postgres import PostgresServer, postgres_server
 
 __all__ = ["main", "shared"]
 
-_FAILED = 4  # a gate failed
 _AMPLE = 50_000  # a budget that lasts
 _THOUGHT = 0.006  # seconds of each client, for every client
 
@@ -54,14 +54,7 @@ def main(words: list[str]) -> int:
         killed = campaign(wanted.kills, wanted.clients, setup)
     command = " ".join(["python -m tools.crash.cluster", *words])
     text = page(rushed, killed, command, datetime.now(UTC).date().isoformat(), version)
-    if wanted.output:
-        wanted.output.write_text(text, "utf-8")
-    else:
-        print(text)
-    faults = [*rushed.faults, *killed.faults]
-    for fault in faults[:20]:
-        print(fault, file=sys.stderr)
-    return _FAILED if faults else 0
+    return reported(text, wanted.output, [*rushed.faults, *killed.faults])
 
 
 if __name__ == "__main__":

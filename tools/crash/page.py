@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import platform
 import sqlite3
+import sys
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import apsw
 
@@ -14,9 +17,11 @@ from tools.crash.kills import Killed
 from tools.crash.power import Cut
 from tools.crash.speed import Speed
 
-__all__ = ["Results", "page", "wrapped"]
+__all__ = ["Results", "page", "reported", "wrapped"]
 
 _WIDTH = 99
+_FAILED = 4  # a gate failed
+_SHOWN = 20  # faults
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,17 @@ def page(results: Results, command: str, subject: str, date: str) -> str:
         ]
     )
     return wrapped(text)
+
+
+def reported(text: str, output: Path | None, faults: Sequence[str]) -> int:
+    """Write the page, or print it; then the faults, and the exit status that they make."""
+    if output:
+        output.write_text(text, "utf-8")
+    else:
+        print(text)
+    for fault in faults[:_SHOWN]:
+        print(fault, file=sys.stderr)
+    return _FAILED if faults else 0
 
 
 def wrapped(text: str) -> str:

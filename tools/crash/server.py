@@ -22,7 +22,7 @@ from pathlib import Path
 
 from holdfast.ledger.opening import open_ledger
 from holdfast.randomness import system_entropy, uniform_index
-from tools.crash.page import wrapped
+from tools.crash.page import reported, wrapped
 from tools.crash.places import Place, Setup, Strike
 from tools.crash.promises import faults
 from tools.crash.serving import Asker
@@ -36,7 +36,6 @@ WHERE = (
     "recorded, not acknowledged",
 )
 
-_FAILED = 4  # a gate failed
 _PER_ROUND = 25  # kills on one ledger
 _FIRST_REPLY = 20.0  # seconds that a server may take to evaluate the first question
 _ALONE = Setup()
@@ -187,13 +186,7 @@ def main(words: list[str]) -> int:
         results = campaign(wanted.kills, wanted.clients)
     command = " ".join(["python -m tools.crash.server", *words])
     text = page(results, command, datetime.now(UTC).date().isoformat())
-    if wanted.output:
-        wanted.output.write_text(text, "utf-8")
-    else:
-        print(text)
-    for fault in results.faults[:20]:
-        print(fault, file=sys.stderr)
-    return _FAILED if results.faults else 0
+    return reported(text, wanted.output, results.faults)
 
 
 if __name__ == "__main__":

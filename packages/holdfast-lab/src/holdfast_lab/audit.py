@@ -87,15 +87,8 @@ def subject_of(made: Plan) -> Subject:
     if made.tail is None or made.twice_target != made.blocks:
         allowed = "a plan with equal tails that aims at the median"
         raise InvalidInput("plan", made.tails, allowed, "The attacks are on medians.")
-    return Subject(
-        queries=made.queries,
-        grid=made.grid,
-        tail=made.tail,
-        confidence=made.confidence,
-        blocks=made.blocks,
-        looks=made.looks,
-        coin=made.coin(),
-    )
+    asked = made.queries, made.grid, made.tail, made.confidence
+    return Subject(*asked, made.blocks, made.looks, made.coin())
 
 
 def planned(queries: int, grid: int, tail: float, confidence: float) -> Subject:
@@ -185,10 +178,8 @@ def play(subject: Subject, analyst: SignAnalyst, seed: int, span: Span) -> Sessi
         def heard(responder: SearchResponder, world: Any = world) -> Session:
             session = interview(analyst, world, responder)
             if session.looks > subject.looks:
-                given, remedy = (
-                    f"the plan has {subject.looks:,}",
-                    "Let the analyst count its looks.",
-                )
+                given = f"the plan has {subject.looks:,}"
+                remedy = "Let the analyst count its looks."
                 raise Infeasible("Looks", f"{session.looks:,} looks", given, remedy)
             return session
 
@@ -321,15 +312,6 @@ def processes(workers: int) -> Iterator[Pool]:
 # The analysts of an audit, each made for one plan and one number of blocks.
 
 
-def _aggregator(subject: Subject) -> SignAnalyst:
-    final = score_grid(subject.looks).looks
-    return SignAggregator(max(1, subject.looks - final))
-
-
-def _persistent(subject: Subject) -> SignAnalyst:
-    return PersistentAnalyst(subject.looks, tail=subject.tail)
-
-
 def _tuned(subject: Subject) -> SignAnalyst:
     """Divides its looks as is best where the attack is about to win, by the model of `tuning`."""
     coin, looks, tail = subject.coin, subject.looks, subject.tail
@@ -337,15 +319,11 @@ def _tuned(subject: Subject) -> SignAnalyst:
     return PersistentAnalyst(looks, best_learning(coin, edge, looks, tail), tail)
 
 
-def _collector(subject: Subject) -> SignAnalyst:
-    return LabelAnalyst(subject.looks, subject.blocks, subject.tail)
-
-
 ANALYSTS: dict[str, Callable[[Subject], SignAnalyst]] = {
-    "aggregator": _aggregator,
-    "persistent": _persistent,
+    "aggregator": lambda it: SignAggregator(max(1, it.looks - score_grid(it.looks).looks)),
+    "persistent": lambda it: PersistentAnalyst(it.looks, tail=it.tail),
     "tuned": _tuned,
-    "collector": _collector,
+    "collector": lambda it: LabelAnalyst(it.looks, it.blocks, it.tail),
 }
 
 
@@ -387,6 +365,7 @@ def about(analyst: SignAnalyst) -> str:
 # What was found, as values and as JSON.
 
 
+_FACTORS = ("tightness", "tightness_low", "tightness_high")
 _FEW = 0.5  # of the sessions: naive that fails in fewer is said to stand
 
 
@@ -407,30 +386,6 @@ class AuditRow:
     breaks_below: int | None = None
     note: str = ""
 
-    @classmethod
-    def of(
-        cls,
-        analyst: str,
-        about: str,
-        played: Sessions,
-        certified: int,
-        breaking: Breaking | None,
-        note: str = "",
-    ) -> AuditRow:
-        """The row of sessions that were played."""
-        if breaking is None:
-            return cls(analyst, about, **played.facts, tightness=None, note=note)
-        sizes = breaking.blocks, breaking.surely_kept, breaking.surely_broken
-        best, low, high = (None if size is None else certified / size for size in sizes)
-        factors: dict[str, Any] = {"tightness": best, "tightness_low": low, "tightness_high": high}
-        return cls(
-            analyst, about, **played.facts, **factors, breaks_below=breaking.blocks, note=note
-        )
-
-    def to_json(self) -> dict[str, object]:
-        """Plain numbers and text."""
-        return dict(vars(self))
-
 
 @dataclass(frozen=True)
 class Point:
@@ -443,15 +398,6 @@ class Point:
     upper_bound: float
     rate: float
     naive_failures: int
-
-    @classmethod
-    def of(cls, share: float, blocks: int, played: Sessions) -> Point:
-        """The point of sessions that were played."""
-        return cls(share, blocks, **played.facts)
-
-    def to_json(self) -> dict[str, object]:
-        """Plain numbers."""
-        return dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -530,17 +476,15 @@ class Audit:
             "broken": self.broken,
             "naive_failures": self.naive.naive_failures,
             "naive_fails": self.naive_fails,
-            "tightness": strongest.tightness,
-            "tightness_low": strongest.tightness_low,
-            "tightness_high": strongest.tightness_high,
+            **{name: getattr(strongest, name) for name in _FACTORS},
             "tightness_note": self.tightness_note,
             "breaks_below": strongest.breaks_below,
             "best_attack": strongest.analyst,
             "analyst": worst.analyst,
             "seed": self.seed,
-            "analysts": [row.to_json() for row in self.rows],
+            "analysts": [dict(vars(row)) for row in self.rows],
             "left_out": dict(self.left_out),
-            "curve": [point.to_json() for point in self.curve],
+            "curve": [dict(vars(point)) for point in self.curve],
         }
 
 
@@ -659,15 +603,21 @@ def _names(analyst: str | None, subject: Subject) -> tuple[list[str], dict[str, 
 
 
 def _row(name: str, subject: Subject, measured: Measured) -> AuditRow:
-    played = measured.at(subject.blocks)
-    found = find_breaking(measured, subject.blocks, subject.failure)
-    return AuditRow.of(name, about(analyst_named(name, subject)), played, subject.blocks, found)
+    certified = subject.blocks
+    told, played = about(analyst_named(name, subject)), measured.at(certified)
+    found = find_breaking(measured, certified, subject.failure)
+    if found is None:
+        return AuditRow(name, told, **played.facts, tightness=None)
+    sizes = found.blocks, found.surely_kept, found.surely_broken
+    factors = (None if size is None else certified / size for size in sizes)
+    known: dict[str, Any] = dict(zip(_FACTORS, factors, strict=True))
+    return AuditRow(name, told, **played.facts, **known, breaks_below=found.blocks)
 
 
 def _curve(measured: Measured, certified: int) -> Iterable[Point]:
     for share in SHARES:
         blocks = max(1, round(share * certified))
-        yield Point.of(share, blocks, measured.at(blocks))
+        yield Point(share, blocks, **measured.at(blocks).facts)
 
 
 # All other protocols, by the attack on each of them.

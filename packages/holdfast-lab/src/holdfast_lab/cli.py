@@ -6,12 +6,12 @@ import json
 import os
 import sys
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from holdfast.cli.common import Json, show_json, whole_option
+from holdfast.concurrency import Closing
 from holdfast.errors import InvalidInput, whole_number
 
 if TYPE_CHECKING:
@@ -268,10 +268,7 @@ def _show_pictured(pictured: Pictured) -> None:
 
 
 def draw_command(
-    names: Names = None,
-    every: Every = False,
-    output: Output = RESULTS,
-    as_json: Json = False,
+    names: Names = None, every: Every = False, output: Output = RESULTS, as_json: Json = False
 ) -> None:
     """Draw figures and write findings again, from the results alone: nothing is measured."""
     from holdfast_lab.runner.experiment import known_experiments
@@ -360,7 +357,7 @@ def _lab(context: typer.Context) -> None:
 # How a run of experiments shows in a terminal: one bar, on standard error.
 
 
-class CellBar:
+class CellBar(Closing):
     """A bar of cells with the time that is left. Silent where nobody looks."""
 
     def __init__(self, *, quiet: bool) -> None:
@@ -385,17 +382,9 @@ class CellBar:
             disable=not self._console.is_terminal,
         )
         self._task = self._progress.add_task("", total=None)
-
-    def __enter__(self) -> Self:
         self._progress.start()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._progress.stop()
 
     def begin(self, cells: int) -> None:

@@ -26,16 +26,17 @@ from holdfast.grids import grid
 from holdfast.holdout.holdout import Holdout
 from holdfast.protocols.answers import Told
 from holdfast.randomness import system_entropy
+from holdfast.report.page import write_report
 from holdfast_lab.attacks.targets import plan
 from holdfast_lab.figures import INK, LOOKS, Axes, Figure, new_figure, save_figure
-from holdfast_lab.flights import SCHEDULE, Flights, Rows, load_flights
-from holdfast_lab.models import Bits, Model, Workshop, tune
+from holdfast_lab.flights import SCHEDULE, Rows, load_flights
+from holdfast_lab.models import Bits, Model, Split, Workshop, tune
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 NAME, DELAYS = "flights", "delays"
-MODELS, PATCHES, TABLE, TRAINED = 30, 400, 20_000, 20_000
+MODELS, PATCHES, TABLE = 30, 400, 20_000
 THRESHOLD = 0.765
 _UNSURE = 1.0  # log odds: a patch turns around what is less sure than that
 _TEXTBOOK = 1.959964  # standard errors to each side of a 95 % interval
@@ -127,39 +128,13 @@ class DemoResult:
 # The flights: who trains, who is tested, who says what is true.
 
 
-@dataclass(frozen=True, eq=False)
-class Test:
-    """A table of flights for one test, and all others."""
-
-    flights: Flights
-    train: Rows
-    table: Rows
-    others: Rows
-
-    @classmethod
-    def draw(cls, flights: Flights, table: int, chance: np.random.Generator) -> Test:
-        """At random."""
-        rows = chance.permutation(flights.count)
-        last = TRAINED + table
-        return cls(flights, rows[:TRAINED], rows[TRAINED:last], rows[last:])
-
-    def right(self, late: Bits, rows: Rows) -> float:
-        """The share of right predictions."""
-        return float(np.mean(late[rows] == self.flights.late[rows]))
+class Test(Split):
+    """A table of flights for one test, with its schedule."""
 
     def frame(self) -> Any:
-        """What is sealed: of each flight its number, its schedule, and whether it was late."""
-        import pandas as pd
-
+        """What is sealed."""
         schedule = dict(zip(SCHEDULE, self.flights.schedule[:, self.table], strict=True))
-        late = self.flights.late[self.table].astype(np.int64)
-        return pd.DataFrame({"id": self.table, "flight": self.table, **schedule, "late": late})
-
-    def predictions(self, late: Bits) -> Any:
-        """What is submitted."""
-        import pandas as pd
-
-        return pd.DataFrame({"id": self.table, "prediction": late[self.table].astype(np.int64)})
+        return self.sealed(self.table, number=self.table, **schedule)
 
     def patches(self, model: Model, rows: Rows, count: int) -> list[Bits]:
         """Flights of one airline, hour and month of which the model is not sure.
@@ -186,7 +161,7 @@ def work_naively(
     def score(late: Bits) -> float:
         value, done = test.right(late, sealed), len(work.path) + 1
         half = _TEXTBOOK * (value * (1 - value) / sealed.size) ** 0.5
-        truth = test.right(late, test.others)
+        truth = test.right(late)
         work.path.append(Score(done, value, value - half, value + half, truth))
         return value
 
@@ -217,7 +192,7 @@ def work_on_holdout(
 
     def score(model: Model) -> float:
         answer = cast(Told, holdout.score(test.predictions(model.late)))
-        work.path.append(scored(answer, test.right(model.late, test.others)))
+        work.path.append(scored(answer, test.right(model.late)))
         progress(answer.answers, models + patches)
         return cast(float, answer.value)
 
@@ -233,7 +208,7 @@ def work_on_holdout(
         if verdict == "better":
             late, work.kept = late ^ patch, work.kept + 1
             told = cast(Told, holdout.score(test.predictions(late)))
-            best = scored(told, test.right(late, test.others))
+            best = scored(told, test.right(late))
         work.path.append(_as_of(best, len(work.path) + 1))
         progress(answer.answers, models + patches)
     return late, made[0].late
@@ -269,7 +244,7 @@ def run_demo(
     test = Test.draw(flights, table, np.random.default_rng(chosen))
     folder, other = (_place(output, name) for name in (NAME, DELAYS))
     with closing(_sealed(folder, test, seed)) as holdout:
-        opened = holdout.open_table(["flight"])["flight"].to_numpy()
+        opened = holdout.open_table(["number"])["number"].to_numpy()
         sealed = np.setdiff1d(test.table, opened)
         result = DemoResult(flights.count, sealed.size, opened.size, seed is None)
         _introduce(screen, result, test, seed)
@@ -281,7 +256,8 @@ def run_demo(
                 test, workshop, holdout, sealed, result, models, patches, chosen, report
             )
         _ask_more(test, holdout, result, late, first)
-        result.report = _report(holdout, output)
+        result.report = output / "report.html"
+        write_report(holdout, result.report)
         result.receipt = str(holdout.receipt)
     with screen.bar("a stable median, by looks"):
         result.median = _stable_median(other, test, seed)
@@ -297,14 +273,14 @@ def run_demo(
 
 
 def _sealed(folder: Path, test: Test, seed: int | None) -> Holdout:
-    words: dict[str, Any] = {"ids": "id", "target": "late", "labels": [0, 1], "reading": "rule"}
+    words: dict[str, Any] = {"ids": "flight", "target": "late", "labels": [0, 1], "reading": "rule"}
     again = None if seed is None else _AGAIN
     return Holdout.create(folder, test.frame(), name=NAME, seed=seed, new_budget=again, **words)
 
 
 def _ask_more(test: Test, holdout: Holdout, result: DemoResult, late: Bits, first: Bits) -> None:
     """What else can be asked: a comparison, gates, a precise score."""
-    truths = [test.right(each, test.others) for each in (late, first)]
+    truths = [test.right(each) for each in (late, first)]
     now, before = test.predictions(late), test.predictions(first)
     names = ("the tuned model", "the first one")
     result.comparison = scored(holdout.compare(now, before, names=names), truths[0] - truths[1])
@@ -335,14 +311,6 @@ def _stable_median(folder: Path, test: Test, seed: int | None) -> dict[str, floa
         contents = holdout.spec.manifest
     found = {"value": float(answer.value), "truth": truth, "tail": answer.tail}
     return found | {"blocks": contents.blocks, "block_flights": contents.block_units}
-
-
-def _report(holdout: Holdout, output: Path) -> Path:
-    from holdfast.report.page import write_report
-
-    path = output / "report.html"
-    write_report(holdout, path)
-    return path
 
 
 def _place(output: Path, name: str) -> Path:

@@ -91,6 +91,52 @@ def save_figure(figure: Figure, folder: Path, stem: str) -> list[Path]:
     return paths
 
 
+# Means over sessions, one standard deviation around them, and what is claimed.
+
+
+def draw_average(
+    axes: Axes,
+    rows: DataFrame,
+    x: str,
+    y: str,
+    name: str,
+    label: str | None = None,
+    *,
+    band: bool = True,
+    **how: Any,
+) -> None:
+    """The mean over sessions as a curve in its method's look, one standard deviation around it."""
+    rows = rows.dropna(subset=[y])
+    if rows.empty:
+        return
+    look = look_of(name)
+    found = rows.groupby(x)[y].agg(["mean", "std"]).fillna(0.0)
+    own = {"color": look.colour, "marker": look.marker, "linestyle": look.line, "markersize": 4}
+    style = {**own, "linewidth": 1.5, "label": label or look.label, **how}
+    axes.plot(found.index, found["mean"], **style)
+    if band:
+        low, high = found["mean"] - found["std"], found["mean"] + found["std"]
+        axes.fill_between(found.index, low, high, color=style["color"], alpha=0.15, linewidth=0)
+
+
+def draw_claim(axes: Axes, rows: DataFrame, x: str, name: str, label: str) -> None:
+    """What is claimed, from the mean lower end to the mean upper one, as a pale band."""
+    rows = rows.dropna(subset=["low", "high"])
+    if rows.empty:
+        return
+    ends = rows.groupby(x)[["low", "high"]].mean()
+    colour = look_of(name).colour
+    axes.fill_between(ends.index, ends["low"], ends["high"], color=colour, alpha=0.1, label=label)
+
+
+def log_ticks(axes: Axes, values: Any) -> None:
+    """A horizontal log axis with a tick for each value, as a plain number."""
+    known = sorted(set(values))
+    axes.set_xscale("log")
+    axes.set_xticks(known, [f"{each:,}" for each in known])
+    axes.minorticks_off()
+
+
 # Curves on log axes, each in its method's colour and mark, named at their ends or below.
 
 
@@ -177,7 +223,7 @@ def plain_heights(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def legend_below(figure: Figure, axes: Sequence[Axes], columns: int = 4) -> None:
+def legend_below(figure: Figure, axes: Sequence[Axes], columns: int = 4, size: float = 8.5) -> None:
     """One legend for all panels, under them; every name once."""
     found: dict[str, Any] = {}
     for one in axes:
@@ -190,7 +236,7 @@ def legend_below(figure: Figure, axes: Sequence[Axes], columns: int = 4) -> None
             loc="outside lower center",
             ncols=min(columns, len(found)),
             frameon=False,
-            fontsize=8.5,
+            fontsize=size,
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,6 +125,45 @@ class Workshop:
             trees = boosted(columns[:, self._train], late[self._train], settings)
             self._made[settings] = Model(settings, log_odds(trees, columns))
         return self._made[settings]
+
+
+TRAINED = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Row numbers of flights: for models, for a test, and all others, which say what is true."""
+
+    flights: Flights
+    train: Rows
+    table: Rows
+    others: Rows
+
+    @classmethod
+    def draw(cls, flights: Flights, table: int, chance: np.random.Generator) -> Self:
+        """At random, without replacement."""
+        rows = chance.permutation(flights.count)
+        first, last = TRAINED, TRAINED + table
+        return cls(flights, rows[:first], rows[first:last], rows[last:])
+
+    def right(self, late: Bits, rows: Rows | None = None) -> float:
+        """The share of right predictions, of all others unless it is said of which."""
+        rows = self.others if rows is None else rows
+        return float(np.mean(late[rows] == self.flights.late[rows]))
+
+    def sealed(self, rows: Rows, **columns: Any) -> Any:
+        """The table that is sealed: numbers of flights, other columns, whether each was late."""
+        import pandas as pd
+
+        late = self.flights.late[rows].astype(np.int64)
+        return pd.DataFrame({"flight": rows, **columns, "late": late})
+
+    def predictions(self, late: Bits, rows: Rows | None = None) -> Any:
+        """What is submitted."""
+        import pandas as pd
+
+        rows = self.table if rows is None else rows
+        return pd.DataFrame({"flight": rows, "prediction": late[rows].astype(np.int64)})
 
 
 def changed(settings: Settings, chance: np.random.Generator) -> Settings:

@@ -271,17 +271,12 @@ def all_findings(chapters: Sequence[Chapter]) -> str:
     for chapter in chapters:
         found = chapter.told.pictured.findings if chapter.told else ()
         if found:
-            named = [
-                each
-                for each in found
-                if any(text in each.what for text in chapter.experiment.config.headlines)
-            ]
+            config = chapter.experiment.config
+            named = [each for each in found if any(text in each.what for text in config.headlines)]
             shown = named or list(found[:_FIRST])
-            title = safe(chapter.experiment.config.title)
-            link = f'<a href="#{safe(chapter.name)}">{title}</a>'
-            more = (
-                f", and {len(found) - len(shown):,} more there" if len(found) > len(shown) else ""
-            )
+            link = f'<a href="#{safe(chapter.name)}">{safe(config.title)}</a>'
+            left = len(found) - len(shown)
+            more = f", and {left:,} more there" if left else ""
             head = f'<tr><th colspan="4" scope="rowgroup">{link}{more}</th></tr>'
             parts.append(f"<tbody>{head}{rows_html(map(_finding, shown))}</tbody>")
     if not parts:

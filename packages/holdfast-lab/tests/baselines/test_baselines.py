@@ -138,11 +138,7 @@ PASSED: set[object] = set()
                 "values": [[], np.zeros((2, 2))],
             },
         ),
-        (
-            Ladder,
-            {"rows": 10, "step": 0.1},
-            {"rows": [1, 2.5], "step": [0.0, 1.5, math.nan]},
-        ),
+        (Ladder, {"rows": 10, "step": 0.1}, {"rows": [1, 2.5], "step": [0.0, 1.5, math.nan]}),
         (GuessAndCheck, {"rows": 10, "failure": 0.05}, {"rows": [0], "failure": [0.0]}),
         (
             DescriptionLength,

@@ -108,10 +108,7 @@ def test_ctrl_c_is_status_1(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast_lab.runner.run.run_experiments", stopped)
     status, out, err = lab.run()
     assert (status, out) == (1, "")
-    assert err.splitlines() == [
-        "What is finished is kept; the same command continues.",
-        "Stopped.",
-    ]
+    assert err.splitlines() == ["What is finished is kept; the same command continues.", "Stopped."]
 
 
 @pytest.mark.parametrize(

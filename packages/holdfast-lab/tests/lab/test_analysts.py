@@ -20,12 +20,19 @@ from holdfast_lab.attacks.analysts import (
     Boosting,
     Freedman,
     Leaderboard,
-    Noise,
     Quadratic,
     Subgroups,
     VariableSelection,
 )
-from holdfast_lab.attacks.conversation import FloatArray, Means, Replies, Session, Terms, interview
+from holdfast_lab.attacks.conversation import (
+    FloatArray,
+    Means,
+    Replies,
+    Sample,
+    Session,
+    Terms,
+    interview,
+)
 from holdfast_lab.attacks.signs import SignAggregator
 from holdfast_lab.attacks.textbook import RESPONDERS, Thresholdout, Watched
 from holdfast_lab.flights import Flights, flights_of, load_flights
@@ -128,12 +135,12 @@ def test_what_freedman_keeps() -> None:
     """At 16 rows and 25 % the cut is at 1/2 ± 0.144: the first for, the last against."""
     table = np.array([[1, 1, 0, 0], [1, 1, 1, 1], [1, 1, 1, 1], [1, 0, 1, 0]], np.bool_)
     table = np.tile(table, (1, 4))
-    question = next_question(Freedman(16, 4), Noise(table), [0.65, 0.64, NAN, 0.3])
+    question = next_question(Freedman(16, 4), Sample(table), [0.65, 0.64, NAN, 0.3])
     assert question.values(table)[0][:4].tolist() == [0.5, 1.0, 0.0, 0.5]
     assert question.truths.tolist() == [0.5]
     assert question.guesses is not None
     assert question.guesses[0] == pytest.approx(0.5 * math.erfc(-0.7 / 2))  # Φ(0.7/√2)
-    nothing = next_question(Freedman(16, 4), Noise(table), [0.5] * 4)
+    nothing = next_question(Freedman(16, 4), Sample(table), [0.5] * 4)
     assert nothing.values(table).tolist() == [[0.5] * 16]
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,18 +29,11 @@ from tests.baselines.laws import Draw, Rule
 
 from holdfast.randomness import Entropy
 from holdfast_lab.baselines import noise
-from holdfast_lab.baselines.sparse_vector import SparseRule
+from holdfast_lab.baselines.sparse_vector import Kept, SparseRule
 from holdfast_lab.baselines.subsample_aggregate import Quantile, QuantileScores, quantile_scores
 from tests.mutants.theory import Mutant
 
 __all__ = ["MUTANTS"]
-
-
-class Kept(NamedTuple):
-    """The noise on the threshold and the refusals, or corrections, left."""
-
-    noise: int | None
-    left: int
 
 
 # The sparse vector.

@@ -27,6 +27,7 @@ from holdfast_lab.attacks.conversation import (
     Conversation,
     FloatArray,
     Means,
+    Sample,
     fair_bits,
 )
 from holdfast_lab.attacks.signs import SignAggregator
@@ -124,16 +125,9 @@ def _promised_loss(scores: FloatArray) -> float:
 #
 # ("A note on screening regression equations", The American Statistician 37.) Nothing predicts
 # anything; a first pass keeps the variables that look useful, a second pass finds that they are.
-
-
-@dataclass(frozen=True, eq=False)
-class Noise:
-    """Rows of fair bits: does this variable agree with the outcome here? A line for each variable.
-
-    Outcome and variables are independent fair signs, and so are their products.
-    """
-
-    holdout: Bits
+#
+# Rows are fair bits, a line for each variable: does it agree with the outcome here? Outcome and
+# variables are independent fair signs, and so are their products.
 
 
 @dataclass(frozen=True)
@@ -161,10 +155,10 @@ class Freedman:
         """One for each variable, and the vote."""
         return self.variables + 1
 
-    def draw(self, chance: np.random.Generator) -> Noise:
-        return Noise(fair_bits(chance, self.variables, self.rows))
+    def draw(self, chance: np.random.Generator) -> Sample:
+        return Sample(fair_bits(chance, self.variables, self.rows))
 
-    def converse(self, world: Noise) -> Conversation:
+    def converse(self, world: Sample) -> Conversation:
         from scipy.special import ndtr, ndtri
 
         half = np.full(self.variables, 0.5)
@@ -228,13 +222,6 @@ class Agreements:
         return bits.view(np.bool_)
 
 
-@dataclass(frozen=True, eq=False)
-class FairSigns:
-    """A sample of a population of fair signs."""
-
-    holdout: Agreements
-
-
 @dataclass(frozen=True)
 class Quadratic:
     """Asks for agreements, and every so often how well their weighted vote predicts."""
@@ -258,13 +245,13 @@ class Quadratic:
             return (self.queries,)
         return tuple(root**2 for root in range(2, math.isqrt(self.queries) + 1))
 
-    def draw(self, chance: np.random.Generator) -> FairSigns:
+    def draw(self, chance: np.random.Generator) -> Sample:
         signs = self.queries - len(self.votes)
         width = -(-self.rows // 8)
         packed = np.frombuffer(chance.bytes(signs * width), np.uint8).reshape(signs, width)
-        return FairSigns(Agreements(packed, fair_bits(chance, self.rows)))
+        return Sample(Agreements(packed, fair_bits(chance, self.rows)))
 
-    def converse(self, world: FairSigns) -> Conversation:
+    def converse(self, world: Sample) -> Conversation:
         del world  # nothing but the answers is used
         vote, signs, asked = _Vote(), 0, 0
         for number in (*self.votes, self.queries + 1):
@@ -641,14 +628,10 @@ def _correlations(world: Attributes, lines: slice) -> Means:
     def mapped(correlations: FloatArray) -> FloatArray:
         return np.clip((1 + correlations / REACH) / 2, 0, 1)
 
-    return Means(_reader(lines), mapped(truths), mapped(world.training[lines]))
-
-
-def _reader(lines: slice) -> Callable[[Any], NDArray[np.float32]]:
     def values(table: Any) -> NDArray[np.float32]:
         return np.asarray(table[lines].astype(np.float32) * (1 / 254) + 0.5, np.float32)
 
-    return values
+    return Means(values, mapped(truths), mapped(world.training[lines]))
 
 
 ANALYSTS: dict[str, type[Any]] = {

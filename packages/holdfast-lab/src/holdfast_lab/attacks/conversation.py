@@ -26,7 +26,7 @@ A new analyst is one class: `queries`, a world to `draw`, and a conversation abo
         rows, queries = 100, 2
 
         def draw(self, chance):                           # a world, with its `holdout`
-            return Noise(fair_bits(chance, 1, self.rows))
+            return Sample(fair_bits(chance, 1, self.rows))
 
         def converse(self, world):
             replies = yield Means(lambda bits: bits, np.array([0.5]))
@@ -42,7 +42,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn, Protocol
+from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -272,6 +272,12 @@ class World(Protocol):
     @property
     def holdout(self) -> Any:
         """The rows that the responder holds."""
+
+
+class Sample(NamedTuple):
+    """A world with nothing but its rows."""
+
+    holdout: Any
 
 
 Conversation = Generator[Question, Replies, None]

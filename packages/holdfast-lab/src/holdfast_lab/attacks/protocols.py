@@ -1026,34 +1026,32 @@ class _Mixed(Responder):
 
     name: ClassVar[str] = "mixture"
 
-    def __init__(self, *parts: Any) -> None:
-        self._estimate, self._verify, self._interval = parts
+    def __init__(self, holdout: MemoryHoldout) -> None:
+        self._estimate = HoldfastEstimate.on(holdout)
+        self._verify = HoldfastVerify.on(holdout)
+        self._interval = HoldfastInterval.on(holdout)
 
     @classmethod
     def on(cls, holdout: MemoryHoldout) -> _Mixed:
         """Of a holdout that is there."""
-        kinds = (HoldfastEstimate, HoldfastVerify, HoldfastInterval)
-        return cls(*(kind.on(holdout) for kind in kinds))
+        return cls(holdout)
 
     @property
     def refusals_left(self) -> int:
         """How many more guesses may be refused."""
-        return int(self._verify.refusals_left)
+        return self._verify.refusals_left
 
     def spent(self) -> object:
         return self._verify.spent()
 
     def verdicts(self, values: NDArray[Any]) -> Replies:
-        replies: Replies = self._verify.verdicts(values)
-        return replies
+        return self._verify.verdicts(values)
 
     def medians(self, values: NDArray[Any], points: int) -> Replies:
-        replies: Replies = self._estimate.medians(values, points)
-        return replies
+        return self._estimate.medians(values, points)
 
     def intervals(self, values: NDArray[Any], points: int) -> Replies:
-        replies: Replies = self._interval.intervals(values, points)
-        return replies
+        return self._interval.intervals(values, points)
 
 
 @dataclass(frozen=True)

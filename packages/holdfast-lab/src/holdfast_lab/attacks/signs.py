@@ -31,6 +31,7 @@ from holdfast_lab.attacks.conversation import (
     Question,
     Replies,
     Responder,
+    Sample,
     Session,
     central_rank,
     fair_bits,
@@ -482,13 +483,6 @@ class PersistentAnalyst(SignAnalyst):
 _MOST_BITS = 40
 
 
-@dataclass(frozen=True, eq=False)
-class Labels:
-    """Blocks with a label each."""
-
-    holdout: NDArray[np.int64]
-
-
 @dataclass(frozen=True)
 class LabelAnalyst(SignAnalyst):
     """Collects labels as long as its looks last, and asks about those that it knows.
@@ -541,10 +535,10 @@ class LabelAnalyst(SignAnalyst):
         """How many looks the labels of a majority take, if answers are exact."""
         return self._bits + self.needed * self._cheapest[0]
 
-    def sample(self, blocks: int, entropy: Entropy) -> Labels:
-        return Labels(draw_labels(blocks, 2**self._bits, entropy))
+    def sample(self, blocks: int, entropy: Entropy) -> Sample:
+        return Sample(draw_labels(blocks, 2**self._bits, entropy))
 
-    def converse(self, world: Labels) -> Conversation:
+    def converse(self, world: Sample) -> Conversation:
         left = self.total - 1  # one look is kept for the end
         collector = Collector(2**self._bits, self.points, self.tail)
         while not collector.done:

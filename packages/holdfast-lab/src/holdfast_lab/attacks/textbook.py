@@ -73,18 +73,13 @@ class Gaussian(MeanResponder):
         return Replies.around(values.mean(axis=1, dtype=np.float64) + noise, self._half_width)
 
 
-class Laplace(MeanResponder):
+class Laplace(Gaussian):
     """Means with Laplace noise of the same standard deviation; nothing is claimed."""
 
     name: ClassVar[str] = "laplace"
 
-    def __init__(self, terms: Terms) -> None:
-        found = published.rogers_best(terms.rows, terms.queries, terms.failure)
-        self._scale = found.sigma / math.sqrt(2)
-        self._chance = floats_from(terms.entropy)
-
     def means(self, values: NDArray[Any], guesses: FloatArray | None) -> Replies:
-        noise = self._chance.laplace(0.0, self._scale, len(values))
+        noise = self._chance.laplace(0.0, self._sigma / math.sqrt(2), len(values))
         return Replies.unclaimed(values.mean(axis=1, dtype=np.float64) + noise)
 
 

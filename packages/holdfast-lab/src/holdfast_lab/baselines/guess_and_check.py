@@ -360,13 +360,7 @@ class DescriptionLength:
     """
 
     def __init__(
-        self,
-        rows: int,
-        queries: int,
-        refusals: int,
-        points: int,
-        *,
-        tolerance: float | None = None,
+        self, rows: int, queries: int, refusals: int, points: int, *, tolerance: float | None = None
     ) -> None:
         self._rows = whole_number("rows", rows, 1, _MOST_ROWS)
         self._queries = self._left = whole_number("queries", queries, 1, 10**9)

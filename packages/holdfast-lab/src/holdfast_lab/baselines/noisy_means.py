@@ -69,13 +69,7 @@ class NoisyMeans:
     """
 
     def __init__(
-        self,
-        rows: int,
-        queries: int,
-        sigma: float,
-        entropy: Entropy,
-        *,
-        noise: Kind = "gaussian",
+        self, rows: int, queries: int, sigma: float, entropy: Entropy, *, noise: Kind = "gaussian"
     ) -> None:
         self._rows = whole_number("rows", rows, 1, _MOST_ROWS)
         self._queries = self._left = whole_number("queries", queries, 1, 10**9)

@@ -65,14 +65,14 @@ class SparseVerdict(Uncertified):
     refusals_left: int
 
 
-class SparseState(NamedTuple):
-    """What is kept between questions: the noise on the threshold and the refusals left.
+class Kept(NamedTuple):
+    """Between questions: the noise on the threshold, and the refusals or corrections left.
 
-    No noise means that the next question draws it: at the start and after a refusal.
+    No noise means that the next question draws it: at the start and after each of these.
     """
 
     noise: int | None
-    refusals_left: int
+    left: int
 
 
 class SparseRule(NamedTuple):
@@ -94,21 +94,19 @@ class SparseRule(NamedTuple):
         """The scale of ν, 4/ε̃."""
         return 4 / self.step
 
-    def start(self) -> SparseState:
+    def start(self) -> Kept:
         """Before the first question."""
-        return SparseState(None, self.refusals)
+        return Kept(None, self.refusals)
 
-    def ask(
-        self, state: SparseState, question: tuple[int, int], draw: Draw
-    ) -> tuple[Word, SparseState]:
+    def ask(self, state: Kept, question: tuple[int, int], draw: Draw) -> tuple[Word, Kept]:
         """The verdict on (count, threshold), and what is kept."""
-        if state.refusals_left == 0:
+        if state.left == 0:
             return "exhausted", state
         count, threshold = question
         noise = draw(self.threshold_scale) if state.noise is None else state.noise
         if count + draw(self.question_scale) > threshold + noise:
-            return "yes", SparseState(noise, state.refusals_left)
-        return "no", SparseState(None, state.refusals_left - 1)
+            return "yes", Kept(noise, state.left)
+        return "no", Kept(None, state.left - 1)
 
 
 def sparse_step(refusals: int, epsilon: float, delta: float = 0.0) -> Fraction:
@@ -150,14 +148,14 @@ class SparseVector:
     @property
     def refusals_left(self) -> int:
         """How often it can still say No."""
-        return self._state.refusals_left
+        return self._state.left
 
     def ask(self, count: int, threshold: int) -> SparseVerdict:
         """Is the count above the threshold? `count` blocks have the property that is asked for."""
         count = whole_number("count", count, 0, _LARGEST_COUNT)
         threshold = whole_number("threshold", threshold, -_LARGEST_COUNT, _LARGEST_COUNT)
         verdict, self._state = self._rule.ask(self._state, (count, threshold), self._draw)
-        return SparseVerdict(verdict, self._state.refusals_left)
+        return SparseVerdict(verdict, self._state.left)
 
     def _draw(self, scale: Fraction) -> int:
         return discrete_laplace(scale, self._entropy)
@@ -244,16 +242,6 @@ class ThresholdoutAnswer(Uncertified):
     budget_left: int
 
 
-class ThresholdoutState(NamedTuple):
-    """What is kept between questions: the noise on the threshold and the budget left.
-
-    No noise means that the next question draws it: at the start and after a correction.
-    """
-
-    noise: int | None
-    budget_left: int
-
-
 class ThresholdoutRule(NamedTuple):
     """The algorithm as a pure function of its noise; sums, T and σ in cells of the sum.
 
@@ -265,22 +253,22 @@ class ThresholdoutRule(NamedTuple):
     sigma: Fraction
     budget: int
 
-    def start(self) -> ThresholdoutState:
+    def start(self) -> Kept:
         """Before the first question."""
-        return ThresholdoutState(None, self.budget)
+        return Kept(None, self.budget)
 
     def ask(
-        self, state: ThresholdoutState, question: tuple[int, Fraction], draw: Draw
-    ) -> tuple[int | Literal["exhausted"] | None, ThresholdoutState]:
+        self, state: Kept, question: tuple[int, Fraction], draw: Draw
+    ) -> tuple[int | Literal["exhausted"] | None, Kept]:
         """The answer, and what is kept."""
-        if state.budget_left == 0:
+        if state.left == 0:
             return "exhausted", state
         total, guess = question
         noise = draw(2 * self.sigma) if state.noise is None else state.noise
         if abs(total - guess) <= self.threshold + noise + draw(4 * self.sigma):
-            return None, ThresholdoutState(noise, state.budget_left)
+            return None, Kept(noise, state.left)
         answer = total + draw(self.sigma)
-        return answer, ThresholdoutState(None, state.budget_left - 1)
+        return answer, Kept(None, state.left - 1)
 
 
 class Thresholdout:
@@ -315,7 +303,7 @@ class Thresholdout:
     @property
     def budget_left(self) -> int:
         """How many answers from the holdout are left."""
-        return self._state.budget_left
+        return self._state.left
 
     def epsilon(self, delta: float = 0.0) -> float:
         """The ε of the whole interaction at this δ, rounded up: 2B/(σn) for δ = 0.
@@ -339,7 +327,7 @@ class Thresholdout:
         total = bounded_sum(values, self._rows)
         question = total, Fraction(guess) * self._rows * CELLS
         answer, self._state = self._rule.ask(self._state, question, self._draw)
-        left = self._state.budget_left
+        left = self._state.left
         if answer == "exhausted":
             return ThresholdoutAnswer(None, "exhausted", left)
         if answer is None:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.randomness import SeededEntropy
-from holdfast_lab.figures import Axes, DataFrame, Figure, look_of
+from holdfast_lab.figures import DataFrame
 from holdfast_lab.statistics import fitted_slope, growth, per_decade
 
 Row = dict[str, Any]
@@ -71,7 +71,7 @@ class Finding:
     holds: bool | None = None
 
 
-# Averages over sessions: in words, beside what others found, and as bands in a picture.
+# Averages over sessions, in words, beside what others found.
 
 
 _ERRORS = 3.0  # standard errors that still count as agreement: one in 370 is farther
@@ -120,55 +120,6 @@ def average(values: Any) -> Average | None:
         return None
     spread = float(known.std(ddof=1)) if known.size > 1 else math.nan
     return Average(float(known.mean()), spread, known.size)
-
-
-def draw_average(
-    axes: Axes,
-    rows: DataFrame,
-    x: str,
-    y: str,
-    name: str,
-    label: str | None = None,
-    *,
-    band: bool = True,
-    **how: Any,
-) -> None:
-    """The mean over sessions as a curve in its method's look, one standard deviation around it."""
-    rows = rows.dropna(subset=[y])
-    if rows.empty:
-        return
-    look = look_of(name)
-    found = rows.groupby(x)[y].agg(["mean", "std"]).fillna(0.0)
-    own = {"color": look.colour, "marker": look.marker, "linestyle": look.line, "markersize": 4}
-    style = {**own, "linewidth": 1.5, "label": label or look.label, **how}
-    axes.plot(found.index, found["mean"], **style)
-    if band:
-        low, high = found["mean"] - found["std"], found["mean"] + found["std"]
-        axes.fill_between(found.index, low, high, color=style["color"], alpha=0.15, linewidth=0)
-
-
-def draw_claim(axes: Axes, rows: DataFrame, x: str, name: str, label: str) -> None:
-    """What is claimed, from the mean lower end to the mean upper one, as a pale band."""
-    rows = rows.dropna(subset=["low", "high"])
-    if rows.empty:
-        return
-    ends = rows.groupby(x)[["low", "high"]].mean()
-    colour = look_of(name).colour
-    axes.fill_between(ends.index, ends["low"], ends["high"], color=colour, alpha=0.1, label=label)
-
-
-def log_ticks(axes: Axes, values: Any) -> None:
-    """A horizontal log axis with a tick for each value, as a plain number."""
-    known = sorted(set(values))
-    axes.set_xscale("log")
-    axes.set_xticks(known, [f"{each:,}" for each in known])
-    axes.minorticks_off()
-
-
-def legend_below(figure: Figure, axes: Axes) -> None:
-    """One legend for all panels, below them."""
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
 
 
 def growth_findings(rows: DataFrame, plan: str, tail: float | None = None) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from holdfast_lab.figures import INK, DataFrame, Figure, look_of, new_figure
 
 CAPTIONS = {
     "claims": "What is claimed of the found subgroup's share of late flights, one bar for each "
-    "sample; the dark mark is the population's.",
+    "sample; the dark mark is the population's."
 }
 
 _FAILURE = 0.05

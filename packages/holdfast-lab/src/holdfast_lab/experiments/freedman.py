@@ -11,17 +11,7 @@ from holdfast_lab import figures
 from holdfast_lab.attacks.analysts import Freedman
 from holdfast_lab.attacks.conversation import FloatArray
 from holdfast_lab.attacks.textbook import conversation_of
-from holdfast_lab.experiments.base import (
-    Cell,
-    Finding,
-    Row,
-    average,
-    draw_average,
-    draw_claim,
-    legend_below,
-    log_ticks,
-    rows_where,
-)
+from holdfast_lab.experiments.base import Cell, Finding, Row, average, rows_where
 from holdfast_lab.figures import FAINT, INK, DataFrame, Figure, look_of
 
 CAPTIONS = {
@@ -137,16 +127,16 @@ def draw(results: DataFrame) -> dict[str, Figure]:
         rows = rows_where(results, responder=name)
         if name != "regression" and "said" in rows:
             clear = name != "split"  # whose spread would hide the others
-            draw_average(axes[0], rows, "rows", "said", name, band=clear)
+            figures.draw_average(axes[0], rows, "rows", "said", name, band=clear)
     ours = rows_where(results, responder=_OURS)
     if not ours.empty:
-        draw_claim(axes[0], ours, "rows", _OURS, "certified by Holdfast")
+        figures.draw_claim(axes[0], ours, "rows", _OURS, "certified by Holdfast")
     axes[0].axhline(0.5, color=INK, linestyle="--", linewidth=1, label="truth")
-    log_ticks(axes[0], results["rows"])
+    figures.log_ticks(axes[0], results["rows"])
     axes[0].set_ylim(0, 1)
     axes[0].set_xlabel("rows, twice the number of variables", color=FAINT)
     axes[0].set_ylabel("how often the vote is right", color=FAINT)
-    legend_below(figure, axes[0])
+    figures.legend_below(figure, [axes[0]], size=8)
     return {"freedman": figure}
 
 

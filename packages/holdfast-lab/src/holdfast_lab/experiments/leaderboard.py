@@ -5,21 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from holdfast_lab import figures
 from holdfast_lab.attacks.analysts import Boosting, Keep
 from holdfast_lab.attacks.targets import rows_for_means
 from holdfast_lab.attacks.textbook import conversation_of
-from holdfast_lab.experiments.base import (
-    Cell,
-    Finding,
-    Row,
-    average,
-    draw_average,
-    draw_claim,
-    legend_below,
-    log_ticks,
-    rows_where,
-)
-from holdfast_lab.figures import FAINT, INK, DataFrame, Figure, look_of, new_figure
+from holdfast_lab.experiments.base import Cell, Finding, Row, average, rows_where
+from holdfast_lab.figures import FAINT, INK, DataFrame, Figure, look_of
 
 CAPTIONS = {
     "leaderboard": "The vote of the submissions that did well: its loss on the leaderboard's own "
@@ -53,21 +44,21 @@ def measure(cell: Cell) -> Iterable[Row]:
 
 def draw(results: DataFrame) -> dict[str, Figure]:
     """The vote's loss on the rows, and what is said of it, against the number of submissions."""
-    figure, (left, right) = new_figure(2, width=9.6)
+    figure, (left, right) = figures.new_figure(2, width=9.6)
     for name in results["responder"].unique():
         rows = rows_where(results, responder=name)
         clear = name != "split"  # whose spread would hide the others
-        draw_average(left, rows, "submissions", "loss", name, band=clear)
-        draw_average(right, rows, "submissions", "reported", name, band=clear)
+        figures.draw_average(left, rows, "submissions", "loss", name, band=clear)
+        figures.draw_average(right, rows, "submissions", "reported", name, band=clear)
     ours = rows_where(results, responder=_OURS)
-    draw_claim(right, ours, "submissions", _OURS, "certified by Holdfast")
+    figures.draw_claim(right, ours, "submissions", _OURS, "certified by Holdfast")
     for axes, title in ((left, "loss on the leaderboard's rows"), (right, "reported loss")):
         axes.axhline(0.5, color=INK, linestyle="--", linewidth=1, label="truth")
         axes.set_title(f"The vote: {title}", fontsize=10, loc="left", color=INK)
         axes.set_xlabel("submissions", color=FAINT)
-        log_ticks(axes, results["submissions"])
+        figures.log_ticks(axes, results["submissions"])
     left.set_ylabel("loss", color=FAINT)
-    legend_below(figure, right)
+    figures.legend_below(figure, [right], size=8)
     return {"leaderboard": figure}
 
 

@@ -14,7 +14,7 @@ from holdfast_lab.figures import FAINT, DataFrame, Figure, look_of, new_figure
 CAPTIONS = {
     "error": "Left, how far the last answer is from the truth, the mean over all repeats; dotted, "
     "what theory says of exact answers. Right, what was claimed of it. A method is broken where "
-    "its error is larger than its claim.",
+    "its error is larger than its claim."
 }
 
 

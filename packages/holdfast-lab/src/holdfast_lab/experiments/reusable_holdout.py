@@ -5,20 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from holdfast_lab import figures
 from holdfast_lab.attacks.analysts import REACH, VariableSelection
 from holdfast_lab.attacks.targets import rows_for_means
 from holdfast_lab.attacks.textbook import Thresholdout, conversation_of
-from holdfast_lab.experiments.base import (
-    Cell,
-    Finding,
-    Row,
-    average,
-    draw_average,
-    draw_claim,
-    legend_below,
-    rows_where,
-)
-from holdfast_lab.figures import FAINT, INK, DataFrame, Figure, look_of, new_figure
+from holdfast_lab.experiments.base import Cell, Finding, Row, average, rows_where
+from holdfast_lab.figures import FAINT, INK, DataFrame, Figure, look_of
 
 CAPTIONS = {
     "reusable-holdout": "Accuracy of the classifier of so many variables, as each holdout reports "
@@ -65,25 +57,29 @@ def measure(cell: Cell) -> Iterable[Row]:
 
 def draw(results: DataFrame) -> dict[str, Figure]:
     """Accuracy against the number of variables, without a signal and with one."""
-    figure, axes = new_figure(2, width=9.6, height=4.8)
+    figure, axes = figures.new_figure(2, width=9.6, height=4.8)
     titles = {False: "no signal: every accuracy is 1/2", True: f"{_SIGNALS} weak signals"}
     for one, (signal, title) in zip(axes, titles.items(), strict=True):
         here = rows_where(results, signal=signal)
         naive = rows_where(here, responder="naive")
-        draw_average(one, naive, "size", "training", "", "training", marker="", linestyle=":")
+        figures.draw_average(
+            one, naive, "size", "training", "", "training", marker="", linestyle=":"
+        )
         for name in here["responder"].unique():
             rows = rows_where(here, responder=name)
-            draw_average(one, rows, "size", "said", name, band=name in _WITH_BANDS)
+            figures.draw_average(one, rows, "size", "said", name, band=name in _WITH_BANDS)
             if name in ("naive", _OURS):
                 truth = f"{look_of(name).label}, truth"
-                draw_average(one, rows, "size", "truth", name, truth, marker="", linestyle="--")
+                figures.draw_average(
+                    one, rows, "size", "truth", name, truth, marker="", linestyle="--"
+                )
         ours = rows_where(here, responder=_OURS)
-        draw_claim(one, ours, "size", _OURS, "certified by Holdfast")
+        figures.draw_claim(one, ours, "size", _OURS, "certified by Holdfast")
         one.set_title(title, fontsize=10, loc="left", color=INK)
         one.set_xlabel("variables", color=FAINT)
     axes[0].set_ylabel("accuracy", color=FAINT)
     axes[1].sharey(axes[0])
-    legend_below(figure, axes[0])
+    figures.legend_below(figure, [axes[0]], size=8)
     return {"reusable-holdout": figure}
 
 

@@ -11,7 +11,7 @@ from holdfast_lab.figures import PROMISED, DataFrame, Figure, look_of, new_figur
 
 CAPTIONS = {
     "rank": "The population rank of the last answer, one mark for each repeat; the line is their "
-    "median. Shaded, the ranks that are promised.",
+    "median. Shaded, the ranks that are promised."
 }
 
 _DEEPEST = 1e-6  # ranks beyond are drawn at the edge

@@ -15,8 +15,8 @@ import re
 import shlex
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -401,14 +401,12 @@ def picture(experiment: Experiment, place: Place) -> Pictured:
         findings, problems = (), [f"findings: {traceback.format_exc()}"]
     place.write_json("findings.json", [asdict(each) for each in findings])
     figures: dict[str, str] = {}
-    note = ""
-    if _can_draw():
+    note = "" if _can_draw() else _NO_MATPLOTLIB
+    if not note:
         try:
             figures = _draw(module, table, place)
         except Exception:
             problems.append(f"draw: {traceback.format_exc()}")
-    else:
-        note = _NO_MATPLOTLIB
     made = {"figures": figures, "note": note, "problems": problems}
     place.write_json("figures.json", {"made_from": _made_from(experiment, place), **made})
     return Pictured(figures, findings, note, tuple(problems))
@@ -421,13 +419,7 @@ def _findings(module: ModuleType, table: pd.DataFrame) -> tuple[Finding, ...]:
             raise TypeError(f"findings gave a {type(each).__name__}, not a Finding")
     # A comparison of numpy numbers is no Python bool, and JSON would not take it.
     return tuple(
-        Finding(
-            each.what,
-            each.measured,
-            each.expected,
-            (None if each.holds is None else bool(each.holds)),
-        )
-        for each in found
+        each if each.holds is None else replace(each, holds=bool(each.holds)) for each in found
     )
 
 
@@ -450,12 +442,8 @@ def read_pictured(experiment: Experiment, place: Place) -> Pictured:
     findings = place.read_json("findings.json")
     try:
         if not _is_old(kept, experiment, place):
-            return Pictured(
-                kept["figures"],
-                tuple(Finding(**each) for each in findings),
-                kept["note"],
-                tuple(kept["problems"]),
-            )
+            known = tuple(Finding(**each) for each in findings)
+            return Pictured(kept["figures"], known, kept["note"], tuple(kept["problems"]))
     except (TypeError, KeyError, SyntaxError):  # files that are missing or not what was written
         pass
     return picture(experiment, place)
@@ -495,7 +483,10 @@ def run_record(
 ) -> dict[str, Any]:
     """Everything that somebody would need to know to make the results again."""
     config = experiment.config
-    extent = config.modes[mode]
+    extent, versions = config.modes[mode], {"python": python_version()}
+    for name in _LIBRARIES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
     return {
         "experiment": config.name,
         "title": config.title,
@@ -507,15 +498,5 @@ def run_record(
         "cells": {"done": len(done), "all": cells},
         "seconds": round(sum(each.seconds for each in done), 3),
         "measured": max((each.at for each in done), default=None),
-        "versions": {"python": python_version(), **_versions()},
+        "versions": versions,
     }
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in _LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found

@@ -197,7 +197,7 @@ class _Queue:
 def spawned(workers: int) -> Iterator[ProcessPoolExecutor]:
     """So many processes, each with one thread; an exception ends them at once."""
     before = set(multiprocessing.active_children())
-    with _one_thread_each():
+    with environment(**dict.fromkeys(_THREADS, "1")):  # read by the workers as they import numpy
         # Spawned, not forked: the parent has threads, and locks that a copy would hold for ever.
         context = multiprocessing.get_context("spawn")
         executor = ProcessPoolExecutor(workers, context, initializer=start_worker)
@@ -212,14 +212,14 @@ def spawned(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 @contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Set where the workers will read it: before they import numpy."""
-    kept = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
+def environment(**values: str) -> Iterator[None]:
+    """These variables, for this process and those that it starts; then what they were before."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
     try:
         yield
     finally:
-        for name, value in kept.items():
+        for name, value in before.items():
             if value is None:
                 del os.environ[name]
             else:

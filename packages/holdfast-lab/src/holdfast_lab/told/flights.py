@@ -29,13 +29,12 @@ from holdfast.protocols.answers import Told
 from holdfast.protocols.means import score_plan
 from holdfast.theory.told import log_mcnemar
 from holdfast_lab.flights import Flights, Rows, load_flights
-from holdfast_lab.models import Model, Workshop, tune
+from holdfast_lab.models import TRAINED, Model, Split, Workshop, tune
 from holdfast_lab.told.made import scratch
 
 MODELS = 30
 SIZES = (2_000, 10_000, 50_000)
 SEEDS = 5
-TRAINED = 20_000
 _TEXTBOOK = 1.959964  # standard errors to each side of a 95 % interval
 _PAIR = 0.05  # a test's own level, for a pair that is looked at by itself
 
@@ -64,41 +63,6 @@ class Found:
     truth: float = np.nan
 
 
-@dataclass(frozen=True, eq=False)
-class Split:
-    """Row numbers of flights: for models, for the holdout, and all others."""
-
-    flights: Flights
-    train: Rows
-    table: Rows
-    others: Rows
-
-    @classmethod
-    def draw(cls, flights: Flights, sealed: int, seed: int) -> Split:
-        """At random, without replacement."""
-        rows = np.random.default_rng([seed, sealed]).permutation(flights.count)
-        first, last = TRAINED, TRAINED + 2 * sealed
-        return cls(flights, rows[:first], rows[first:last], rows[last:])
-
-    def accuracy(self, model: Model, rows: Rows | None = None) -> float:
-        """The share of right predictions, of all other flights unless it is said of which."""
-        rows = self.others if rows is None else rows
-        return float(np.mean(model.late[rows] == self.flights.late[rows]))
-
-    def frame(self, rows: Rows) -> Any:
-        """The table that is sealed."""
-        import pandas as pd
-
-        late = self.flights.late[rows].astype(np.int64)
-        return pd.DataFrame({"flight": rows, "number": rows, "late": late})
-
-    def predictions(self, model: Model, rows: Rows) -> Any:
-        """What is submitted."""
-        import pandas as pd
-
-        return pd.DataFrame({"flight": rows, "prediction": model.late[rows].astype(np.int64)})
-
-
 def tuned(split: Split, score: Callable[[Model], Scored], models: int, seed: int) -> list[Any]:
     """So many models, tuned by these scores: each with its score."""
     given: dict[int, Scored] = {}
@@ -113,7 +77,7 @@ def tuned(split: Split, score: Callable[[Model], Scored], models: int, seed: int
 
 
 def _found(who: str, split: Split, scored: Sequence[Any], **more: Any) -> Found:
-    truths = [split.accuracy(model) for model, *_ in scored]
+    truths = [split.right(model.late) for model, *_ in scored]
     bars = [(low, high) for *_, low, high in scored]
     missed = sum(not low <= truth <= high for truth, (low, high) in zip(truths, bars, strict=True))
     apart = [(a, b) for a, b in combinations(range(len(bars)), 2) if _disjoint(bars[a], bars[b])]
@@ -131,24 +95,24 @@ def by_told(folder: Path, split: Split, models: int, seed: int) -> tuple[Found, 
     """On a holdout without a plan; and which rows it sealed."""
     words: dict[str, Any] = {"ids": "flight", "target": "late", "labels": [0, 1]}
     words |= {"open_fraction": 0.5, "reading": "rule", "seed": seed}
-    table = split.frame(split.table)
+    table = split.sealed(split.table, number=split.table)
     with closing(Holdout.create(folder / "told.holdfast", table, **words)) as holdout:
         opened = holdout.open_table(["number"])["number"].to_numpy()
         sealed = np.setdiff1d(split.table, opened)
         given: dict[int, Any] = {}
 
         def score(model: Model) -> Scored:
-            given[id(model)] = split.predictions(model, split.table)
+            given[id(model)] = split.predictions(model.late)
             answer = cast(Told, holdout.score(given[id(model)]))
             return cast(Scored, (answer.value, answer.low, answer.high))
 
         scored = tuned(split, score, models, seed)
-        order = sorted((model for model, *_ in scored), key=lambda m: -split.accuracy(m, opened))
+        order = sorted((model for model, *_ in scored), key=lambda m: -split.right(m.late, opened))
         best, worst = order[0], order[-1]
         bar = holdout.compare(given[id(best)], given[id(worst)])
         pairs = sorted(
             combinations(order, 2),
-            key=lambda pair: split.accuracy(pair[1], opened) - split.accuracy(pair[0], opened),
+            key=lambda pair: split.right(pair[1].late, opened) - split.right(pair[0].late, opened),
         )
         apart, wrong = 0, 0
         for b, a in pairs:
@@ -157,20 +121,20 @@ def by_told(folder: Path, split: Split, models: int, seed: int) -> tuple[Found, 
             answer = holdout.compare(given[id(b)], given[id(a)], margin=0)
             sign = {"better": 1, "worse": -1}.get(str(answer.verdict), 0)
             apart += sign != 0
-            wrong += sign * (split.accuracy(b) - split.accuracy(a)) < 0
-    truth = split.accuracy(best) - split.accuracy(worst)
+            wrong += sign * (split.right(b.late) - split.right(a.late)) < 0
+    truth = split.right(best.late) - split.right(worst.late)
     more = {"apart": apart, "wrong": wrong, "difference": (bar.low, bar.high), "truth": truth}
     return _found("told", split, scored, **more), sealed
 
 
 def by_looks(folder: Path, split: Split, sealed: Rows, models: int, seed: int) -> Found:
     """On the same rows under a plan for as many scores by looks."""
-    plan, table = score_plan(models, sealed.size), split.frame(sealed)
+    plan, table = score_plan(models, sealed.size), split.sealed(sealed, number=sealed)
     words: dict[str, Any] = {"ids": "flight", "target": "late", "seed": seed}
     with closing(Holdout.create(folder / "looks.holdfast", table, plan, **words)) as holdout:
 
         def score(model: Model) -> Scored:
-            answer = holdout.score(split.predictions(model, sealed))
+            answer = holdout.score(split.predictions(model.late, sealed))
             return cast(Scored, (answer.value, answer.low, answer.high))
 
         return _found("looks", split, tuned(split, score, models, seed))
@@ -180,7 +144,7 @@ def naively(split: Split, sealed: Rows, models: int, seed: int) -> Found:
     """From the rows themselves, with the textbook's bar; pairs by McNemar's test, one by one."""
 
     def score(model: Model) -> Scored:
-        value = split.accuracy(model, sealed)
+        value = split.right(model.late, sealed)
         half = _TEXTBOOK * (value * (1 - value) / sealed.size) ** 0.5
         return value, value - half, value + half
 
@@ -191,7 +155,7 @@ def naively(split: Split, sealed: Rows, models: int, seed: int) -> Found:
         wins, losses = (int(np.sum(a & ~b)) for a, b in (right, right[::-1]))
         if log_mcnemar(max(wins, losses), min(wins, losses)) <= np.log(_PAIR / 2):
             apart += 1
-            wrong += (wins - losses) * (split.accuracy(one) - split.accuracy(other)) < 0
+            wrong += (wins - losses) * (split.right(one.late) - split.right(other.late)) < 0
     return _found("naive", split, scored, apart=apart, wrong=wrong)
 
 
@@ -199,7 +163,7 @@ def story(
     flights: Flights, sealed: int, seed: int, models: int = MODELS
 ) -> tuple[Found, Found, Found]:
     """All three, on the same sealed rows."""
-    split = Split.draw(flights, sealed, seed)
+    split = Split.draw(flights, 2 * sealed, np.random.default_rng([seed, sealed]))
     with scratch() as folder:
         told, rows = by_told(folder, split, models, seed)
         looks = by_looks(folder, split, rows, models, seed)

@@ -6,7 +6,6 @@ the predictions: so many right on the sealed rows, so many on the open ones.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from holdfast.holdout.holdout import Holdout
 from holdfast.protocols.answers import Told
+from holdfast_lab.runner.run import environment
 
 Bits = NDArray[np.bool_]
 
@@ -26,16 +26,11 @@ Bits = NDArray[np.bool_]
 @contextmanager
 def scratch() -> Iterator[Path]:
     """A folder for holdouts that nobody will ask again, with a state folder that forgets them."""
-    before = os.environ.get("HOLDFAST_STATE")
-    with tempfile.TemporaryDirectory(prefix="holdfast-lab-") as folder:
-        os.environ["HOLDFAST_STATE"] = str(Path(folder) / "state")
-        try:
-            yield Path(folder)
-        finally:
-            if before is None:
-                del os.environ["HOLDFAST_STATE"]
-            else:
-                os.environ["HOLDFAST_STATE"] = before
+    with (
+        tempfile.TemporaryDirectory(prefix="holdfast-lab-") as folder,
+        environment(HOLDFAST_STATE=str(Path(folder) / "state")),
+    ):
+        yield Path(folder)
 
 
 @contextmanager
