@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST_KEPT",
     "MOST_NAMES",
+    "TOP",
     "Board",
     "Entry",
     "Neighbours",
@@ -51,6 +52,7 @@ __all__ = [
 
 
 MOST_NAMES = 10_000
+TOP = 10  # entries that are compared with the next one, unless others are wanted
 MOST_KEPT = 100  # entries by one metric whose predictions are kept: an entry's place only falls
 
 
@@ -134,8 +136,9 @@ def _price(price: Price) -> str:
     if price.reason is not None:
         return price.reason
     offers = () if price.told is None else price.told.answers
-    sure = any(each["expected"] for each in offers)
-    return f"{_nats(price.price)}{' if it is as expected' if sure else ', about'}"
+    if any(each["expected"] for each in offers):
+        return f"{_nats(price.price)} if it is as expected"
+    return f"about {_nats(price.price)}: nothing is known of both on open rows"
 
 
 @dataclass(frozen=True)
@@ -241,8 +244,8 @@ class Standings:
             return f"nothing was asked: all of them tell about {_nats(nats)}"
         told = [each.told for each in neighbours if each.told is not None]
         nats = math.fsum(each.told for each in told if not each.cached)
-        sure = next((f", {each.sure}" for each in reversed(told)), "")
-        return f"these comparisons told {_nats(nats)}{sure}"
+        sure = f"; {max(told, key=lambda each: each.answers).sure}" if told else ""
+        return f"these comparisons told {_nats(nats)}{sure if self.certified else ''}"
 
 
 @dataclass

@@ -44,7 +44,15 @@ from holdfast.engines.source import Progress
 from holdfast.errors import Exhausted, HoldfastWarning, InvalidInput, real_number, whole_number
 from holdfast.grids import Grid, parse_grid
 from holdfast.holdout.answering import OpenHoldout, Price, refuse_told
-from holdfast.holdout.leaderboard import MOST_KEPT, Board, Entry, Neighbours, Standings, is_told
+from holdfast.holdout.leaderboard import (
+    MOST_KEPT,
+    TOP,
+    Board,
+    Entry,
+    Neighbours,
+    Standings,
+    is_told,
+)
 from holdfast.holdout.public import grid_between
 from holdfast.holdout.questions import Asked, question_key
 from holdfast.holdout.spec import AnswerablePart, HoldoutSpec
@@ -324,11 +332,9 @@ def judged(
     form: str | None = None,
 ) -> Judged:
     """A model or predictions, checked against what is public; nothing is asked."""
-    found = unscored(holdout.spec, scorer, target)
-    metric, column, bounds = scorer.metric, found.target, found.bounds
+    found = replace(_to_score(holdout, scorer, target), features=features)
+    metric, column, bounds, labels = scorer.metric, found.target, found.bounds, found.labels
     kind, span = holdout.spec.manifest.schema.kind(column), holdout.spec.ranges.get(column)
-    labels = holdout.labels(column) if kind in _KINDS else None
-    found = replace(found, features=features, labels=labels)
     keyed = isinstance(given, str | Path | bytes | bytearray | memoryview) or is_keyed(given)
     if not keyed and callable(getattr(given, "predict", None)):
         _refuse_targets(metric, column, labels, getattr(given, "classes_", None))
@@ -349,6 +355,13 @@ def judged(
         _refuse_labels(metric, labels, array)
         predictions = Predictions(values_by_row(array, wanted), boards.sealed_rows(len(array)))
     return replace(found, given=predictions)
+
+
+def _to_score(holdout: OpenHoldout, scorer: Scorer, target: str | None) -> Judged:
+    """What is to be scored, but for what is given, with what is public of labels."""
+    found = unscored(holdout.spec, scorer, target)
+    known = holdout.spec.manifest.schema.kind(found.target) in _KINDS
+    return replace(found, labels=holdout.labels(found.target) if known else None)
 
 
 def unscored(spec: HoldoutSpec, scorer: Scorer, target: str | None = None) -> Judged:
@@ -506,7 +519,6 @@ Chosen = str | Metric | Callable[..., float]
 """A metric: its name, what `row_metric` makes, or a function of targets and predictions."""
 _LONGEST_NAME = 100
 _MOST_CANDIDATES = 1_000
-TOP = 10  # entries of which neighbours are compared
 
 
 def side_of(
@@ -601,9 +613,10 @@ class Boards:
             found = self.kept.read(key)
         except (OSError, ValueError):
             return False
-        return found is not None and np.array_equal(
-            replace(found, sealed=predictions.sealed).of_sealed, predictions.of_sealed
-        )
+        if found is None or len(found.values) != len(predictions.values):
+            return False
+        there = replace(found, sealed=predictions.sealed).of_sealed
+        return np.array_equal(there, predictions.of_sealed)
 
     def open_table(self, columns: Sequence[str] | None) -> Any:
         """The open part, with the ids of its rows if they are wanted."""
@@ -866,7 +879,7 @@ class Scoring(Closing):
         standings = self._boards.board.standings(scorer.name, scorer.greater_is_better)
         if not neighbours and not price:
             return standings
-        about = unscored(self._open.spec, scorer)
+        about = _to_score(self._open, scorer, None)
         self._open.spec.part_for("compare")
         _refuse_blocks("compare", [about])
         scored = [each for each in standings.entries if each.value is not None][:top]
