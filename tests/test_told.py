@@ -203,11 +203,14 @@ def python(seen: Seen, holdout: Holdout, rows: int, models: dict[str, dict[str, 
         "best": lambda: holdout.best([c, a, b], precise=True),
         "scores": lambda: holdout.scores([b, a], metric="brier"),
         "enter": lambda: holdout.enter(a, name="first"),
+        "enter another": lambda: holdout.enter(b, name="next"),
         "a part of them": lambda: holdout.score(dict([*a.items()][: len(a) // 2])),
         "a filter": lambda: holdout.mean("y", range=(0, 1), where="x > 1"),
         "price of a score": lambda: holdout.price("score", c, metric="error_rate"),
         "price of a gate": lambda: holdout.price("gate", c, at_most=0.5),
         "leaderboard": holdout.leaderboard,
+        "price of neighbours": lambda: holdout.leaderboard(price=True),
+        "neighbours": lambda: holdout.leaderboard(neighbours=True),
     }
     for what, work in asked.items():
         seen.attempt(f"Python: {what}", work)
@@ -238,6 +241,8 @@ def terminal(
         ["scores", STUDY, "a.json", "b.json", "--metric", "error_rate"],
         ["enter", STUDY, "b.json", "--name", "second"],
         ["leaderboard", STUDY],
+        ["leaderboard", STUDY, "--price"],
+        ["leaderboard", STUDY, "--neighbours"],
     ]
     for name, predicted in models.items():
         Path(f"{name}.json").write_text(json.dumps(predicted), "utf-8")
@@ -312,6 +317,8 @@ def server(seen: Seen, tokens: dict[str, str], frame: pd.DataFrame) -> None:
             files = dict([*several.items()][:count])
             mixed_type = {"Content-Type": "multipart/mixed; boundary=next"}
             browser.send("analyst", "POST", f"{place}/{what}", files=files, headers=mixed_type)
+        for what in ("price/neighbours", "neighbours?top=2", "neighbours", "neighbours?metric=f1"):
+            browser.send("analyst", "POST", f"{place}/{what}")
         browser.send("custodian", "POST", f"{place}/check", json={})
         job = _finished_job(app, browser, place)
         browser.look(job)

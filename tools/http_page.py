@@ -22,7 +22,7 @@ _SECTIONS = {
     "Questions": ("ask", "interval", "mean", "verify", "correct", "price"),
     "Jobs": ("jobs",),
     "What was, and what is left": ("status", "columns", "transcript", "left"),
-    "Scores": ("score", "compare", "gate", "best", "scores", "enter", "leaderboard"),
+    "Scores": ("score", "compare", "gate", "best", "scores", "enter", "leaderboard", "neighbours"),
     "For the custodian": ("tokens", "audit", "check"),
 }
 ROLES = {
@@ -31,7 +31,9 @@ ROLES = {
     **dict.fromkeys(("status", "columns", "transcript", "left", "leaderboard"), "viewer"),
     **dict.fromkeys(("ask", "interval", "mean", "verify", "correct"), "analyst"),
     **dict.fromkeys(("price", "jobs"), "analyst"),
-    **dict.fromkeys(("score", "compare", "gate", "best", "scores", "enter"), "analyst"),
+    **dict.fromkeys(
+        ("score", "compare", "gate", "best", "scores", "enter", "neighbours"), "analyst"
+    ),
     **dict.fromkeys(("tokens", "audit", "check"), "custodian"),
 }
 """The least role, by the first word of an address within a holdout, or its last outside of one."""
@@ -49,6 +51,9 @@ TOLD = {
     "`certified`, `reading`, `reading_words` and `entries`, each with `rank`, `rank_low`, "
     "`rank_high`, `name`, `value`, `low`, `high`, `at`, `receipt`, `submissions` (how many it "
     "made) and `mine`",
+    "neighbours": "those of the leaderboard, and `neighbours`, each with `names`, `same` (the same "
+    "predictions: nothing to tell), `apart` (one is shown to be better), `result` (what was told), "
+    "`price`, `reason` (why they were not compared) and `said`, all of it in a sentence",
     **dict.fromkeys(
         ("ask", "interval", "mean", "score"), "those of an answer, or of what is told (above)"
     ),

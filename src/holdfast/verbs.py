@@ -16,7 +16,7 @@ from typing import Any, Literal
 from holdfast.errors import InvalidInput, real_number
 from holdfast.grids import Grid, grid, parse_grid
 
-__all__ = ["REQUIRED", "SCORES", "VERBS", "WORDS", "VerbSchema", "Word"]
+__all__ = ["REQUIRED", "SCORES", "TOP", "VERBS", "WORDS", "VerbSchema", "Word"]
 
 REQUIRED = inspect.Parameter.empty
 Kind = Literal[
@@ -398,3 +398,6 @@ SCORES: Mapping[str, VerbSchema] = {
     )
 }
 """Questions about models and their predictions by row id."""
+
+TOP = 10
+"""How many entries of a leaderboard are compared with the next one, as `Holdout` has it."""

@@ -186,6 +186,31 @@ def test_entering_and_the_board(ask: Cli) -> None:
     assert text.index("Ann") < text.index("Bob") < text.index("these rows, fresh labels")
 
 
+def test_neighbours_on_the_board(ask: Cli, told: Path) -> None:
+    for name, file, guess in (("Ann", "good", 0.9), ("Bob", "better", 0.95), ("Cid", "poor", 0.5)):
+        assert ask("enter", file, "--name", name, "--guess", guess).status == 0
+    before = ask("leaderboard", "--json").json
+    priced = ask("leaderboard", "--price").out
+    assert "Bob and Ann: " in priced
+    assert priced.splitlines()[-1].startswith("nothing was asked: all of them tell about ")
+    assert ask("leaderboard", "--json").json == before
+    said = ask("leaderboard", "--neighbours", "--top", "3").out
+    assert "\nthe bars separate 2 classes: places 1–2, 3\nBob is better than Ann by 0." in said
+    assert "\nAnn is better than Cid by 0." in said
+    pairs = ask("leaderboard", "--neighbours", "--json").json["neighbours"]
+    assert [(each["names"], each["apart"]) for each in pairs] == [
+        (["Bob", "Ann"], True),
+        (["Ann", "Cid"], True),
+    ]
+    assert all(each["result"]["cached"] for each in pairs)
+    for kept in (told / "predictions").iterdir():
+        kept.unlink()
+    lost = ask("leaderboard", "--neighbours").out
+    assert "Bob and Ann were not compared: the predictions of 'Bob' were not kept" in lost
+    ask("leaderboard", "--neighbours", "--top", "1").refuses("top")
+    ask("leaderboard", "--neighbours", "--metric", "f1").refuses("a mean over rows")
+
+
 def test_the_other_reading_names_what_it_assumes(told: Path, cli: Cli) -> None:
     path, data = told.parent / "rule.holdfast", told.parent / "data.csv"
     labels = np.arange(ROWS) % 2

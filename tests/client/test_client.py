@@ -385,6 +385,9 @@ TELLING: dict[str, Asking] = {
     "price of a batch": lambda h: h.price("scores", [FAIR, GOOD], guesses=[0.5, 0.6]),
     "price of a mean": lambda h: h.price("mean", "x > 0.7", precise=True),
     "board": lambda h: h.leaderboard(),
+    "what neighbours tell": lambda h: h.leaderboard(price=True, max_level=3),
+    "neighbours": lambda h: h.leaderboard(neighbours=True, top=5),
+    "neighbours again": lambda h: h.leaderboard("accuracy", neighbours=True),
 }
 
 

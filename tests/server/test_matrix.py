@@ -58,6 +58,9 @@ TABLE = {
     ("GET", f"{OF_HOLDOUT}/transcript"): Entry("viewer"),
     ("GET", f"{OF_HOLDOUT}/left"): Entry("viewer"),
     ("GET", f"{OF_HOLDOUT}/leaderboard"): Entry("viewer"),
+    # No target is named here, and without one nothing is scored.
+    ("POST", f"{OF_HOLDOUT}/neighbours"): Entry("analyst", 400),
+    ("POST", f"{OF_HOLDOUT}/price/neighbours"): Entry("analyst", 400),
     # The holdouts here have no ids: whoever is let in is told so.
     ("POST", f"{OF_HOLDOUT}/enter"): Entry("analyst", 400, {"params": {"name": "n"}} | CSV),
     **{

@@ -112,6 +112,55 @@ def test_every_verb_is_priced_answered_and_shaped(
     assert (standings.certified, standings.reading) == (True, "these-rows-fresh-labels")
 
 
+def test_neighbours_are_priced_compared_and_shaped(
+    folder: Path, tokens: dict[str, str], served: Callable[..., TestClient]
+) -> None:
+    client, token = served(folder), auth(tokens["analyst"])
+    for name, given in (("good", GOOD), ("fair", FAIR), ("poor", POOR)):
+        assert post(client, tokens["custodian"], "enter", given, name=name).status_code == 200
+    place, words = f"{WHERE}/neighbours", {"top": 3}
+    before = client.get(f"{WHERE}/transcript", headers=token).json()
+    offered = client.post(f"{WHERE}/price/neighbours", params=words, headers=token).json()
+    offers = StandingsShape.model_validate(offered).neighbours
+    assert offers is not None
+    assert [(each.result, each.reason) for each in offers] == [(None, None)] * 2
+    assert all(each.price is not None and each.price.told is not None for each in offers)
+    assert client.get(f"{WHERE}/transcript", headers=token).json() == before
+    reply = client.post(place, params=words, headers=token)
+    assert reply.status_code == 200, reply.text
+    told = StandingsShape.model_validate(reply.json()).neighbours
+    assert told is not None
+    assert [each.names for each in told] == [["good", "fair"], ["fair", "poor"]]
+    assert [each.result is not None and not each.result.cached for each in told] == [True] * 2
+    assert told[1].said.startswith("fair is better than poor by 0.")
+    again = client.post(place, headers=token).json()["neighbours"]
+    assert [each["result"]["cached"] for each in again] == [True] * 2
+    same = post(client, tokens["analyst"], "compare", {"good": GOOD, "fair": FAIR}).json()
+    assert (same["cached"], same["receipt"]) == (True, again[0]["result"]["receipt"])
+    mine = {each["mine"] for each in reply.json()["entries"]}
+    assert mine == {False}
+    with Holdout.open(folder) as holdout:
+        _, poor = holdout.access.grant("analyst", nats=0.001)
+        (kept,) = {each.parent for each in (folder / "predictions").iterdir()}
+        assert len([*kept.iterdir()]) == 3
+    for name in ("predictions", "predictions/"):  # nobody is ever given them
+        assert client.get(f"{WHERE}/{name}", headers=auth(tokens["custodian"])).status_code == 404
+    refused = client.post(place, headers=auth(tokens["viewer"]))
+    assert (refused.status_code, refused.json()["error"]["kind"]) == (403, "forbidden")
+    for wrong, reason in (
+        ({"top": 1}, "top"),
+        ({"metric": "f1"}, "a mean over rows"),
+        ({"top": 101}, "top"),
+    ):
+        error = client.post(place, params=wrong, headers=token)
+        assert (error.status_code, reason in error.json()["error"]["message"]) == (400, True)
+    post(client, poor, "score", FAIR, guess=0.899)
+    post(client, tokens["custodian"], "enter", right(FRAME, 0.8), name="new")
+    limited = client.post(place, headers=auth(poor)).json()["neighbours"]
+    assert limited[0]["result"]["cached"]
+    assert [each["reason"][:23] for each in limited[1:]] == ["Your quota is exhausted"] * 2
+
+
 def test_questions_in_sql_are_told_too(
     folder: Path, tokens: dict[str, str], served: Callable[..., TestClient]
 ) -> None:

@@ -21,13 +21,13 @@ from holdfast.cli.common import (
     Token,
     Verbose,
     asking,
-    opened,
     show_json,
     show_price,
     show_result,
+    whole_option,
 )
 from holdfast.errors import InvalidInput
-from holdfast.verbs import REQUIRED, SCORES, VerbSchema, Word
+from holdfast.verbs import REQUIRED, SCORES, TOP, VerbSchema, Word
 
 if TYPE_CHECKING:
     from holdfast.holdout.scoring import Submission
@@ -172,12 +172,28 @@ def _show_entry(entry: Submission, title: str, as_json: bool, verbose: bool) -> 
 def leaderboard_command(
     place: Place,
     metric: Annotated[str, typer.Option(help="The name of a metric.")] = "accuracy",
+    neighbours: Annotated[
+        bool, typer.Option("--neighbours", help="Compare each of the first with the next.")
+    ] = False,
+    top: Annotated[int, whole_option("Compare so many entries, the first ones.")] = TOP,
+    max_level: Annotated[
+        float | None, typer.Option(help="Refuse above this level: others may have asked meanwhile.")
+    ] = None,
+    price: Annotated[
+        bool, typer.Option("--price", help="Compare nothing: show what that would tell.")
+    ] = False,
     token: Token = None,
+    engine: Engine = None,
+    metrics: _Metrics = None,
     as_json: Json = False,
 ) -> None:
-    """The best submission of every name, with the ranks that their bars allow."""
-    with opened(place, token) as holdout:
-        standings = holdout.leaderboard(metric)
+    """The best submission of every name, with the ranks that their bars allow.
+
+    holdfast leaderboard test.holdfast --neighbours
+    """
+    words: dict[str, Any] = {"top": top, "max_level": max_level}
+    with asking(place, token, engine, as_json, metrics) as (holdout, _):
+        standings = holdout.leaderboard(metric, neighbours=neighbours, price=price, **words)
     if as_json:
         show_json(standings.to_dict())
     else:

@@ -37,7 +37,7 @@ from holdfast.client.wire import (
 )
 from holdfast.concurrency import Closing
 from holdfast.errors import InvalidInput
-from holdfast.verbs import SCORES, VERBS
+from holdfast.verbs import SCORES, TOP, VERBS
 
 if TYPE_CHECKING:
     import httpx2
@@ -206,10 +206,19 @@ class Talk:
             place = later if later is not None and later > place else None  # never back
         return rows
 
-    def leaderboard(self, metric: str) -> Steps[Standings]:
-        """The best submission of every name."""
-        path = yield from self._path("leaderboard")
-        data = yield from self._data(Call("GET", path, {"metric": metric}, safe=True))
+    def leaderboard(
+        self, metric: str, top: int, max_level: float | None, *, neighbours: bool, price: bool
+    ) -> Steps[Standings]:
+        """The best submission of every name; neighbours once compared are free, asked again."""
+        place, words = ["leaderboard"], {"metric": metric}
+        if neighbours or price:
+            place = ["price", "neighbours"] if price else ["neighbours"]
+            words |= {"top": str(top)} | (
+                {} if max_level is None else {"max_level": str(max_level)}
+            )
+        method = "GET" if place == ["leaderboard"] else "POST"
+        call = Call(method, (yield from self._path(*place)), words, safe=True)
+        data = yield from self._data(call)
         return self._read(lambda: read_standings(data))
 
     # What all of them need.
@@ -325,9 +334,21 @@ class Client(Closing):
         """Questions and answers as plain data, those after a row of the ledger, oldest first."""
         return self._run(self._talk.transcript(after, limit))
 
-    def leaderboard(self, metric: str = "accuracy") -> Standings:
-        """The best submission of every name, with the ranks that their error bars allow."""
-        return self._run(self._talk.leaderboard(metric))
+    def leaderboard(
+        self,
+        metric: str = "accuracy",
+        *,
+        neighbours: bool = False,
+        top: int = TOP,
+        max_level: float | None = None,
+        price: bool = False,
+    ) -> Standings:
+        """The best submission of every name, with the ranks that their error bars allow.
+
+        `neighbours` compares each of the first `top` entries with the next; `price` asks nothing.
+        """
+        asked = {"neighbours": neighbours, "price": price}
+        return self._run(self._talk.leaderboard(metric, top, max_level, **asked))
 
     def close(self) -> None:
         """Close all connections."""
@@ -452,9 +473,21 @@ class AsyncClient:
         """Questions and answers as plain data, those after a row of the ledger, oldest first."""
         return await self._run(self._talk.transcript(after, limit))
 
-    async def leaderboard(self, metric: str = "accuracy") -> Standings:
-        """The best submission of every name, with the ranks that their error bars allow."""
-        return await self._run(self._talk.leaderboard(metric))
+    async def leaderboard(
+        self,
+        metric: str = "accuracy",
+        *,
+        neighbours: bool = False,
+        top: int = TOP,
+        max_level: float | None = None,
+        price: bool = False,
+    ) -> Standings:
+        """The best submission of every name, with the ranks that their error bars allow.
+
+        `neighbours` compares each of the first `top` entries with the next; `price` asks nothing.
+        """
+        asked = {"neighbours": neighbours, "price": price}
+        return await self._run(self._talk.leaderboard(metric, top, max_level, **asked))
 
     async def close(self) -> None:
         """Close all connections."""

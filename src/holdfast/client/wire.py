@@ -352,10 +352,17 @@ def read_submission(data: Mapping[str, Any]) -> Submission:
 
 
 def read_standings(data: Mapping[str, Any]) -> Standings:
-    """A leaderboard."""
-    from holdfast.holdout.leaderboard import Standings
+    """A leaderboard, and its first entries compared if that was asked for."""
+    from holdfast.holdout.leaderboard import Neighbours, Standings
 
-    return Standings.from_dict(data)
+    def read(each: Mapping[str, Any]) -> Neighbours:
+        result, price = each["result"], each["price"]
+        told = None if result is None else _read_told(result)
+        offered = None if price is None else read_price(price)
+        return Neighbours(tuple(each["names"]), each["same"], told, offered, each["reason"])
+
+    pairs = data.get("neighbours")
+    return Standings.from_dict(data, None if pairs is None else [*map(read, pairs)])
 
 
 def read_status(data: Mapping[str, Any], path: str) -> Status:

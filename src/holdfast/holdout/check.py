@@ -10,8 +10,8 @@ answers    every answer was paid for before it was drawn, could have been drawn 
            no question has two of them; what weights learnt follows from what they had learnt
            before; a submission names its answer
 data       the sealed files are those that were written
-letters    what was told of SQL is what the sealed rows tell, at the level of that time; of
-           predictions, models and functions the ledger keeps only digests
+letters    what was told of SQL, and of kept predictions of entries, is what the sealed rows tell,
+           at the level of that time; of all others the ledger keeps only digests
 
 Whoever can write to the ledger can chain rows of their own. They still have to be rows that a
 holdout could have written: each question at its price, each refund earned by what was drawn. What
@@ -21,7 +21,7 @@ an answer says is in no row: it is computed from the question and from what was 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -33,16 +33,18 @@ from holdfast.engines.source import Engines, open_engines, open_store
 from holdfast.engines.sql.estimator import sql_estimator, sql_term
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.holdout.answering import found_by
-from holdfast.holdout.leaderboard import is_score, submission_fits
+from holdfast.holdout.leaderboard import is_score, is_told, submission_fits
 from holdfast.holdout.questions import (
+    Estimand,
     estimand_of_block,
     estimand_of_rows,
     question_key,
 )
 from holdfast.holdout.records import SHAPE, answer_in, can_be_empty
+from holdfast.holdout.scoring import Scorers, kept_score, unscored
 from holdfast.holdout.spec import HoldoutSpec, chosen_entropy
 from holdfast.holdout.state import HoldoutState
-from holdfast.holdout.submissions import check_ids
+from holdfast.holdout.submissions import Kept, check_ids
 from holdfast.ledger.ledger import Ledger, Receipt, Row, canonical, check_against
 from holdfast.ledger.opening import has_ledger, open_ledger
 from holdfast.ledger.witness import Witness
@@ -53,6 +55,7 @@ from holdfast.protocols.plans import Account, Charge
 from holdfast.protocols.shapes import BoundedMean
 from holdfast.protocols.source import UNIT, is_within
 from holdfast.protocols.told import Expects
+from holdfast.store.blocks import BlockStore
 from holdfast.store.user_state import first_seen, state_folder
 
 __all__ = ["Checked", "Finding", "Wrong", "check_holdout"]
@@ -473,11 +476,12 @@ def _letters(path: Path, spec: HoldoutSpec, rows: list[Row]) -> str:
     store, state = open_store(path, spec.manifest), HoldoutState(spec.sets)
     store.ranges, store.values = spec.ranges, spec.values
     again = others = 0
+    entries = _Entries(spec, store, rows)
     with closing(open_engines(store, None)) as engines:
         for row in rows:
             past = state.sets[row.body["set"]].past if row.kind == "recorded" else None
             if past is not None:
-                steps = _steps(spec, engines, row)
+                steps = _steps(spec, engines, row, entries)
                 if steps is None:
                     others += 1
                 else:
@@ -485,28 +489,88 @@ def _letters(path: Path, spec: HoldoutSpec, rows: list[Row]) -> str:
                     _retold(row, steps, (past, Expects(**row.body["drawn"]["expects"])))
             state.read([row])
     left = f"; {others:,} letters not recomputed (no predictions or functions are kept)"
-    return f"{again:,} recomputed from the sealed rows{left if others else ''}"
+    why = "damaged, or kept by another version of Holdfast or NumPy"
+    lost = f"; {entries.lost:,} files of predictions not read ({why})"
+    left = f"{left if others else ''}{lost if entries.lost else ''}"
+    return f"{again:,} recomputed from the sealed rows{left}"
 
 
-def _steps(spec: HoldoutSpec, engines: Engines, row: Row) -> Steps | None:
+def _steps(spec: HoldoutSpec, engines: Engines, row: Row, entries: _Entries) -> Steps | None:
     """A question asked again, up to where the past decides; None where its words are not all."""
     protocol, question = _asked(spec, row)
     about, manifest, ranges = question.about, spec.manifest, spec.ranges
-    if about["engine"] != "sql":
-        return None
     text, where = about["text"], about.get("where")
+    found: Sequence[Estimand] | None
     try:
-        if question.verb == "mean":
-            found = estimand_of_rows(text, manifest, ranges, where, None, question.range)
+        if about["engine"] != "sql":
+            found = entries.asked(question, row)
+        elif question.verb == "mean":
+            found = [estimand_of_rows(text, manifest, ranges, where, None, question.range)]
         else:
-            found = estimand_of_block(text, manifest, ranges, where, {})
+            found = [estimand_of_block(text, manifest, ranges, where, {})]
     except InvalidInput:  # with all its brackets it may be too long to be read
+        return None
+    if found is None:
         return None
     steps = protocol.ask(question, chosen_entropy(None, 0), ())
     step = next(steps)
     while not isinstance(step, PastTold):
-        step = steps.send(found_by(step, spec.by_name[row.body["set"]], [found], engines))
+        step = steps.send(found_by(step, spec.by_name[row.body["set"]], found, engines))
     return steps
+
+
+class _Entries:
+    """The predictions of entries that are kept, and the questions that were about them."""
+
+    def __init__(self, spec: HoldoutSpec, store: BlockStore, rows: list[Row]) -> None:
+        self._spec, self._store, self._kept = spec, store, Kept(store.folder)
+        self.lost = 0
+        keys = {*self._kept.files}
+        self._scored = {  # by what their rows say of them
+            row.question: row
+            for row in rows
+            if row.kind == "recorded" and row.question in keys and is_told(row)
+        }
+        self._identities: dict[str, str] = {}
+        for key in [*self._scored]:
+            made = self._estimand(key)
+            if made is not None:
+                self._identities[key] = str(made.identity)
+
+    def asked(self, question: Question, row: Row) -> list[Estimand] | None:
+        """What a score, a gate or a comparison was about, if all of that is kept."""
+        if question.verb not in ("score", "gate", "compare"):
+            return None
+        firsts = [
+            key
+            for key in self._identities
+            if self._scored[key].body["question"]["estimator"]["text"] == question.about["text"]
+        ]
+        for one in firsts:
+            for other in [None] if question.candidates is None else self._identities:
+                keys = [one] if other is None else [one, other]
+                names = [self._identities[key] for key in keys]
+                identity = names[0] if other is None else canonical(names)
+                if question_key(row.body["question"], identity) == row.question:
+                    found = [self._estimand(key) for key in keys]
+                    return [each for each in found if each is not None]
+        return None
+
+    def _estimand(self, key: str) -> Estimand | None:
+        """What is kept for this question; None if it is not what was scored."""
+        row, spec = self._scored[key], self._spec
+        question = Question.from_facts(row.body["question"])
+        try:
+            scorer = Scorers().find(question.metric)
+            about = unscored(spec, scorer, question.about.get("target"))
+        except InvalidInput:  # a metric of the custodian's
+            return None
+        score = kept_score(row, about, self._kept, self._store)
+        if isinstance(score, str):
+            self.lost += 1
+            return None
+        term, ranges = score.term(), spec.ranges
+        return estimand_of_rows(term, spec.manifest, ranges, None, None, question.range)
 
 
 def _retold(row: Row, steps: Steps, known: tuple[Any, Expects]) -> None:

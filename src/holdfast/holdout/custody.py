@@ -16,7 +16,7 @@ from holdfast.errors import Damaged, Infeasible, InvalidInput, real_number
 from holdfast.holdout.creation import folder_beside, remove_leftovers
 from holdfast.holdout.spec import HoldoutSpec
 from holdfast.holdout.state import HoldoutState, Journal
-from holdfast.holdout.submissions import IDS_FILE
+from holdfast.holdout.submissions import IDS_FILE, KEPT_FOLDER, Kept
 from holdfast.holdout.tokens import NATS, ROLES, Role, Token, hashed
 from holdfast.ledger.ledger import Ledger, Receipt
 from holdfast.ledger.opening import ADDRESS, LEDGER, masked
@@ -222,6 +222,10 @@ def back_up(store: BlockStore, spec: HoldoutSpec, ledger: Ledger, path: Path) ->
             files[IDS_FILE] = spec.ids.sha256
         for name, digest in files.items():
             _copy(store.folder / name, folder / name, digest)
+        with ledger.lock(KEPT_FOLDER):  # they come and go with entries
+            for name in Kept(store.folder).files.values():
+                files[name] = None
+                _copy(store.folder / name, folder / name, None)
         receipt, kept, left_out = _copy_ledger(store.folder, ledger, folder)
         names = (*files, kept)
         size = sum((folder / name).stat().st_size for name in names)

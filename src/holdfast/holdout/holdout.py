@@ -306,6 +306,9 @@ class Holdout(Scoring):
             getattr(quoting, verb)(estimator, **words)
         except _Quoted as quoted:
             asked = quoted.asked
+        return self._priced(asked)
+
+    def _priced(self, asked: Asked) -> Price:
         price = price_of(self._open, asked, self._asker)
         if self._pace is not None and not price.cached:
             self._pace.admit(asked)

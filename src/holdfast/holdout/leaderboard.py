@@ -15,21 +15,45 @@ import math
 import re
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, cast
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.holdout.records import answer_in
 from holdfast.holdout.spec import HoldoutSpec
 from holdfast.holdout.state import Journal
 from holdfast.ledger.ledger import Row
-from holdfast.protocols.answers import Answer, Told, reading_words, rounded_down, rounded_up
+from holdfast.protocols.answers import (
+    Answer,
+    Told,
+    number,
+    reading_words,
+    rounded_down,
+    rounded_up,
+)
 
-__all__ = ["MOST_NAMES", "Board", "Entry", "Standings", "is_score", "submission_fits"]
+if TYPE_CHECKING:
+    from holdfast.holdout.answering import Price
+
+__all__ = [
+    "MOST_KEPT",
+    "MOST_NAMES",
+    "TOP",
+    "Board",
+    "Entry",
+    "Neighbours",
+    "Standings",
+    "is_score",
+    "is_told",
+    "submission_fits",
+]
 
 
 MOST_NAMES = 10_000
+TOP = 10  # entries that are compared with the next one, unless others are wanted
+MOST_KEPT = 100  # entries by one metric whose predictions are kept: an entry's place only falls
 
 
 @dataclass(frozen=True)
@@ -54,6 +78,70 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Neighbours:
+    """Two entries next to each other, compared on the same rows; or what that would tell."""
+
+    names: tuple[str, str]
+    """What they are called, the one with the higher place first."""
+    same: bool = False
+    """Whether they are the same predictions: then there is nothing to tell."""
+    told: Told | None = None
+    price: Price | None = None
+    """What it would tell, where only that was asked for."""
+    reason: str | None = None
+    """Why they were not compared."""
+
+    @property
+    def apart(self) -> bool:
+        """Whether one is shown to be better."""
+        told = self.told
+        return told is not None and not (
+            (told.low is None or told.low <= 0) and (told.high is None or told.high >= 0)
+        )
+
+    def __str__(self) -> str:
+        one, other = self.names
+        if self.same:
+            return f"{one} and {other} are the same predictions: nothing to tell"
+        if self.reason is not None:
+            return f"{one} and {other} were not compared: {self.reason}"
+        if self.told is not None:
+            nats = "asked before, free" if self.told.cached else f"{_nats(self.told.told)} told"
+            return f"{'' if self.apart else 'not shown apart: '}{self.told.said}; {nats}"
+        assert self.price is not None  # else it was compared
+        return f"{one} and {other}: {_price(self.price)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        told, price = self.told, self.price
+        return {
+            "names": list(self.names),
+            "same": self.same,
+            "apart": self.apart,
+            "result": None if told is None else {"type": told.kind, **told.to_dict()},
+            "price": None if price is None else price.to_dict(),
+            "reason": self.reason,
+            "said": str(self),
+        }
+
+
+def _nats(nats: float) -> str:
+    return f"{number(nats, 2)} nats"
+
+
+def _price(price: Price) -> str:
+    """What a comparison would tell, in words."""
+    if price.cached:
+        return "asked before, free"
+    if price.reason is not None:
+        return price.reason
+    offers = () if price.told is None else price.told.answers
+    if any(each["expected"] for each in offers):
+        return f"{_nats(price.price)} if it is as expected"
+    return f"about {_nats(price.price)}: nothing is known of both on open rows"
+
+
+@dataclass(frozen=True)
 class Standings:
     """The entries for one metric, the best first."""
 
@@ -64,6 +152,8 @@ class Standings:
     """What the scores are about, as a code; None while there is none."""
     certified: bool = True
     """Whether bars and ranks are certified: those of a seeded holdout are not."""
+    neighbours: tuple[Neighbours, ...] | None = None
+    """The first entries compared in pairs, where that was asked for."""
 
     @property
     def best(self) -> Entry | None:
@@ -75,8 +165,22 @@ class Standings:
         """How many entries could be the best: no other's bar lies beyond theirs."""
         return sum(each.rank_low == 1 for each in self.entries)
 
+    @property
+    def classes(self) -> tuple[tuple[Entry, ...], ...]:
+        """The entries that the bars separate: each bar of a class lies beyond all of the next."""
+        made: list[list[Entry]] = []
+        lowest = 0  # place that one above could have
+        for place, each in enumerate(each for each in self.entries if each.value is not None):
+            if lowest <= place:
+                made.append([])
+            made[-1].append(each)
+            lowest = max(lowest, each.rank_high or 0)
+        return tuple(map(tuple, made))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
+        told = self.neighbours
+        compared = {} if told is None else {"neighbours": [each.to_dict() for each in told]}
         return {
             "metric": self.metric,
             "greater_is_better": self.greater_is_better,
@@ -85,11 +189,14 @@ class Standings:
             "certified": self.certified,
             "reading": self.reading,
             "reading_words": reading_words(self.reading),
+            **compared,
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Standings:
-        """What `to_dict` wrote; who asked is not in it."""
+    def from_dict(
+        cls, data: Mapping[str, Any], neighbours: Sequence[Neighbours] | None = None
+    ) -> Standings:
+        """What `to_dict` wrote; who asked is not in it, and `neighbours` were read elsewhere."""
         names = {each.name for each in fields(Entry)} - {"asker"}
         entries = tuple(
             Entry(**{name: each[name] for name in names}, asker=None) for each in data["entries"]
@@ -100,6 +207,7 @@ class Standings:
             entries,
             data["reading"],
             data["certified"],
+            None if neighbours is None else tuple(neighbours),
         )
 
     def __str__(self) -> str:
@@ -111,7 +219,33 @@ class Standings:
             lines.append(f"{rank:>9}  {each.name:<24} {each.value:.4g}   [{low}, {high}]")
         words = reading_words(self.reading)
         lines += [] if words is None else [f"scores of {words}"]
+        lines += [*self._separated(), *map(str, self.neighbours or ())]
+        if self.neighbours is not None:
+            lines.append(self._cost(self.neighbours))
         return "\n".join(lines if self.certified else [*lines, "NOT certified: it is seeded"])
+
+    def _separated(self) -> list[str]:
+        """Which classes the bars separate, by the places of their entries."""
+        found, places, first = self.classes, [], 1
+        for each in found:
+            last = first + len(each) - 1
+            places.append(f"{first}" if first == last else f"{first}–{last}")
+            first = last + 1
+        if len(found) > 1:
+            return [f"the bars separate {len(found):,} classes: places {', '.join(places)}"]
+        return ["the bars separate no classes"] if first > 2 else []
+
+    def _cost(self, neighbours: Sequence[Neighbours]) -> str:
+        """What comparing them told, or would tell."""
+        if not neighbours:
+            return "nothing to compare: fewer than two entries"
+        if any(each.price is not None for each in neighbours):
+            nats = math.fsum(each.price.price for each in neighbours if each.price is not None)
+            return f"nothing was asked: all of them tell about {_nats(nats)}"
+        told = [each.told for each in neighbours if each.told is not None]
+        nats = math.fsum(each.told for each in told if not each.cached)
+        sure = f"; {max(told, key=lambda each: each.answers).sure}" if told else ""
+        return f"these comparisons told {_nats(nats)}{sure if self.certified else ''}"
 
 
 @dataclass
@@ -119,12 +253,25 @@ class _Kept:
     """The best submission of one asker under one name."""
 
     best: tuple[Row, Row]  # the note, and the answer
+    value: float | None
     recorded: set[int] = field(default_factory=set)
 
     @property
     def reading(self) -> str:
         """What the score is about, as a code."""
         return str(self.best[1].body["question"]["estimator"]["reading"])
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.best[0].body["submission"]["greater"] else -1.0
+
+    def beaten(self, value: float) -> bool:
+        """Whether another value is better."""
+        return self.value is None or self._sign * value > self._sign * self.value
+
+    def place(self) -> tuple[float, str]:
+        """What entries are ordered by, the best first."""
+        return math.inf if self.value is None else -self._sign * self.value, self.best[0].at
 
 
 class Board:
@@ -184,6 +331,19 @@ class Board:
         certified = self._spec.seed is None
         return Standings(metric, greater_is_better, entries, reading, certified or not made)
 
+    def kept(self) -> set[str]:
+        """The keys of scores whose predictions are kept: of the first entries that were told."""
+        with self._lock:
+            self._read(self._journal.ledger.rows(self._number))
+            boards = [[*each.values()] for each in self._kept.values()]
+        leading = (
+            each.best[1]
+            for board in boards
+            for each in nsmallest(MOST_KEPT, board, key=_Kept.place)
+            if each.value is not None
+        )
+        return {row.question for row in leading if row.question and is_told(row)}
+
     def _read(self, rows: Iterable[Row]) -> None:
         for row in rows:
             if row.kind == "recorded" and is_score(row.body["question"]["estimator"]["text"]):
@@ -201,10 +361,11 @@ class Board:
             raise Damaged(what, expected, repr(note)[:80], remedy)
         assert recorded is not None
         board = self._kept.setdefault(note["metric"], {})
-        kept = board.setdefault((note.get("asker"), note["name"]), _Kept((row, recorded)))
+        value = _number(self._answer(recorded).value)
+        kept = board.setdefault((note.get("asker"), note["name"]), _Kept((row, recorded), value))
         kept.recorded.add(recorded.number)
-        if self._better(recorded, kept.best[1], note["greater"]):
-            kept.best = row, recorded
+        if value is not None and kept.beaten(value):
+            kept.best, kept.value = (row, recorded), value
 
     def _entry(self, name: str, asker: str | None, kept: _Kept) -> Entry:
         note, recorded = kept.best
@@ -224,12 +385,6 @@ class Board:
         # It fits: it names one.
         return cast("Answer | Told", answer_in(self._spec, row, "", cached=False))
 
-    def _better(self, one: Row, two: Row, greater_is_better: bool) -> bool:
-        a, b = (_number(self._answer(row).value) for row in (one, two))
-        if a is None or b is None:
-            return a is not None
-        return a > b if greater_is_better else a < b
-
 
 def submission_fits(row: Row, recorded: Row | None) -> bool:
     """Whether a note names a recorded score of predictions by its metric."""
@@ -241,6 +396,11 @@ def submission_fits(row: Row, recorded: Row | None) -> bool:
         return False
     scored = question["verb"] in ("ask", "mean", "score")
     return scored and _is_score_of(str(note["metric"]), question["estimator"]["text"])
+
+
+def is_told(row: Row) -> bool:
+    """Whether a recorded score is one that was told over single rows."""
+    return str(row.body["question"]["verb"]) == "score"
 
 
 def _number(value: float | None) -> float | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -38,13 +40,24 @@ from holdfast.engines.python.metrics import (
     unwrapped,
 )
 from holdfast.engines.source import Progress
-from holdfast.errors import InvalidInput, real_number
+from holdfast.errors import Exhausted, HoldfastWarning, InvalidInput, real_number, whole_number
 from holdfast.grids import Grid, parse_grid
-from holdfast.holdout.answering import OpenHoldout, refuse_told
-from holdfast.holdout.leaderboard import Board, Standings
+from holdfast.holdout.answering import OpenHoldout, Price, refuse_told
+from holdfast.holdout.leaderboard import (
+    MOST_KEPT,
+    TOP,
+    Board,
+    Entry,
+    Neighbours,
+    Standings,
+    is_told,
+)
 from holdfast.holdout.public import grid_between
+from holdfast.holdout.questions import Asked, question_key
 from holdfast.holdout.spec import HoldoutSpec
 from holdfast.holdout.submissions import (
+    KEPT_FOLDER,
+    Kept,
     RowIds,
     is_keyed,
     read_ids,
@@ -54,7 +67,7 @@ from holdfast.holdout.submissions import (
     wanted_for,
 )
 from holdfast.holdout.tokens import Asker
-from holdfast.ledger.ledger import Receipt
+from holdfast.ledger.ledger import Receipt, Row
 from holdfast.protocols.answers import (
     Answer,
     Result,
@@ -64,6 +77,7 @@ from holdfast.protocols.base import Verb
 from holdfast.protocols.plans import Part
 from holdfast.protocols.shapes import BoundedMean
 from holdfast.protocols.source import UNIT, Bounds
+from holdfast.store.blocks import BlockStore
 from holdfast.store.table import ROW, plain_array
 
 __all__ = [
@@ -77,8 +91,11 @@ __all__ = [
     "candidate_names",
     "how_many",
     "judged",
+    "kept_score",
     "read_scorers",
+    "sealed_rows",
     "side_of",
+    "unscored",
 ]
 
 
@@ -315,18 +332,13 @@ def judged(
     form: str | None = None,
 ) -> Judged:
     """A model or predictions, checked against what is public; nothing is asked."""
-    spec = holdout.spec
-    column = _target(spec, target)
-    kind = spec.manifest.schema.kind(column)
-    metric, span, bounds = scorer.metric, spec.ranges.get(column), None
-    if spec.manifest.one_row_units:
-        told = _part(holdout, "score", None) is not None
-        bounds = term_range(metric, span if kind == "number" else None, told=told)
-    labels = holdout.labels(column) if kind in _KINDS else None
+    found = replace(_to_score(holdout, scorer, target), features=features)
+    metric, column, bounds, labels = scorer.metric, found.target, found.bounds, found.labels
+    kind, span = holdout.spec.manifest.schema.kind(column), holdout.spec.ranges.get(column)
     keyed = isinstance(given, str | Path | bytes | bytearray | memoryview) or is_keyed(given)
     if not keyed and callable(getattr(given, "predict", None)):
         _refuse_targets(metric, column, labels, getattr(given, "classes_", None))
-        return Judged(given, scorer, column, features, True, bounds, labels)
+        return replace(found, given=given, model=True)
     within = span if bounds is not None and metric.term is None else None
     wanted = wanted_for(metric, kind, column, within)
     _refuse_targets(metric, column, labels, None)
@@ -337,12 +349,55 @@ def judged(
             raise InvalidInput("predictions", "ids", "in the order of the rows here", hint)
         submitted = read_submission(given, ids, wanted, form=form)
         _refuse_labels(metric, labels, submitted.values)
-        found = submitted.by_row()
+        predictions = submitted.by_row()
     else:
         array = checked_predictions(given)
         _refuse_labels(metric, labels, array)
-        found = Predictions(values_by_row(array, wanted), boards.sealed_rows(len(array)))
-    return Judged(found, scorer, column, features, False, bounds, labels)
+        predictions = Predictions(values_by_row(array, wanted), boards.sealed_rows(len(array)))
+    return replace(found, given=predictions)
+
+
+def _to_score(holdout: OpenHoldout, scorer: Scorer, target: str | None) -> Judged:
+    """What is to be scored, but for what is given, with what is public of labels."""
+    found = unscored(holdout.spec, scorer, target)
+    known = holdout.spec.manifest.schema.kind(found.target) in _KINDS
+    return replace(found, labels=holdout.labels(found.target) if known else None)
+
+
+def unscored(spec: HoldoutSpec, scorer: Scorer, target: str | None = None) -> Judged:
+    """What a score by this metric is about, before anything is given to be scored."""
+    column = _target(spec, target)
+    number = spec.manifest.schema.kind(column) == "number"
+    span, bounds = spec.ranges.get(column) if number else None, None
+    if spec.manifest.one_row_units:
+        told = _part(spec, "score", None) is not None
+        bounds = term_range(scorer.metric, span, told=told)
+    return Judged(None, scorer, column, None, False, bounds)
+
+
+def kept_score(row: Row, about: Judged, kept: Kept, store: BlockStore) -> Judged | str:
+    """The predictions whose score is in a row of the ledger; or why they cannot be had."""
+    key = str(row.question)
+    try:
+        found = kept.read(key)
+    except (OSError, ValueError):
+        return "are damaged: enter them again, which is free"
+    if found is None:
+        return "were not kept: enter them again, which is free"
+    score = replace(about, given=replace(found, sealed=sealed_rows(store, len(found.values))))
+    term = score.term()
+    if term is None or question_key(row.body["question"], str(term.identity)) != key:
+        return "are damaged, or were kept by another version of Holdfast or NumPy: enter them again"
+    return score
+
+
+def sealed_rows(store: BlockStore, rows: int) -> NDArray[np.int64] | None:
+    """The rows of the data that are not open, of so many, as everybody may know; None: all."""
+    if store.open_path is None or rows != store.manifest.rows:
+        return None
+    seen = np.ones(rows, np.bool_)
+    seen[plain_array(store.open_table([], hidden=True).column(ROW))] = False
+    return np.flatnonzero(seen)
 
 
 def _refuse_labels(metric: Metric, labels: Labels | None, array: np.ndarray[Any, Any]) -> None:
@@ -395,7 +450,7 @@ def score_question(
     """The verb, the estimator and the words that ask for a score."""
     term = score.term() if _means(holdout, score, protocol) and not options.get("shape") else None
     if term is None:
-        means, values = (_part(holdout, verb, None) is not None for verb in _VERBS)
+        means, values = (_part(holdout.spec, verb, None) is not None for verb in _VERBS)
         if protocol is None and means and not values:
             hint = (
                 f"{score.scorer.name} is no mean over rows, but a value of a block: plan it with "
@@ -416,15 +471,15 @@ def _means(holdout: OpenHoldout, score: Judged, protocol: str | None) -> bool:
     """Whether a part of the plan answers the score as a mean."""
     if not score.terms:
         return False
-    part = _part(holdout, "mean", protocol)
+    part = _part(holdout.spec, "mean", protocol)
     if part is None or (score.model and part.protocol != "mean"):
         return False
     return not getattr(part, "exact", False) or is_exact(score.scorer.metric)
 
 
-def _part(holdout: OpenHoldout, verb: Verb, protocol: str | None) -> Part | None:
+def _part(spec: HoldoutSpec, verb: Verb, protocol: str | None) -> Part | None:
     try:
-        part: Part = holdout.spec.part_for(verb, protocol)[1].part
+        part: Part = spec.part_for(verb, protocol)[1].part
     except InvalidInput:
         return None
     return part
@@ -437,7 +492,7 @@ def public_grid(holdout: OpenHoldout, score: Judged, protocol: str | None) -> Gr
     """
     if not needs_grid(holdout, score, protocol):
         return score.scorer.grid
-    part = _part(holdout, "ask", protocol)
+    part = _part(holdout.spec, "ask", protocol)
     assert part is not None  # else nothing is asked on a grid
     return score.scorer.public_grid(part.points, holdout.spec.ranges.get(score.target))
 
@@ -445,7 +500,7 @@ def public_grid(holdout: OpenHoldout, score: Judged, protocol: str | None) -> Gr
 def needs_grid(holdout: OpenHoldout, score: Judged, protocol: str | None) -> bool:
     """Whether a score is asked on a grid that neither its range nor the plan gives."""
     known = score.terms or score.scorer.metric.range is not None
-    return not known and _part(holdout, "ask", protocol) is not None
+    return not known and _part(holdout.spec, "ask", protocol) is not None
 
 
 def no_public_grid(score: Judged) -> InvalidInput:
@@ -521,6 +576,7 @@ class Boards:
         self._sealed: NDArray[np.int64] | None = None
         self._lock = threading.RLock()
         self.board = Board(holdout.spec, holdout.journal)
+        self.kept = Kept(holdout.store.folder)
 
     def ids(self) -> RowIds | None:
         """The public ids of rows, read once; None if there are none."""
@@ -534,14 +590,33 @@ class Boards:
     def sealed_rows(self, rows: int) -> NDArray[np.int64] | None:
         """The rows of the data that are not open, of so many, as everybody may know; None: all."""
         store = self._open.store
-        if store.open_path is None or rows != store.manifest.rows:
+        if rows != store.manifest.rows:
             return None
         with self._lock:
             if self._sealed is None:
-                seen = np.ones(rows, np.bool_)
-                seen[plain_array(store.open_table([], hidden=True).column(ROW))] = False
-                self._sealed = np.flatnonzero(seen)
+                self._sealed = sealed_rows(store, rows)
             return self._sealed
+
+    def keep(self, row: Row, predictions: Predictions) -> None:
+        """Keep those whose score is in the row, if they are among the best now; drop all others.
+
+        One at a time: whoever comes later has read the notes of whoever was before.
+        """
+        with self._open.journal.ledger.lock(KEPT_FOLDER):
+            wanted = self.board.kept()
+            if row.question in wanted and not self._is_kept(row.question, predictions):
+                self.kept.keep(row.question, predictions)
+            self.kept.drop_others(wanted)
+
+    def _is_kept(self, key: str, predictions: Predictions) -> bool:
+        try:
+            found = self.kept.read(key)
+        except (OSError, ValueError):
+            return False
+        if found is None or len(found.values) != len(predictions.values):
+            return False
+        there = replace(found, sealed=predictions.sealed).of_sealed
+        return np.array_equal(there, predictions.of_sealed)
 
     def open_table(self, columns: Sequence[str] | None) -> Any:
         """The open part, with the ids of its rows if they are wanted."""
@@ -761,12 +836,85 @@ class Scoring(Closing):
         recorded = Receipt.parse(answer.receipt).number
         better = scorer.greater_is_better
         self._boards.board.note(title, scorer.name, better, self._asked_by, recorded)
+        row = self._open.journal.ledger.row(recorded)
+        if row is not None and row.question is not None and is_told(row):
+            self._keep(title, row, score.given)
         return Submission(title, scorer.name, answer)
 
-    def leaderboard(self, metric: str = "accuracy") -> Standings:
-        """The best submission of every name, with the ranks that their error bars allow."""
-        scorer = self.scorers.find(metric)
-        return self._boards.board.standings(scorer.name, scorer.greater_is_better)
+    def _keep(self, name: str, row: Row, predictions: Predictions) -> None:
+        """Keep an entry's predictions; where there is no room it is an entry all the same."""
+        try:
+            self._boards.keep(row, predictions)
+        except OSError as error:
+            why = f"The predictions of {name!r} were not kept ({error.strerror})."
+            hint = "Before they can be compared with others, enter them again, which is free."
+            warnings.warn(f"{why} {hint}", HoldfastWarning, stacklevel=3)
+
+    def leaderboard(
+        self,
+        metric: str = "accuracy",
+        *,
+        neighbours: bool = False,
+        top: int = TOP,
+        max_level: float | None = None,
+        price: bool = False,
+    ) -> Standings:
+        """The best submission of every name, with the ranks that their error bars allow.
+
+        `neighbours` compares each of the first `top` entries with the next one on the same rows, as
+        `compare` does: asked again it is free. `price` asks nothing, and says what that would tell.
+        """
+        scorer, top = self.scorers.find(metric), whole_number("top", top, 2, MOST_KEPT)
+        standings = self._boards.board.standings(scorer.name, scorer.greater_is_better)
+        if not neighbours and not price:
+            return standings
+        about = _to_score(self._open, scorer, None)
+        self._open.spec.part_for("compare")
+        _refuse_blocks("compare", [about])
+        scored = [each for each in standings.entries if each.value is not None][:top]
+        kept = ((each, self._kept(each, about)) for each in scored)
+        words = {"max_level": max_level}
+        found = [
+            self._neighbours(place, pair, words, price=price)
+            for place, pair in enumerate(pairwise(kept), 1)
+        ]
+        return replace(standings, neighbours=tuple(found))
+
+    def _neighbours(
+        self,
+        place: int,
+        pair: Sequence[tuple[Entry, Judged | str]],
+        words: dict[str, Any],
+        *,
+        price: bool,
+    ) -> Neighbours:
+        """Two entries, compared as anybody would compare them; or what that would tell."""
+        one, other = (entry.name for entry, _ in pair)
+        names = (f"{one} ({place})", f"{other} ({place + 1})") if one == other else (one, other)
+        if len({entry.receipt for entry, _ in pair}) == 1:
+            return Neighbours(names, same=True)
+        scores = []
+        for name, (_, score) in zip(names, pair, strict=True):
+            if isinstance(score, str):
+                return Neighbours(names, reason=f"the predictions of {name!r} {score}")
+            scores.append(score)
+        if len({getattr(each.term(), "identity", None) for each in scores}) == 1:
+            return Neighbours(names, same=True)
+        asked = self._told_asked("compare", scores, names, dict(words))
+        if price:
+            return Neighbours(names, price=self._priced(asked))
+        try:
+            return Neighbours(names, told=cast(Told, self._asked(asked, None, None, True)))
+        except Exhausted as refused:
+            return Neighbours(names, reason=str(refused))
+
+    def _kept(self, entry: Entry, about: Judged) -> Judged | str:
+        """The predictions of an entry; or why they cannot be had."""
+        row = self._open.journal.ledger.row(Receipt.parse(entry.receipt).number)
+        assert row is not None  # it is on the board
+        if not is_told(row):
+            return "were not kept: they were scored by looks"
+        return kept_score(row, about, self._boards.kept, self._open.store)
 
     # How they are asked.
 
@@ -797,7 +945,7 @@ class Scoring(Closing):
 
     def _is_told(self, score: Judged, protocol: str | None) -> bool:
         """Whether a score is answered by what is told: a mean over rows, and rows for it."""
-        part = _part(self._open, "score", protocol)
+        part = _part(self._open.spec, "score", protocol)
         return score.terms and part is not None
 
     def _candidates(
@@ -825,14 +973,15 @@ class Scoring(Closing):
         progress: Progress | None,
     ) -> Told:
         """Ask about rules on single rows."""
+        asked = self._told_asked(verb, scores, names, words)
+        return cast(Told, self._asked(asked, request, progress, True))
+
+    def _told_asked(
+        self, verb: Verb, scores: Sequence[Judged], names: Sequence[str], words: dict[str, Any]
+    ) -> Asked:
+        """The question about rules on single rows that these words are."""
         scorer, spec = scores[0].scorer, self._open.spec
-        if not all(each.terms for each in scores):
-            hint = (
-                "Accuracy, error rate, Brier score, log loss, errors on a target of a declared "
-                "range, and what row_metric makes are means over rows, where a row is a unit."
-            )
-            allowed = f"a mean over rows, to {verb} by what is told"
-            raise InvalidInput("metric", scorer.name, allowed, hint)
+        _refuse_blocks(verb, scores)
         first, *others = [each.term() for each in scores]
         identities = [getattr(each, "identity", None) for each in (first, *others)]
         if None not in identities and len({*identities}) < len(identities):
@@ -849,17 +998,30 @@ class Scoring(Closing):
                 words["differ"] = float(np.mean(one != other))
         words |= {"greater": scorer.greater_is_better, "target": scores[0].target}
         words["range"] = scores[0].range
-        asked = self._open.asked(verb, first, others=others, **words)
-        return cast(Told, self._asked(asked, request, progress, True))
+        return self._open.asked(verb, first, others=others, **words)
 
     @abstractmethod
     def _asked(
         self, asked: Any, request: str | None, progress: Progress | None, anyway: bool
     ) -> Result: ...
 
+    @abstractmethod
+    def _priced(self, asked: Asked) -> Price: ...
+
     @property
     def _asked_by(self) -> str | None:
         return None if self._asker is None else self._asker.id
+
+
+def _refuse_blocks(verb: Verb, scores: Sequence[Judged]) -> None:
+    """Refuse a metric that is no mean over rows."""
+    if not all(each.terms for each in scores):
+        hint = (
+            "Accuracy, error rate, Brier score, log loss, errors on a target of a declared "
+            "range, and what row_metric makes are means over rows, where a row is a unit."
+        )
+        allowed = f"a mean over rows, to {verb} by what is told"
+        raise InvalidInput("metric", scores[0].scorer.name, allowed, hint)
 
 
 def how_many(candidates: object) -> int:

@@ -6,6 +6,7 @@
     frames         tables and dictionaries in Python
     values         what one prediction must be, for a metric and a target
     matching       ids in any order, matched with the rows that they name
+    keeping        those of the best entries, so that entries can be compared
 
 Every error is about the submission and the public ids alone. Which labels there are is not public:
 a prediction of a label that no row has is a wrong prediction, and no error.
@@ -16,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -35,15 +36,18 @@ from holdfast.engines.python.metrics import (
     Predictions,
 )
 from holdfast.errors import Damaged, InvalidInput
+from holdfast.store.blocks import private, sync_folder
 from holdfast.store.duckdb import Limits, Session
 from holdfast.store.table import Field, plain_array, quoted
 
 __all__ = [
     "FORMS",
     "IDS_FILE",
+    "KEPT_FOLDER",
     "PREDICTION",
     "Asked",
     "Ids",
+    "Kept",
     "Pairs",
     "RowIds",
     "Submitted",
@@ -879,3 +883,77 @@ def _file(path: Path, most: int, form: str | None) -> tuple[bytes, str | None]:
     if size > most:
         raise refused(f"{size:,} bytes", f"at most {most:,} bytes")
     return path.read_bytes(), form or _SUFFIXES.get(path.suffix.lower())
+
+
+# Keeping: the predictions of entries, one file each, which the custodian's account alone can read.
+#
+# A file has the name of the question by which its predictions were scored, and these give that key
+# again, which shows that they are the same. To lose one loses no answer: entered again they are
+# known, and kept. Whoever changes anything here holds the ledger's lock of this folder's name.
+
+
+KEPT_FOLDER = "predictions"
+_KEPT_SUFFIX = ".parquet"
+_COMPLETE = b"open rows too"
+
+
+class Kept:
+    """The predictions that are kept in a holdout's folder, by the keys of their questions."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / KEPT_FOLDER
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Their names in the holdout's folder, by their keys."""
+        found = sorted(each.name for each in self._folder.glob(f"*{_KEPT_SUFFIX}"))
+        return {name.removesuffix(_KEPT_SUFFIX): f"{KEPT_FOLDER}/{name}" for name in found}
+
+    def read(self, key: str) -> Predictions | None:
+        """Predictions for all rows; None if there are none. `OSError` or `ValueError`: damaged."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = self._folder / f"{key}{_KEPT_SUFFIX}"
+        if not path.exists():
+            return None
+        try:
+            with pq.ParquetFile(path) as file:
+                table = file.read([PREDICTION])
+                complete = file.schema_arrow.metadata[_COMPLETE] == b"1"
+        except (pa.ArrowException, LookupError, TypeError) as wrong:
+            raise ValueError("a damaged file") from wrong
+        column = table.column(PREDICTION)
+        if not pa.types.is_string(column.type):
+            return Predictions(np.array(plain_array(column.combine_chunks())), complete=complete)
+        values = np.empty(len(column), object)
+        values[:] = column.to_pylist()
+        return Predictions(values, complete=complete)
+
+    def keep(self, key: str, predictions: Predictions) -> None:
+        """Write predictions: a reader finds all of them, or none."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        table = pa.table({PREDICTION: pa.array(predictions.values)})
+        table = table.replace_schema_metadata({_COMPLETE: str(int(predictions.complete))})
+        path = self._folder / f"{key}{_KEPT_SUFFIX}"
+        part = path.with_suffix(".part")
+        part.unlink(missing_ok=True)
+        try:
+            pq.write_table(table, private(part))
+            with part.open("rb") as stream:
+                os.fsync(stream.fileno())
+            part.rename(path)
+        finally:
+            part.unlink(missing_ok=True)
+        sync_folder(self._folder)
+
+    def drop_others(self, keys: Container[str]) -> None:
+        """Remove all but these, and what a process that was killed has left."""
+        if not self._folder.exists():
+            return
+        for each in self._folder.iterdir():
+            if each.suffix != _KEPT_SUFFIX or each.stem not in keys:
+                each.unlink(missing_ok=True)

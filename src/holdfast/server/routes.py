@@ -27,6 +27,7 @@ from holdfast.engines.process import Worker, WorkerDied, WorkerTimeout
 from holdfast.errors import InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.doubts import refuse
+from holdfast.holdout.leaderboard import MOST_KEPT, TOP, Standings
 from holdfast.holdout.records import audit_of
 from holdfast.holdout.state import can_be_asked
 from holdfast.holdout.tokens import Role
@@ -472,14 +473,53 @@ Metric = Annotated[
 ]
 
 
+Top = Annotated[int, Query(ge=2, le=MOST_KEPT, description="So many entries, the first ones.")]
+MaxLevel = Annotated[
+    float | None,
+    Query(ge=0, allow_inf_nan=False, description="Refuse above this level: others may have asked."),
+]
+
+
 @_viewer.get("/leaderboard", responses=shaped(StandingsShape))
 def leaderboard(caller: Calling, metric: Metric = "accuracy") -> Reply:
     """The best submission of every name, with the ranks that their error bars allow."""
-    standings = caller.holdout.leaderboard(metric)
+    return _board(caller, caller.holdout.leaderboard(metric))
+
+
+def _board(caller: Caller, standings: Standings) -> Reply:
     told = standings.to_dict()
     for entry, each in zip(standings.entries, told["entries"], strict=True):
         each["mine"] = entry.asker == caller.asker.id
     return told
+
+
+@_asking.post("/neighbours", responses=shaped(StandingsShape))
+def neighbours(
+    caller: Calling,
+    service: Here,
+    metric: Metric = "accuracy",
+    top: Top = TOP,
+    max_level: MaxLevel = None,
+) -> Reply:
+    """The leaderboard, and each of its first entries compared with the next, on the same rows.
+
+    Asked again it is free.
+    """
+    words: dict[str, Any] = {"top": top, "max_level": max_level}
+    standings = caller.holdout.leaderboard(metric, neighbours=True, **words)
+    for each in standings.neighbours or ():
+        if each.told is not None:
+            service.counts.answer(caller.served.name, "compare", cached=each.told.cached)
+    return _board(caller, standings)
+
+
+@_asking.post("/price/neighbours", responses=shaped(StandingsShape))
+def price_neighbours(
+    caller: Calling, metric: Metric = "accuracy", top: Top = TOP, max_level: MaxLevel = None
+) -> Reply:
+    """What `neighbours` would tell, asked now: nothing is told or charged."""
+    words: dict[str, Any] = {"top": top, "max_level": max_level}
+    return _board(caller, caller.holdout.leaderboard(metric, price=True, **words))
 
 
 # What is left, what was answered, what can be asked.

@@ -264,18 +264,6 @@ class _Entry(_Shape):
     mine: bool
 
 
-class StandingsShape(_Shape):
-    """The entries for one metric, the best first."""
-
-    metric: str
-    greater_is_better: bool
-    entries: list[_Entry]
-    ties: int
-    certified: bool
-    reading: Reading | None
-    reading_words: str | None
-
-
 class _Grid(_Shape):
     low: float
     high: float
@@ -324,6 +312,29 @@ class PriceShape(_Shape):
     assumes: list[str]
     doubts: list[_Doubt]
     told: _ToldPrice | None
+
+
+class _Neighbours(_Shape):
+    names: list[str]
+    same: bool
+    apart: bool
+    result: ToldShape | None
+    price: PriceShape | None
+    reason: str | None
+    said: str
+
+
+class StandingsShape(_Shape):
+    """The entries for one metric, the best first."""
+
+    metric: str
+    greater_is_better: bool
+    entries: list[_Entry]
+    ties: int
+    certified: bool
+    reading: Reading | None
+    reading_words: str | None
+    neighbours: list[_Neighbours] | None = None
 
 
 class FailureShape(_Shape):
