@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from holdfast.client.client import Client
-    from holdfast.holdout.answering import Price, ToldPrice
+    from holdfast.holdout.answering import Price
     from holdfast.holdout.holdout import Holdout
     from holdfast.holdout.state import SetStatus, Status
 
@@ -220,44 +220,9 @@ def show_price(price: Price, as_json: bool) -> None:
     if as_json:
         show_json(price.to_dict())
         return
-    if price.cached:
-        typer.echo("asked before, free")
-    elif price.told is None:
-        typer.echo(f"{price.price:.4g} {price.currency} at most; {price.budget_left:.4g} left")
-    else:
-        typer.echo("\n".join(_offers(price.told)))
-    if price.reason is not None:
-        typer.echo(price.reason)
+    typer.echo(str(price))
     for doubt in price.doubts:
         typer.echo(f"Careful: {doubt.message}", err=True)
-
-
-def _offers(told: ToldPrice) -> list[str]:
-    """Lines for each likely answer."""
-    from holdfast.protocols.answers import number, rounded_up
-
-    lines = [f"{'if the answer is':<36}{'it tells':>12}{'later bars':>12}"]
-    for each in told.answers:
-        place = "" if each.get("candidate") is None else f"{each['candidate'] + 1}. "
-        what = f"{place}{_offered(each)}{' (expected)' if each['expected'] else ''}"
-        nats, then = f"{number(each['nats'], 2)} nats", f"±{rounded_up(each['half_width'], 2)}"
-        lines.append(f"{what:<36}{nats:>12}{then:>12}")
-    so_far = f"told so far {number(told.told_so_far, 3)} nats"
-    bar = f"±{rounded_up(told.half_width, 2)}"
-    return [*lines, f"{so_far}; now an expected share near 0.9 is within {bar}"]
-
-
-def _offered(answer: dict[str, Any]) -> str:
-    from holdfast.protocols.answers import bar_ends, number
-
-    low, high = answer["low"], answer["high"]
-    if answer["verdict"] is not None:
-        return str(answer["verdict"])
-    if low is not None and high is not None:
-        return "{} to {}".format(*bar_ends(low, high))
-    if low is None and high is None:
-        return "any"
-    return f"at most {number(high)}" if low is None else f"at least {number(low)}"
 
 
 def _style(step: Any) -> str:

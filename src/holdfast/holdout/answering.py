@@ -16,6 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from html import escape
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -74,7 +75,17 @@ from holdfast.holdout.universe import World
 from holdfast.ledger.ledger import Hold, Ledger, Row, Transaction, check_against
 from holdfast.ledger.opening import open_ledger
 from holdfast.ledger.witness import Witness
-from holdfast.protocols.answers import AT_SHARES, ROWS, Result, Told, at_least, in_full
+from holdfast.protocols.answers import (
+    AT_SHARES,
+    ROWS,
+    Result,
+    Told,
+    at_least,
+    bar_ends,
+    in_full,
+    number,
+    rounded_up,
+)
 from holdfast.protocols.base import (
     Drawn,
     Paid,
@@ -885,6 +896,29 @@ class ToldPrice:
     half_width: float
     answers: tuple[dict[str, Any], ...]
 
+    def lines(self) -> list[str]:
+        """For people: a line for each likely answer, and how things are now."""
+        lines = [f"{'if the answer is':<36}{'it tells':>12}{'later bars':>12}"]
+        for each in self.answers:
+            place = "" if each.get("candidate") is None else f"{each['candidate'] + 1}. "
+            what = f"{place}{_offered(each)}{' (expected)' if each['expected'] else ''}"
+            nats, then = f"{number(each['nats'], 2)} nats", f"±{rounded_up(each['half_width'], 2)}"
+            lines.append(f"{what:<36}{nats:>12}{then:>12}")
+        so_far = f"told so far {number(self.told_so_far, 3)} nats"
+        bar = f"±{rounded_up(self.half_width, 2)}"
+        return [*lines, f"{so_far}; now an expected share near 0.9 is within {bar}"]
+
+
+def _offered(answer: Mapping[str, Any]) -> str:
+    low, high = answer["low"], answer["high"]
+    if answer["verdict"] is not None:
+        return str(answer["verdict"])
+    if low is not None and high is not None:
+        return "{} to {}".format(*bar_ends(low, high))
+    if low is None and high is None:
+        return "any"
+    return f"at most {number(high)}" if low is None else f"at least {number(low)}"
+
 
 @dataclass(frozen=True)
 class Price:
@@ -922,6 +956,18 @@ class Price:
         if self.told is not None:
             plain["told"] = {**asdict(self.told), "answers": list(self.told.answers)}
         return {**asdict(self), **plain}
+
+    def __str__(self) -> str:
+        if self.cached:
+            lines = ["asked before, free"]
+        elif self.told is None:
+            lines = [f"{self.price:.4g} {self.currency} at most; {self.budget_left:.4g} left"]
+        else:
+            lines = self.told.lines()
+        return "\n".join(lines if self.reason is None else [*lines, self.reason])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def price_of(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> Price:

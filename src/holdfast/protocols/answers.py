@@ -6,6 +6,7 @@ A holdout adds whether it had been asked before (`cached`), and the ledger's rec
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -742,6 +743,7 @@ TOLD_ASSUMES = (
 _LABELS = "labels are independent of each other, given the rows"
 _LARGE = 1e12  # from here on numbers are not written in full
 _OF_BLOCKS = ("ask", "interval", "verify")
+_FUNCTION = re.compile(r"^(.+) of .+ \(\w+, (?:[0-9a-f]{12}|no identity)\)$")
 _FOUND_BEST = "that alone says nothing of fresh data"
 _METRICS = {"brier": "Brier score", "error_rate": "error rate"}
 
@@ -859,7 +861,9 @@ class Told:
 
     def _what(self) -> str:
         """What is asked about."""
-        if self.verb != "mean":
+        if self.verb in _OF_BLOCKS:  # of a function its name: columns and hash are in the question
+            text = _FUNCTION.sub(r"\1", self.about)
+        elif self.verb != "mean":
             text = _METRICS.get(self.about, self.about)
         elif self.facts.get("share"):
             text = f"the share of rows with {self.about}"
