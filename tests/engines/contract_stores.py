@@ -23,16 +23,8 @@ BAD, EMPTY = 6, 3  # the block where hostile questions do their worst; the one w
 CUTS = (4, 5)
 LAYOUTS = ("one file, row units", "one file, id units", "shards, row units", "shards, id units")
 
-_SCHEMA = Schema(
-    (
-        Column("x", "number"),
-        Column("y", "number"),
-        Column("w", "number"),
-        Column("flag", "boolean"),
-        Column("arm", "text"),
-        Column("bad", "number"),
-    )
-)
+_KINDS = {**dict.fromkeys("xyw", "number"), "flag": "boolean", "arm": "text", "bad": "number"}
+_SCHEMA = Schema(tuple(Column(*each) for each in _KINDS.items()))
 
 
 @dataclass(frozen=True)

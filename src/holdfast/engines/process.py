@@ -72,6 +72,12 @@ class Worker:
         memory_limit: int | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
+        # What Python needs to start, and to import what the parent can import; no secrets.
+        path = os.pathsep.join(map(os.path.abspath, sys.path))
+        kept = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+        for name, value in os.environ.items():
+            if name in _KEPT_VARIABLES or name.startswith(_KEPT_PREFIXES):
+                kept.setdefault(name, value)
         ours, theirs = socket.socketpair()
         try:
             self._process = subprocess.Popen(
@@ -79,7 +85,7 @@ class Worker:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env={**_environment(), **(environment or {})},
+                env={**kept, **(environment or {})},
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,  # Ctrl-C is for the parent; one kill reaches grandchildren
             )
@@ -146,16 +152,6 @@ class Worker:
     def kill(self) -> None:
         """End the child and what it started; does nothing the second time."""
         self._end()
-
-
-def _environment() -> dict[str, str]:
-    """What Python needs to start, and to import what the parent can import; no secrets."""
-    path = os.pathsep.join(map(os.path.abspath, sys.path))
-    kept = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-    for name, value in os.environ.items():
-        if name in _KEPT_VARIABLES or name.startswith(_KEPT_PREFIXES):
-            kept.setdefault(name, value)
-    return kept
 
 
 def _end(process: subprocess.Popen[bytes], channel: socket.socket, owner: int) -> None:

@@ -18,20 +18,15 @@ from holdfast.store.table import Column, Schema
 
 __all__ = ["HOSTILE_SCHEMA", "SCHEMA", "by_pandas", "hostile_store", "plain_store", "same", "write"]
 
-SCHEMA = Schema(
-    (
-        Column("x", "number"),
-        Column("y", "number"),
-        Column("w", "number"),
-        Column("n", "number"),
-        Column("flag", "boolean"),
-        Column("arm", "text"),
-        Column("born", "date"),
-        Column("seen", "timestamp"),
-        Column("Arr Delay", "number"),
-        Column("order", "number"),
-    )
-)
+_KINDS = {
+    **dict.fromkeys(("x", "y", "w", "n"), "number"),
+    "flag": "boolean",
+    "arm": "text",
+    "born": "date",
+    "seen": "timestamp",
+    **dict.fromkeys(("Arr Delay", "order"), "number"),
+}
+SCHEMA = Schema(tuple(Column(*each) for each in _KINDS.items()))
 HOSTILE_SCHEMA = Schema(SCHEMA.columns[:8])
 
 _NUMBERS = [

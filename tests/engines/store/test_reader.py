@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -147,20 +148,16 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", CHANGES)
-def test_a_changed_manifest_is_refused(name: str, tmp_path: Path) -> None:
+def test_a_changed_manifest_is_refused(tmp_path: Path) -> None:
     manifest, _ = written(tmp_path, mixed(), blocks=3)
-    with pytest.raises(Damaged):
-        Contents.from_dict({**manifest.to_dict(), **CHANGES[name]})
-    for key in manifest.to_dict():
-        plain = manifest.to_dict()
-        del plain[key]
-        with pytest.raises(Damaged):
-            Contents.from_dict(plain)
-
-
-def test_a_manifest_whose_counts_disagree_cannot_be_made(tmp_path: Path) -> None:
-    manifest, _ = written(tmp_path, mixed(), blocks=3)
+    plain = manifest.to_dict()
+    changed = [{**plain, **change} for change in CHANGES.values()]
+    lacking = [{key: plain[key] for key in plain.keys() - {name}} for name in plain]
+    accepted = []
+    for values in (*changed, *lacking):
+        with suppress(Damaged):
+            accepted.append(Contents.from_dict(values))
+    assert accepted == []
     for key in ("rows", "units", "blocks", "block_units", "block_rows", "open_rows"):
         with pytest.raises(Damaged, match="add up"):
             replace(manifest, **{key: getattr(manifest, key) + 1})
