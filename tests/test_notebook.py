@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.notebook import html_bar, html_table
-from holdfast.protocols.answers import Answer, Corrected, Verdict
+from holdfast.protocols.answers import Answer, Corrected, Verdict, html_bar, html_table
 from tests.holdout import plans
 from tests.holdout.tables import sealed
 

@@ -17,14 +17,13 @@ _LAB = "holdfast_lab"  # a package of its own, in packages/
 # The graph of the packages, which CONTRIBUTING.md draws: those that each builds on.
 BUILDS_ON: dict[str, tuple[str, ...]] = {
     "errors": (),
-    "notebook": (),
     "concurrency": ("errors",),
     "grids": ("errors",),
     "randomness": ("errors",),
     "verbs": ("grids",),
     "theory": ("errors",),
     "mechanisms": ("grids", "randomness", "theory"),
-    "protocols": ("mechanisms", "notebook"),
+    "protocols": ("mechanisms",),
     "planning": ("protocols",),
     "store": ("concurrency", "randomness"),
     "ledger": ("concurrency",),

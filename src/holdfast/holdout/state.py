@@ -23,8 +23,13 @@ from holdfast.errors import Damaged, Exhausted, HoldfastError, InvalidInput
 from holdfast.holdout.spec import BlockSet, HoldoutSpec
 from holdfast.holdout.tokens import Asker, Tokens
 from holdfast.ledger.ledger import Receipt, Row
-from holdfast.notebook import html_bar, html_table
-from holdfast.protocols.answers import ASSUMPTIONS, TOLD_ASSUMES, confidence_text
+from holdfast.protocols.answers import (
+    ASSUMPTIONS,
+    TOLD_ASSUMES,
+    confidence_text,
+    html_bar,
+    html_table,
+)
 from holdfast.protocols.base import Question
 from holdfast.protocols.budget import Account, Charge
 from holdfast.protocols.plans import Part, SetPlan

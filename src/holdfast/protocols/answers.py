@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from html import escape
 from typing import Any, ClassVar, Literal, cast
 
-from holdfast.notebook import html_table
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 
 __all__ = [
@@ -41,6 +41,8 @@ __all__ = [
     "confidence_text",
     "direct_promise",
     "fewer_than",
+    "html_bar",
+    "html_table",
     "in_full",
     "interval_promise",
     "is_answer",
@@ -1026,3 +1028,43 @@ Result = Answer | Verdict | Corrected | Told
 def is_answer(result: Result) -> bool:
     """Whether anything was said of the data: `exhausted` says nothing, and is never kept."""
     return getattr(result.steps[0], "refused", False) is not None
+
+
+# In a notebook: one small table, styled inline, nothing fetched from anywhere.
+
+
+_HTML_TABLE = "border-collapse:collapse;font-size:90%;line-height:1.4"
+_HTML_LABEL = (
+    "text-align:left;vertical-align:top;padding:1px 12px 1px 0;opacity:.65;font-weight:normal"
+)
+_HTML_VALUE = "text-align:left;padding:1px 0;max-width:60em"
+
+
+def html_table(title: str, items: Mapping[str, str]) -> str:
+    """A title and labelled lines. Everything is escaped.
+
+    >>> "avg(x) &lt; 3" in html_table("avg(x) < 3", {"answer": "yes"})
+    True
+    """
+    rows = "".join(
+        f'<tr><th style="{_HTML_LABEL}">{escape(label)}</th>'
+        f'<td style="{_HTML_VALUE}">{escape(text)}</td></tr>'
+        for label, text in items.items()
+    )
+    caption = (
+        f'<caption style="text-align:left;font-weight:bold;caption-side:top">{escape(title)}'
+        "</caption>"
+    )
+    return f'<table style="{_HTML_TABLE}">{caption}{rows}</table>'
+
+
+def html_bar(share: float) -> str:
+    """How full something is, as a bar of 12em.
+
+    >>> "width:25.0%" in html_bar(0.25)
+    True
+    """
+    width = f"width:{100 * min(max(share, 0.0), 1.0):.1f}%"
+    outer = "display:inline-block;width:12em;height:.7em;border:1px solid;border-radius:3px"
+    inner = f"display:block;height:100%;{width};background:currentColor;opacity:.5"
+    return f'<span style="{outer}"><span style="{inner}"></span></span>'

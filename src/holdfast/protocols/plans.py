@@ -22,8 +22,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from holdfast.errors import InvalidInput, real_number, whole_number
-from holdfast.notebook import html_table
-from holdfast.protocols.answers import number, rounded_up
+from holdfast.protocols.answers import html_table, number, rounded_up
 from holdfast.theory.bars import mean_half_width
 from holdfast.theory.divergence import ORDER_MAX, ORDER_MIN, Curve, RenyiCurve
 from holdfast.theory.numerics import ROUNDING
