@@ -19,7 +19,6 @@ PAGES = ROOT / "docs" / "reference" / "api"
 PACKAGE_PAGES = {
     "errors": "The exception tree.",
     "concurrency": "Waiting, locks that a fork survives, many writes done together.",
-    "notebook": "How values look in a notebook.",
     "grids": "The finite sets of possible answers.",
     "randomness": "The one source of entropy, and exact draws from it.",
     "verbs": "What can be asked of a holdout, and with which words: one table.",

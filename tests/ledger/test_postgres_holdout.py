@@ -19,7 +19,7 @@ from holdfast.ledger.postgres import PostgresLedger
 from holdfast.report.page import report_html
 from tests import test_docs_examples as examples
 from tests.golden.test_golden import PLANS, compare, golden
-from tests.holdout import told_history, told_ledger
+from tests.holdout import told_history
 from tests.ledger.postgres_tests import cut, together
 from tools.fences import fences
 
@@ -171,14 +171,14 @@ def test_what_is_told_is_told_whatever_keeps_it(database: str, tmp_path: Path) -
 
 
 def test_neighbours_on_a_board_are_compared(database: str, tmp_path: Path) -> None:
-    frame = told_ledger.table()
-    with told_ledger.create(tmp_path / "a.holdfast", ledger=database) as holdout:
+    frame = told_history.table()
+    with told_history.create(tmp_path / "a.holdfast", ledger=database) as holdout:
         for name, share in (("a", 0.95), ("b", 0.8)):
-            holdout.enter(told_ledger.said(frame, share), name)
+            holdout.enter(told_history.said(frame, share), name)
         (pair,) = holdout.leaderboard(neighbours=True).neighbours or ()
         assert pair.told is not None
         with hf.Holdout.open(holdout.path) as other:
-            other.enter(told_ledger.said(frame, 0.85), "c")
+            other.enter(told_history.said(frame, 0.85), "c")
             assert len(other.leaderboard(price=True).neighbours or ()) == 2
         assert len([*(holdout.path / "predictions").iterdir()]) == 3
         assert holdout.backup(tmp_path / "copy").left_out

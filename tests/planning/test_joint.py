@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mpmath import mp, mpf, workdps
+from mpmath import mpf, workdps
 
 from holdfast import protocols
 from holdfast.errors import HoldfastError, Infeasible, InvalidInput
@@ -28,10 +28,9 @@ from holdfast.protocols.means import DirectMeans
 from holdfast.protocols.plans import JOINT_FORMAT, Account, JointPlan, Request
 from holdfast.protocols.searches import AmplifiedEstimates, Estimates, Intervals
 from holdfast.theory.transfer import total_failure
-from tests.theory.checker import largest, smallest
+from tests.theory import checker
 from tests.theory.test_coins import worst_pair
 
-Real = Any  # mpmath has no types
 planned = cache(joint_plan)
 
 ESTIMATE = Estimates(20, grid=32, tail_low=0.05, tail_high=0.05)
@@ -310,61 +309,6 @@ def test_what_still_verifies_promises_no_more(name: str, field: str, factor: flo
 # A second proof, in 50 digits.
 
 
-def proved(plan: JointPlan, tail: Real, reach: int, failure: Real, slips: list[Real]) -> bool:
-    """Whether E[1(bad)·S[ψ]] = ℓ, ℓ = Σ (β − slips)₊/m, is more than any of the theorems allows.
-
-    F(ρ·F(β)) < ℓ; or the mirror, F(β − ℓ) < (1 − ρ)·F⁻¹(β); or both directions at once.
-    """
-    errors = [slips[min(2 * e, len(slips) - 1)] for e in range(1, reach + 1)]
-    mass = sum((max(mpf(0), failure - slip) for slip in errors), mpf(0)) / plan.blocks
-    order, budget = plan.order, plan.budget
-    if largest(order, budget, tail * largest(order, budget, failure)) < mass:
-        return True
-    fresh = (1 - tail) * smallest(order, budget, failure)
-    if largest(order, budget, failure - mass) < fresh:
-        return True
-    best = least(lambda t: both_directions(plan, tail, failure, mp.exp(-mp.exp(t) / order)))
-    return bool(best < mass)
-
-
-def least(function: Callable[[Real], Real]) -> Real:
-    """The least value near the best of a few points: thirds of the interval are thrown away."""
-    best = min(range(-5, 4), key=function)
-    low, high = mpf(best - 1), mpf(best + 1)
-    for _ in range(14):
-        one, two = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (low, two) if function(one) < function(two) else (one, high)
-    return function((low + high) / 2)
-
-
-def both_directions(plan: JointPlan, tail: Real, failure: Real, x: Real) -> Real:
-    """(K − ν·β)/λ for ν = φ′(x), x < 1, and the largest λ with ρ·φ*(ν+λ) + (1−ρ)·φ*(ν) ≤ 0.
-
-    From the divergences alone: E_Q[φ(r)] ≤ K = e^((a−1)R) − 1, r the likelihood ratio, where
-    2φ(r) = (rᵃ − 1 − a(r−1)) + (r¹⁻ᵃ − 1 + (a−1)(r−1)), and q·φ(x/q) ≥ s·x − q·φ*(s) for each of
-    the events bad and ψ(S_i) = 1, bad and ψ(S_i) = 0.
-    """
-    a = mpf(plan.order)
-
-    def slope(r: Real) -> Real:
-        return (a * (r ** (a - 1) - 1) - (a - 1) * (r ** (-a) - 1)) / 2
-
-    def conjugate(r: Real) -> Real:
-        """φ*(φ′(r)) = r·φ′(r) − φ(r)."""
-        phi = (r**a - 1 - a * (r - 1) + r ** (1 - a) - 1 + (a - 1) * (r - 1)) / 2
-        return r * slope(r) - phi
-
-    low, high = mpf(1), mpf(2)
-    while tail * conjugate(high) + (1 - tail) * conjugate(x) <= 0:
-        low, high = high, 2 * high
-    for _ in range(40):
-        middle = (low + high) / 2
-        fits = tail * conjugate(middle) + (1 - tail) * conjugate(x) <= 0
-        low, high = (middle, high) if fits else (low, middle)
-    rent = mp.exp((a - 1) * mpf(plan.budget)) - 1
-    return (rent - slope(x) * failure) / (slope(low) - slope(x))
-
-
 def test_both_classes_of_a_verifier_in_fifty_digits() -> None:
     """What its looks are charged covers every half step, and then both classes hold."""
     plan = planned(GUESSES)
@@ -379,15 +323,18 @@ def test_both_classes_of_a_verifier_in_fifty_digits() -> None:
         assert most <= Fraction(plan.budget)
         reach, rest = part.twice_target // 2, plan.blocks - part.twice_target // 2
         assert 2 * reach == part.twice_target
-        below, above = (
-            [part.looks * mpf(float(h)) for h in side.halfsteps]
-            for side in (coin.below, coin.above)
+        sides = (
+            (part.tail_low, part.failure_low, reach, coin.below),
+            (1 - mpf(part.tail_high), part.failure_high, rest, coin.above),
         )
-        low, high = mpf(part.failure_low), mpf(part.failure_high)
-        fresh, frequent = mpf(part.tail_low), 1 - mpf(part.tail_high)
-        assert proved(plan, fresh, reach, low, below)
-        assert proved(plan, frequent, rest, high, above)
-        # Both need nearly all of their reach.
-        assert not proved(plan, fresh, reach - plan.blocks // 100, low, below)
-        assert not proved(plan, frequent, rest - plan.blocks // 100, high, above)
+        for tail, failure, most_counts, side in sides:
+            table = tuple(mpf(float(h)) for h in side.halfsteps)
+
+            def proved(counts: int) -> bool:
+                """Whether E[1(bad)·S[ψ]] = Σ (β − slips)₊/m is more than the theorems allow."""
+                mass = checker.mass(table, part.looks, mpf(failure), 2 * counts)  # noqa: B023
+                return checker.proves(plan.order, plan.budget, tail, failure, mass / plan.blocks)  # noqa: B023
+
+            assert proved(most_counts)
+            assert not proved(most_counts - plan.blocks // 100)  # nearly all of it is needed
         assert Fraction(part.failure_low) + Fraction(part.failure_high) <= Fraction(1, 20)

@@ -17,6 +17,7 @@ __all__ = [
     "conjugate",
     "divergence",
     "largest",
+    "mass",
     "paired",
     "phi",
     "phi_slope",
@@ -236,7 +237,7 @@ def _root(rising: Callable[[Real], Real], near: Real, tolerance: float = 1e-17) 
     return low if f_high > 0 else high
 
 
-def _mass(table: tuple[Real, ...], looks: int, failure: Real, twice_target: int) -> Real:
+def mass(table: tuple[Real, ...], looks: int, failure: Real, twice_target: int) -> Real:
     """Σ (β − N·h(e))₊ over e = c*, c* − 1, … > 0: what ψ counts on the sample, at least."""
     first = 1 if twice_target % 2 else 2
     total = mpf(0)
@@ -281,7 +282,7 @@ def check(
             (tail_high, failure_high, 2 * blocks - twice_target),
         }
         for tail, failure, twice_reach in sides:
-            mass = _mass(table, looks, mpf(failure), twice_reach) / blocks
-            if not proves(order, budget, tail, failure, mass):
+            sample = mass(table, looks, mpf(failure), twice_reach) / blocks
+            if not proves(order, budget, tail, failure, sample):
                 return False
         return True

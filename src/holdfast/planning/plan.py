@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, cast
 
 from holdfast.errors import InvalidInput
-from holdfast.protocols.answers import ASSUMPTIONS
+from holdfast.protocols.answers import ASSUMPTIONS, html_table
 from holdfast.protocols.plans import json_object
 from holdfast.protocols.shapes import Shape, shape_from_dict
 from holdfast.theory.coins import Coin, coin_profile, steepest_coin
@@ -317,12 +317,9 @@ class Plan:
         return cls.from_dict(json_object(text, "a plan"))
 
     def __str__(self) -> str:
-
         return explain(self)
 
     def _repr_html_(self) -> str:
-        from holdfast.protocols.answers import html_table
-
         return html_table(title(self), described(self))
 
 

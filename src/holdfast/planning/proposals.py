@@ -25,14 +25,13 @@ from holdfast.protocols.shapes import BoundedMean, Shape
 from holdfast.protocols.split import split_plan
 from holdfast.protocols.weights import WeightedEstimates
 from holdfast.theory.bars import units_for_half_width
-from holdfast.theory.paper import adaptive_iqr, adaptive_simple, adaptive_tails, sv
+from holdfast.theory.paper import adaptive_iqr, adaptive_simple, sv
 
 __all__ = [
     "Proposal",
     "blocks_of",
     "inside",
     "narrowest_interval",
-    "paper_estimation",
     "propose_amplified",
     "propose_correct",
     "propose_estimate",
@@ -81,16 +80,6 @@ class Proposal:
     def to_json(self) -> str:
         """`to_dict` as JSON text."""
         return json.dumps(self.to_dict(), indent=2)
-
-
-def paper_estimation(queries: int, grid: int, tail: float, failure: float) -> int | None:
-    """The paper's blocks for estimates, where its theorems hold."""
-    try:
-        if tail == 0.25:
-            return adaptive_iqr(queries, grid, failure)
-        return adaptive_tails(queries, grid, failure, tail, tail).blocks
-    except InvalidInput:
-        return None
 
 
 def blocks_of(request: Request, *, confidence: float) -> int | None:
@@ -394,8 +383,10 @@ def _split_tails(queries: int, confidence: float) -> tuple[float, float]:
 
 def _paper_rows(queries: int, grid: int, half_width: float, confidence: float) -> int | None:
     """Thm `adaptive-iqr` and `intro-var`: within 2 sd ≤ 2·(1/2)/√t of the mean, at ρ = 1/4."""
-    blocks = paper_estimation(queries, grid, 0.25, 1 - confidence)
-    return None if blocks is None else blocks * math.ceil(1 / half_width**2)
+    try:
+        return adaptive_iqr(queries, grid, 1 - confidence) * math.ceil(1 / half_width**2)
+    except InvalidInput:
+        return None
 
 
 # Proposals for protocols that search, or split: estimates and their kin.

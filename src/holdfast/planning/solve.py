@@ -9,7 +9,7 @@ import math
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count
 from pathlib import Path
@@ -50,7 +50,6 @@ __all__ = [
     "recall",
     "remember",
     "steepest",
-    "study_from",
     "tail_for_block_size",
     "tail_for_blocks",
 ]
@@ -99,40 +98,8 @@ class Study:
         return self.error - rounding
 
 
-def study_from(
-    *,
-    queries: int | None,
-    rows: int | None,
-    blocks: int | None,
-    block_size: int | None,
-    grid: int | None,
-    widest_cell: float | None,
-    tail: float | None,
-    tails: tuple[float, float] | None,
-    target: float | None,
-    confidence: float,
-    error: float | None,
-    shape: Shape | None,
-) -> Study:
-    """Check every argument by itself; what they mean together is the solver's business."""
-    if rows is not None and blocks is not None:
-        both = f"rows={rows!r}, blocks={blocks!r}"
-        raise InvalidInput("rows and blocks", both, "given one at a time", "Rows are in units.")
-    return Study(
-        queries=None if queries is None else whole_number("queries", queries, 1, QUERIES_MAX),
-        rows=None if rows is None else whole_number("rows", rows, 1, ROWS_MAX),
-        blocks=None if blocks is None else whole_number("blocks", blocks, 1, ROWS_MAX),
-        block_size=(
-            None if block_size is None else whole_number("block_size", block_size, 1, ROWS_MAX)
-        ),
-        grid=grid,
-        widest_cell=widest_cell,
-        tails=_tails(tail, tails),
-        target=_target(target),
-        confidence=real_number("confidence", confidence, 0, 1, open_low=True, open_high=True),
-        error=None if error is None else real_number("error", error, 0, open_low=True),
-        shape=shape,
-    )
+def _whole(name: str, value: int | None, most: int) -> int | None:
+    return None if value is None else whole_number(name, value, 1, most)
 
 
 def measure_grid(grid: int | Grid | None) -> tuple[int | None, float | None]:
@@ -189,7 +156,7 @@ def _target(target: float | None) -> float | None:
 # HOLDFAST_CACHE=off turns it off.
 
 
-_FORMAT = 2  # raise it whenever the search or the theorem behind it changes
+_FORMAT = 3  # raise it whenever the search or the theorem behind it changes
 _SIZE_MAX = 4096  # bytes; an entry has about 200
 
 
@@ -214,25 +181,24 @@ def remember(key: str, parameters: Sequence[float], blocks: int) -> None:
 
 def steepest(promise: Promise, target: float | None = None) -> Sized:
     """`best_steepest`, remembered."""
-    folder = cache_folder()
-    if folder is None:
-        return best_steepest(promise, target)
-    path = folder / f"{_key(promise, target)}.json"
-    known = _read(path)
+    key = repr((_FORMAT, promise, target))
+    known = recall(key, 3)
     if known is not None:
         sized = _rebuilt(promise, target, *known)
         if sized is not None:
             return sized
     sized = best_steepest(promise, target)
-    _write(path, [*sized.parameters, sized.size.blocks])
+    remember(key, sized.parameters, sized.size.blocks)
     return sized
 
 
 def _rebuilt(
-    promise: Promise, target: float | None, order: float, budget: float, share: float, blocks: int
+    promise: Promise, target: float | None, parameters: Sequence[float], blocks: int
 ) -> Sized | None:
     """The remembered coin, built and certified again; None if that does not give its blocks."""
-    if table_length(promise, order, budget) > LENGTH_MAX:
+    order, budget, share = parameters
+    sound = ORDER_MIN <= order <= ORDER_MAX and 1e-12 < budget < 1e3 and 0 < share < 1
+    if not sound or table_length(promise, order, budget) > LENGTH_MAX:
         return None
     try:
         sized = steepest_at(promise, order, budget, share, target)
@@ -255,10 +221,6 @@ def cache_folder() -> Path | None:
         return None
 
 
-def _key(promise: Promise, target: float | None) -> str:
-    return _hash(json.dumps([_FORMAT, asdict(promise), target], sort_keys=True))
-
-
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -272,21 +234,6 @@ def _numbers(path: Path) -> list[Any] | None:
     except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, list) else None
-
-
-def _read(path: Path) -> tuple[float, float, float, int] | None:
-    known = _numbers(path)
-    if known is None or len(known) != 4:
-        return None
-    order, budget, share, blocks = known
-    sound = (
-        all(isinstance(v, float) and math.isfinite(v) for v in (order, budget, share))
-        and isinstance(blocks, int)
-        and ORDER_MIN <= order <= ORDER_MAX
-        and 1e-12 < budget < 1e3
-        and 0 < share < 1
-    )
-    return (order, budget, share, blocks) if sound else None
 
 
 def _write(path: Path, entry: list[float]) -> None:
@@ -538,19 +485,22 @@ def plan(
     ('steepest', 1413, True)
     """
     size, cell = measure_grid(grid)  # first: a shape may take its range from the grid
-    study = study_from(
-        queries=queries,
-        rows=rows,
-        blocks=blocks,
-        block_size=block_size,
+    between = shape_from(shape, low, high, sd, grid)
+    if rows is not None and blocks is not None:
+        both = f"rows={rows!r}, blocks={blocks!r}"
+        raise InvalidInput("rows and blocks", both, "given one at a time", "Rows are in units.")
+    study = Study(
+        queries=_whole("queries", queries, QUERIES_MAX),
+        rows=_whole("rows", rows, ROWS_MAX),
+        blocks=_whole("blocks", blocks, ROWS_MAX),
+        block_size=_whole("block_size", block_size, ROWS_MAX),
         grid=size,
         widest_cell=cell,
-        tail=tail,
-        tails=tails,
-        target=target,
-        confidence=confidence,
-        error=error,
-        shape=shape_from(shape, low, high, sd, grid),
+        tails=_tails(tail, tails),
+        target=_target(target),
+        confidence=real_number("confidence", confidence, 0, 1, open_low=True, open_high=True),
+        error=None if error is None else real_number("error", error, 0, open_low=True),
+        shape=between,
     )
     _refuse_contradictions(study)
     size = grid_for(study)

@@ -1064,3 +1064,6 @@ Result = Answer | Verdict | Corrected | Told
 def is_answer(result: Result) -> bool:
     """Whether anything was said of the data: `exhausted` says nothing, and is never kept."""
     return getattr(result.steps[0], "refused", False) is not None
+
+
+# In a notebook: one small table, styled inline, nothing fetched from anywhere.
