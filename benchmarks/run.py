@@ -107,8 +107,11 @@ def beside(known: Results, renewed: Results) -> Results:
 
 
 def summary(results: Results) -> str:
-    """Date and versions, and the one table that matters."""
-    return f"{described(results['machine'])}\n\n{comparison_table(results['comparisons'])}"
+    """Date and versions, those of parts that were measured by themselves, and one table."""
+    renewed = results.get("renewed", {}).items()
+    alone = "".join(f"\n\nBy itself, *{name}*: {described(where)}" for name, where in renewed)
+    table = comparison_table(results["comparisons"])
+    return f"{described(results['machine'])}{alone}\n\n{table}"
 
 
 def page(results: Results) -> str:
