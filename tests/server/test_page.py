@@ -501,6 +501,22 @@ def test_predictions_become_an_entry(visit: Visiting, site: Site, tmp_path: Path
         assert score["answer"]["guess"] == 0.7
 
 
+def test_a_question_about_models_is_not_asked_of_another_holdout(visit: Visiting) -> None:
+    """What can be asked of the other one never comes."""
+    with visit() as visitor:
+        page = visitor.page
+        page.select_option("#holdout", "told")
+        visitor.visit("models")
+        page.set_input_files(
+            "#model-file", {"name": "p.csv", "mimeType": "", "buffer": guesses(TOLD)}
+        )
+        expect(page.locator("#model-button")).to_be_enabled()
+        page.route("**/board/columns", lambda route: None)
+        page.select_option("#holdout", "board")
+        expect(page.locator("#model-button")).to_be_disabled()
+        assert page.evaluate("document.querySelector('#model-file').files.length") == 0
+
+
 def guesses(rows: int = ENTRIES) -> bytes:
     """Predictions for every row of a table, all of them 0."""
     lines = [f"{number},0" for number in table(rows, seed=SEED)["number"]]

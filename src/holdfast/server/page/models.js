@@ -44,15 +44,18 @@ export function startModels() {
   });
   form.addEventListener("input", ({ target }) => { if (target.type !== "file") changed(); });
   form.addEventListener("change", async ({ target }) => {
-    if (target.type === "file") await choose(target.id);
-    else if (target.type !== "radio" && ![field("goal"), field("metric")].includes(target)) return;
+    if (target.type === "file") {
+      const reading = choose(target.id);
+      changed(); // what was chosen before is no longer
+      await reading;
+    } else if (target.type !== "radio" && ![field("goal"), field("metric")].includes(target)) return;
     arrange();
   });
   bus.addEventListener("holdout", () => {
     form.reset();
     forgetFiles();
     fill(field("verbs")); // they were another holdout's
-    fill(field("result"));
+    changed();
   });
   whenShown("models", open);
 }
@@ -119,7 +122,7 @@ const wrong = (name, message) => ({ wrong: name, message });
 /** What the form asks, as the server takes it; or what is missing, or the field that stands in the way. */
 function gathered() {
   const now = verb();
-  const sent = files();
+  const sent = now === null ? [] : files(); // until it is known what can be asked, nothing is
   for (const name of ["file", "other"]) {
     const fault = seen(name) && filesOf(`model-${name}`).find((each) => each.fault);
     if (fault) return wrong(name, fault.fault);

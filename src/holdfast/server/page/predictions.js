@@ -21,6 +21,7 @@ export const filesOf = (id) => chosen.get(id) ?? [];
 /** Read the files of an input, so that what is asked is what was priced; at most so many are kept. */
 export async function choose(id) {
   const { files } = byId(id);
+  chosen.delete(id);
   const found = await Promise.all([...files].map(read));
   if (byId(id).files === files) chosen.set(id, found); // else others were chosen meanwhile
 }
