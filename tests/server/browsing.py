@@ -23,6 +23,11 @@ _REFUSED = re.compile(r"Failed to load resource: (?:.* status of (\d+)|net::ERR_
 _POLICE = """addEventListener("securitypolicyviolation", (event) =>
   console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`));"""
 
+FOCUSED = """() => {
+  const here = document.activeElement;
+  const style = getComputedStyle(here.matches(".choices input") ? here.parentElement : here);
+  return [[here.id, here.hash ?? "", here.value ?? ""], style.outlineStyle];
+}"""
 ACROSS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 SETTLED = """() => [...document.querySelectorAll("main > section:not([hidden])")].every((view) =>
   !view.innerText.includes("Loading") && !view.querySelector("[aria-busy]"))"""
@@ -121,6 +126,17 @@ class Visitor:
     def plan_quickly(self) -> None:
         """The planner's first study takes seconds of computing: one is played in its place."""
         self.page.route("**/api/plan?rows=100000&**", lambda route: route.fulfill(json=_STUDY))
+
+    def tab_to(self, identity: str) -> None:
+        """Press the tab key until an element (by id, or a link by its hash) has the focus, which
+        must be seen."""
+        for _ in range(60):
+            self.page.keyboard.press("Tab")
+            identities, outline = self.page.evaluate(FOCUSED)
+            if identity in identities:
+                assert outline != "none"
+                return
+        raise AssertionError(f"the tab key does not lead to {identity}")
 
     def faults_here(self) -> list[str]:
         """What does not fit the width or cannot be read out, once everything is there."""

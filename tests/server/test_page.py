@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Route, expect
 
 from holdfast.holdout.holdout import Holdout
 from holdfast.report.html import number, outwards, percent
@@ -26,7 +26,7 @@ from tests.server.browsing import Visitor, one_browser, visiting
 from tests.server.conftest import made, tokens_of
 from tests.server.processes import serving
 
-VIEWS = ("ask", "answers", "leaderboard", "planner", "custodian")
+VIEWS = ("ask", "models", "answers", "leaderboard", "planner", "custodian")
 ENTRIES, SEED = 320, 4711  # rows of the leaderboard's table
 TOLD = 2_000  # rows of the table whose answers count what they tell
 Visiting = Callable[..., AbstractContextManager[Visitor]]
@@ -359,7 +359,7 @@ def test_an_error_takes_the_answer_before_it_away(visit: Visiting) -> None:
 def test_a_question_can_be_asked_with_the_keyboard_alone(visit: Visiting, site: Site) -> None:
     with visit() as visitor:
         page = visitor.page
-        tab_to(page, "sign-in-again")
+        visitor.tab_to("sign-in-again")
         page.keyboard.press("Enter")
         page.keyboard.type(site.tokens["second analyst"])
         page.keyboard.press("Enter")
@@ -368,29 +368,16 @@ def test_a_question_can_be_asked_with_the_keyboard_alone(visit: Visiting, site: 
         page.keyboard.press("Tab")
         page.keyboard.press("ArrowRight")  # from the first verb to the next
         expect(page.locator("input[name=verb][value=mean]")).to_be_checked()
-        tab_to(page, "estimator")
+        visitor.tab_to("estimator")
         page.keyboard.type("y = 1")
-        tab_to(page, "grid")
+        visitor.tab_to("grid")
         page.keyboard.type("0:1:0.2")
         expect(page.locator("#ask-button")).to_be_enabled()
-        tab_to(page, "ask-button")
+        visitor.tab_to("ask-button")
         page.keyboard.press("Enter")
         expect(page.locator("#result .answer-card")).to_contain_text("y = 1")
         page.keyboard.press("Shift+Tab")
         assert page.evaluate("document.activeElement.id") != "ask-button"
-
-
-def tab_to(page: Page, identity: str) -> None:
-    """Press the tab key until the element has the focus, which must be seen."""
-    for _ in range(40):
-        page.keyboard.press("Tab")
-        seen = page.evaluate(
-            "[document.activeElement.id, getComputedStyle(document.activeElement).outlineStyle]"
-        )
-        if seen[0] == identity:
-            assert seen[1] != "none"
-            return
-    raise AssertionError(f"the tab key does not lead to {identity}")
 
 
 def test_a_long_question_runs_as_a_job(visit: Visiting, site: Site) -> None:
@@ -460,19 +447,29 @@ def test_predictions_become_an_entry(visit: Visiting, site: Site, tmp_path: Path
         visitor.visit("leaderboard")
         page.select_option("#holdout", "plain")
         expect(page.locator("#board-note")).to_contain_text("no leaderboard")
-        expect(page.locator("#submission")).to_be_hidden()
+        expect(page.locator("#submit-entry")).to_be_hidden()
+        visitor.visit("models")
+        expect(page.locator("#models-note")).to_contain_text("no row ids")
+        expect(page.locator("#models")).to_be_hidden()
+        visitor.visit("leaderboard")
         page.select_option("#holdout", "board")
         expect(page.locator("#board-table")).to_contain_text("No entry yet")
-        page.fill("#entry-name", "always no")
-        page.set_input_files("#file", broken)
-        page.click("#submit-button")
-        expect(page.locator("#file-error")).to_contain_text("predictions must")
+        page.click("#submit-entry")
+        expect(page.locator("input[name=model-verb][value=enter]")).to_be_checked()
+        expect(page.locator("#model-verbs label")).to_have_count(2)  # it cannot compare
+        price, result = page.locator("#model-price"), page.locator("#model-result")
+        page.fill("#model-name", "always no")
+        page.set_input_files("#model-file", broken)
+        expect(page.locator("#model-file-error")).to_contain_text("predictions must")
+        expect(page.locator("#model-button")).to_be_disabled()
         assert site.answers("board") == []
-        page.set_input_files("#file", {"name": "p.csv", "mimeType": "", "buffer": guesses()})
-        page.click("#submit-button")
-        expect(page.locator("#submission-result")).to_contain_text("always no:")
+        page.set_input_files("#model-file", {"name": "p.csv", "mimeType": "", "buffer": guesses()})
+        expect(price).to_contain_text("of what is left")
+        page.click("#model-button")
+        expect(result).to_contain_text("always no: ")
         reading = "this rule, on fresh rows (assumes that it was made without these rows' features)"
-        expect(page.locator("#submission-result")).to_contain_text(reading)
+        expect(result).to_contain_text(reading)
+        visitor.visit("leaderboard")
         expect(page.locator("#board-table caption")).to_contain_text(f"Scores of {reading}")
         line = page.locator("#board-table tbody tr")
         expect(line).to_contain_text("always no")
@@ -481,22 +478,43 @@ def test_predictions_become_an_entry(visit: Visiting, site: Site, tmp_path: Path
         expect(line.locator("button.receipt")).to_have_attribute("title", row["receipt"])
         visitor.visit("answers")
         expect(page.locator("#answer-table tbody tr")).to_contain_text(reading)
-        visitor.visit("leaderboard")
-        expect(page.locator("#entry-guess")).to_be_hidden()
+        visitor.visit("models")
+        expect(page.locator("#model-guess")).to_be_hidden()
         page.select_option("#holdout", "told")
-        expect(page.locator("#entry-guess")).to_be_visible()
-        page.fill("#entry-name", "always no")
-        page.fill("#entry-guess", "some")
-        page.set_input_files("#file", {"name": "p.csv", "mimeType": "", "buffer": guesses(TOLD)})
-        page.click("#submit-button")
-        expect(page.locator("#entry-guess-error")).to_contain_text("must be a number")
-        page.fill("#entry-guess", "0.7")
-        page.click("#submit-button")
-        expect(page.locator("#submission-result")).to_contain_text("these rows, fresh labels")
-        expect(page.locator("#submission-result")).to_contain_text("nats, receipt")
+        visitor.visit("leaderboard")
+        page.click("#submit-entry")
+        expect(page.locator("#model-guess")).to_be_visible()
+        page.fill("#model-name", "always no")
+        page.fill("#model-guess", "some")
+        page.set_input_files(
+            "#model-file", {"name": "p.csv", "mimeType": "", "buffer": guesses(TOLD)}
+        )
+        expect(page.locator("#model-guess-error")).to_contain_text("must be a number")
+        page.fill("#model-guess", "0.7")
+        expect(price).to_contain_text("nats if it is as expected")
+        page.click("#model-button")
+        expect(result).to_contain_text("these rows, fresh labels")
+        expect(result).to_contain_text("nats in")
+        visitor.visit("leaderboard")
         expect(line).to_contain_text("always no")
         (score,) = [row for row in site.answers("told") if row["question"]["verb"] == "score"]
         assert score["answer"]["guess"] == 0.7
+
+
+def test_a_question_about_models_is_not_asked_of_another_holdout(visit: Visiting) -> None:
+    """What can be asked of the other one never comes."""
+    with visit() as visitor:
+        page = visitor.page
+        page.select_option("#holdout", "told")
+        visitor.visit("models")
+        page.set_input_files(
+            "#model-file", {"name": "p.csv", "mimeType": "", "buffer": guesses(TOLD)}
+        )
+        expect(page.locator("#model-button")).to_be_enabled()
+        page.route("**/board/columns", lambda route: None)
+        page.select_option("#holdout", "board")
+        expect(page.locator("#model-button")).to_be_disabled()
+        assert page.evaluate("document.querySelector('#model-file').files.length") == 0
 
 
 def guesses(rows: int = ENTRIES) -> bytes:

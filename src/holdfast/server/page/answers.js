@@ -2,7 +2,7 @@
 
 import { isAbort } from "./api.js";
 import { byId, debounced, el, empty, fill, onWidth, options } from "./elements.js";
-import { amount, counted, gridText, number, when } from "./format.js";
+import { amount, counted, gridText, number, shortened, when } from "./format.js";
 import { answerPlot, fitting, heightOf } from "./plot.js";
 import { bus, isCustodian, session } from "./session.js";
 import { Pages, receiptButton, table } from "./table.js";
@@ -82,8 +82,6 @@ function groupOf({ question }) {
   }
   return [`guess ${line(question)}`, `guesses of ${line(question)}`];
 }
-
-const shortened = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 function grouped(rows) {
   const groups = new Map();

@@ -5,25 +5,29 @@ import { catalog } from "./catalog.js";
 import { byId, el, fill } from "./elements.js";
 import { number } from "./format.js";
 import { askAsJob, startJobs } from "./jobs.js";
-import { again, changed, onReady, readyQuestion, reconsider } from "./price.js";
-import { arrange, blame, forgetGrids, forgetKey, keyOf, offer, offerAnyway } from "./question.js";
+import { Price } from "./price.js";
+import {
+  arrange, blame, blameAll, forgetGrids, forgetKey, gathered, keyOf, offer, offerAnyway, typedGrid,
+} from "./question.js";
 import { resultCard } from "./result.js";
 import { bus, mayAsk, path, session, spent } from "./session.js";
 import { trouble, worded } from "./trouble.js";
 import { whenShown } from "./views.js";
 
 let busy = false;
+let price;
 let lastField = "estimator"; // where a column's name goes
 
 /** Wire the form. */
 export function startAsk() {
   const form = byId("ask");
+  price = new Price(byId("price"), { gathered, look, blame: blameAll, doubtful: offerAnyway, became: enable });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     submit();
   });
   form.addEventListener("input", (event) => {
-    if (event.target.id === "anyway") reconsider();
+    if (event.target.id === "anyway") price.reconsider();
     else if (event.target.id !== "as-job") changed();
   });
   form.addEventListener("change", (event) => {
@@ -38,10 +42,17 @@ export function startAsk() {
       form.requestSubmit();
     }
   });
-  onReady(() => enable());
   bus.addEventListener("holdout", reset);
   startJobs(shown);
   whenShown("ask", load);
+}
+
+const look = ({ verb, body }, signal) =>
+  send("POST", path("price"), { json: { verb, ...body }, signal, retries: 2 });
+
+function changed() {
+  fill(byId("result")); // it was the answer to another question
+  price.changed();
 }
 
 function reset() {
@@ -60,8 +71,8 @@ async function load() {
       offer(found.verbs);
       fill(byId("columns"), found.columns.map(columnItem));
       changed();
-    } else if (readyQuestion() === null) {
-      again();
+    } else if (price.ready === null) {
+      price.again();
     }
   } catch (error) {
     if (!isAbort(error)) trouble(error);
@@ -88,16 +99,16 @@ function insert(name) {
 }
 
 function enable() {
-  byId("ask-button").disabled = busy || readyQuestion() === null || !mayAsk();
+  byId("ask-button").disabled = busy || price.ready === null || !mayAsk();
 }
 
 async function submit() {
-  const asked = readyQuestion();
+  const asked = price.ready;
   if (busy || asked === null) return;
   busy = true;
   enable();
   byId("ask-button").textContent = "Asking…";
-  const question = { verb: asked.verb, ...asked.body, grid: asked.grid };
+  const question = { verb: asked.verb, ...asked.body, grid: typedGrid(asked.body.grid) ?? asked.grid };
   try {
     if (byId("as-job").checked) {
       await askAsJob(asked, question, keyOf(asked), (told, said, failed) => {
@@ -109,7 +120,7 @@ async function submit() {
       shown(question, said);
       spent();
     }
-    again();
+    price.again();
   } catch (error) {
     refused(error);
   }

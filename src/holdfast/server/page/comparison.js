@@ -2,7 +2,7 @@
 
 import { bottomAxis, labelRoom, leftAxis, logTicks, scale, ticks } from "./axes.js";
 import { el, svg } from "./elements.js";
-import { count, number } from "./format.js";
+import { count, number, shortened } from "./format.js";
 import { tipped } from "./tip.js";
 
 const ROW = 46;
@@ -19,7 +19,7 @@ export function methodPlot(methods, width) {
     const size = isKnown ? Math.max(2, x(each.half_width)) : 0;
     const text = isKnown ? `± ${number(each.half_width, 3)}` : "no certified error";
     return [
-      svg("text", { class: "name", x: 0, y: y + 15 }, cut(each.label, width / 7.2)),
+      svg("text", { class: "name", x: 0, y: y + 15 }, shortened(each.label, width / 7.2)),
       svg("g", { class: each.colour }, svg("rect", {
         class: `amount${dashed(each)}`, x: each.certified ? 0 : 1, y: y + 22, width: size, height: 13, rx: 3,
       })),
@@ -28,8 +28,6 @@ export function methodPlot(methods, width) {
   });
   return drawing(width, height, `Error by method: ${spoken(methods)}`, bars);
 }
-
-const cut = (text, most) => (text.length > most ? `${text.slice(0, Math.floor(most) - 1)}…` : text);
 
 const error = (method) => (method.half_width === null ? "none" : number(method.half_width, 3));
 

@@ -31,6 +31,10 @@ function fixed(value, decimals, isBare = false) {
 /** A price or a rest of the budget: three significant digits. */
 export const amount = (value) => number(value, 3);
 
+/** At most so many letters. */
+export const shortened = (text, most) =>
+  (text.length > most ? `${text.slice(0, Math.floor(most) - 1)}…` : text);
+
 /** How many. */
 export const count = (value) => value.toLocaleString("en-US");
 

@@ -5,8 +5,9 @@ import { scale, ticks } from "./axes.js";
 import { catalog } from "./catalog.js";
 import { byId, el, empty, fill, options, svg } from "./elements.js";
 import { answerValue, bar, number, when } from "./format.js";
-import { bus, path } from "./session.js";
-import { startSubmission, offerMetrics } from "./submission.js";
+import { wantEntry } from "./models.js";
+import { forgetNeighbours, offerNeighbours } from "./neighbours.js";
+import { bus, mayAsk, path } from "./session.js";
 import { receiptButton, table } from "./table.js";
 import { trouble } from "./trouble.js";
 import { currentView, whenShown } from "./views.js";
@@ -21,12 +22,10 @@ export function startLeaderboard() {
     newest.cancel();
     fill(byId("board-table"));
     fill(byId("board-metric"));
+    forgetNeighbours();
   });
   bus.addEventListener("spent", () => { if (currentView() === "leaderboard") load(); });
-  startSubmission((metric) => {
-    byId("board-metric").value = metric;
-    load();
-  });
+  byId("submit-entry").addEventListener("click", wantEntry);
   whenShown("leaderboard", open);
 }
 
@@ -35,7 +34,7 @@ async function open() {
     const found = await catalog();
     const able = found.target !== null && found.ids !== null && found.metrics.length > 0;
     byId("board-body").hidden = !able;
-    offerMetrics(able ? found : null);
+    byId("submit-entry").hidden = !mayAsk();
     if (!able) return noBoard();
     byId("board-note")?.remove();
     options(byId("board-metric"), found.metrics.map((name) => [name, name]));
@@ -61,8 +60,10 @@ async function load() {
   try {
     const metric = byId("board-metric").value;
     const board = await send("GET", path(`leaderboard?metric=${encodeURIComponent(metric)}`), { signal, retries: 2 });
-    const none = empty("No entry yet.", "Submit predictions below to be the first.");
+    const none = empty("No entry yet.", "Submit predictions to be the first.");
     fill(box, board.entries.length ? boardTable(board) : none);
+    const { verbs } = await catalog();
+    if (mayAsk() && verbs.compare?.includes("told")) offerNeighbours(board);
   } catch (error) {
     if (isAbort(error)) return;
     fill(box);

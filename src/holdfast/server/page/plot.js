@@ -3,6 +3,7 @@
 import { labelRoom, leftAxis, logTicks, scale, ticks } from "./axes.js";
 import { svg } from "./elements.js";
 import { number, when } from "./format.js";
+import { mark } from "./marks.js";
 import { tipped } from "./tip.js";
 import { judged, judgedAt, line, saidText, valued } from "./words.js";
 
@@ -94,15 +95,6 @@ function whisker(answer, x, y, edge) {
 }
 
 const arrow = (x, y, by) => svg("path", { class: "open-end", d: `M${x - 4} ${y + by}L${x} ${y}L${x + 4} ${y + by}` });
-
-/** A guess: a ring if it is compatible, a cross if it is not, a dash where nothing can be told. */
-function mark(word, x, y) {
-  const stands = ["compatible", "pass", "better"].includes(word);
-  if (stands) return svg("circle", { class: "mark-compatible", cx: x, cy: y, r: 5 });
-  const known = ["not compatible", "fail", "worse"].includes(word);
-  const [kind, path] = known ? ["refuted", "M-4 -4L4 4M-4 4L4 -4"] : ["unknown", "M-5 0L5 0"];
-  return svg("path", { class: `mark-${kind}`, d: path, transform: `translate(${x} ${y})` });
-}
 
 /** One stop for the tab key; arrows go from point to point. */
 function roving(drawing, points, choose) {

@@ -106,7 +106,7 @@ export function gathered() {
   const text = (id) => byId(id).value.trim();
   const seen = (id) => text(id) !== "" && !byId(id).closest(".field").hidden;
   const now = verb();
-  if (!now || !text("estimator")) return { missing: "estimator" };
+  if (!now || !text("estimator")) return { missing: "Write a question to see its price." };
   const body = { [now === "mean" ? "term" : "estimator"]: text("estimator") };
   if (seen("where-text")) body.where = text("where-text");
   if (seen("range")) {
@@ -127,7 +127,9 @@ export function gathered() {
   }
   if (byId("precise").checked && !byId("precise-field").hidden) body.precise = true;
   if (byId("anyway").checked) body.anyway = true;
-  if (["verify", "correct"].includes(now) && body.guess === undefined) return { missing: "guess" };
+  if (["verify", "correct"].includes(now) && body.guess === undefined) {
+    return { missing: "Write a guess to see the price." };
+  }
   return { verb: now, body };
 }
 

@@ -1,9 +1,10 @@
 // What came back: value, bar, promise, price, receipt; read out by screen readers.
 
-import { el } from "./elements.js";
-import { amount, confidence, count, counted, nats } from "./format.js";
+import { barPicture } from "./bars.js";
+import { el, fill, onWidth } from "./elements.js";
+import { amount, confidence, count, counted, nats, number } from "./format.js";
 import { receiptButton } from "./table.js";
-import { details, isTold, judged, paid, phrase, rangeText, readingOf, saidParts, valued } from "./words.js";
+import { details, isTold, judged, lastOf, paid, phrase, rangeText, readingOf, saidParts, valued } from "./words.js";
 
 /** A card about one question and what was said to it. */
 export function resultCard(question, said) {
@@ -13,25 +14,46 @@ export function resultCard(question, said) {
   const rows = isTold(said) ? told(said) : facts(said, main);
   return el("div", { class: "card answer-card" },
     el("p", { class: "asked-line" }, ...phrase(question), more ? el("span", {}, ` · ${more}`) : null),
-    el("p", { class: "big" }, ...saidParts(said, { ...question, grid })),
+    said.verb === "scores" ? null : el("p", { class: "big" }, ...saidParts(said, { ...question, grid })),
+    isTold(said) ? [el("p", { class: "sentence" }, `${said.promise}.`), picture(said)] : null,
     el("dl", { class: "facts" },
       rows.flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)])));
 }
 
 const capital = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
 
-/** What an answer that is told says: its promise is a whole sentence. */
+/** The bar, drawn as wide as there is room. */
+function picture(said) {
+  const box = el("div", { class: "canvas picture" });
+  onWidth(box, () => fill(box, barPicture(said, box.clientWidth)));
+  return box;
+}
+
+/** What else there is to an answer that is told: its promise, a whole sentence, stands above. */
 function told(said) {
-  const rows = [["Promise", said.promise]];
+  const rows = readingOf(said) ? [["Reading", readingOf(said)]] : [];
+  if (said.guess !== null && said.expected !== null) rows.push(["Guess", guessed(said)]);
+  const off = said.verb === "scores" ? said.names.filter((_, i) => said.batch[i].expected === false) : [];
+  if (off.length > 0) rows.push(["Surprises", `${off.join(", ")}: what was guessed is the diamond in the picture`]);
   if (!said.certified) rows.push(["Beware", "NOT certified: the holdout is seeded."]);
-  if (readingOf(said)) rows.unshift(["Reading", readingOf(said)]);
+  if (said.leaning !== null) {
+    const way = said.leaning > 0 ? "higher" : "lower";
+    const far = number(Math.abs(said.leaning), 2);
+    rows.push(["Beware", `Your validation scores are ${way} than the truth by about ${far}.`]);
+  }
   if (said.assumes.length) rows.push(["Assumes", said.assumes.join("; ")]);
-  const sum = `${nats(said.told_so_far)} in ${counted(said.answers, "answer")}`;
-  rows.push(["Told", `${paid(said)}; so far ${sum}`]);
-  rows.push(["Receipt", receiptButton(said.receipt)]);
+  const { told_so_far: sum, answers, cached, receipt } = lastOf(said);
+  rows.push(["Told", `${paid(said)}${cached ? "" : `; so far ${nats(sum)} in ${counted(answers, "answer")}`}`]);
+  rows.push(["Receipt", receiptButton(receipt)]);
   return rows;
 }
 
+/** What was expected, by whom, and whether it came so. */
+function guessed({ guess, expected, verdict, facts: { guessed: yours } }) {
+  const value = `${number(guess, 4)}, ${yours ? "your own" : "from the open part"}`;
+  if (verdict) return `${value}: the verdict is ${expected ? "as expected" : "a surprise"}`;
+  return `${value}: ${expected ? "confirmed" : "a surprise, the diamond in the picture"}`;
+}
 function facts(said, main) {
   const sure = main.certified ? "for all answers at once" : "NOT certified";
   const rows = judged(said)?.open_blocks ? [["Range", rangeText(judged(said))]] : [];

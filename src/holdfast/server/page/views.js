@@ -4,7 +4,7 @@ import { byId } from "./elements.js";
 import { bus, isCustodian, session } from "./session.js";
 import { settled } from "./trouble.js";
 
-const NAMES = ["ask", "answers", "leaderboard", "planner", "custodian"];
+const NAMES = ["ask", "models", "answers", "leaderboard", "planner", "custodian"];
 const shown = new Map();
 
 /** Call this whenever the view comes into sight, or its holdout changes while it is. */

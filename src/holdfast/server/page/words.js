@@ -2,6 +2,7 @@
 
 import { amount, answerValue, bar, count, counted, gridText, nats, number, percent } from "./format.js";
 import { el } from "./elements.js";
+import { shape } from "./marks.js";
 
 const VERBS = { ask: "", verify: "", correct: "", mean: "mean of ", interval: "interval for " };
 
@@ -24,8 +25,10 @@ const whereOf = (question) => question.estimator?.where ?? question.where ?? nul
 /** The verb in words; a score says itself what it is. */
 function verbOf(question) {
   const { verb, candidates, claim, threshold } = question;
+  if (verb === "enter") return `${question.name}: `;
   if (verb === "compare") return `${question.estimator.names.join(" against ")}: `;
   if (verb === "best" || verb === "scores") return `${verb} of ${count(candidates)}: `;
+  if (verb === "gate" && question.estimator.names?.length) return `gate against ${question.estimator.names[1]}: `;
   if (verb === "gate") return threshold === undefined ? "gate: " : `gate ${claim} ${number(threshold)}: `;
   return metricOf(question) ? "" : VERBS[verb] ?? "";
 }
@@ -47,10 +50,13 @@ export function phrase(question) {
 export function details(question) {
   const said = [];
   if (question.guess !== undefined && question.guess !== null) {
-    const claim = question.claim && question.claim !== "equals" ? `${question.claim} ` : "";
-    const near = question.tolerance ? ` ± ${number(question.tolerance)}` : "";
+    const ofGuess = question.threshold === undefined;
+    const claim = ofGuess && question.claim && question.claim !== "equals" ? `${question.claim} ` : "";
+    const near = ofGuess && question.tolerance ? ` ± ${number(question.tolerance)}` : "";
     said.push(`guess: ${claim}${number(question.guess)}${near}`);
   }
+  if (question.threshold !== undefined && question.tolerance) said.push(`tolerance ${number(question.tolerance)}`);
+  if (question.margin !== undefined) said.push(`margin ${number(question.margin)}`);
   if (question.range) said.push(`cut to [${question.range.map((end) => number(end)).join(", ")}]`);
   if (question.grid) said.push(`grid ${gridText(question.grid)}`);
   if (question.precise) said.push("precise");
@@ -112,7 +118,8 @@ export function saidParts(said, question) {
   const answer = valued(said);
   const { grid } = question;
   const parts = [];
-  if (verdict) parts.push(el("span", { class: `pill ${KINDS[verdict.verdict]}` }, verdict.verdict), " ");
+  if (verdict) parts.push(el("span", { class: `pill ${KINDS[verdict.verdict]}` }, shape(verdict.verdict),
+    verdict.verdict), " ");
   if (answer && isTold(answer) && answer.value === null) {
     parts.push(...ofSeveral(answer));
   } else if (answer) {
@@ -144,11 +151,15 @@ export function inCurrency(value, currency) {
   return currency && currency !== "stability" ? `${amount(value)} ${currency}` : amount(value);
 }
 
+/** The last answer of what was said: of the best with its bar, that is the bar's. */
+export const lastOf = (said) => (said.verb === "best" ? said.batch[0] ?? said : said);
+
 /** What was paid, and what is left. */
 export function paid(said) {
-  const cached = (judged(said) ?? valued(said))?.cached;
+  const told = isTold(said);
+  const cached = (told ? lastOf(said) : judged(said) ?? valued(said))?.cached;
   if (cached) return "free: asked before";
-  if (isTold(said)) return nats(said.told);
+  if (told) return nats(lastOf(said).told + (lastOf(said) === said || said.cached ? 0 : said.told));
   return amount(said.price);
 }
 
