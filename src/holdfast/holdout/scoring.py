@@ -1020,7 +1020,7 @@ def _refuse_blocks(verb: Verb, scores: Sequence[Judged]) -> None:
             "Accuracy, error rate, Brier score, log loss, errors on a target of a declared "
             "range, and what row_metric makes are means over rows, where a row is a unit."
         )
-        allowed = f"a mean over rows, to {verb} by what is told"
+        allowed = f"a mean over rows for {verb}(…)"
         raise InvalidInput("metric", scores[0].scorer.name, allowed, hint)
 
 

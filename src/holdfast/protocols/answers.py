@@ -969,7 +969,7 @@ class Told:
         """One sentence with numbers."""
         if self.verb == "best":
             bar = self.batch[0].promise if self.batch else _FOUND_BEST
-            return f"{self.said} on the sealed rows; {bar}"
+            return f"{self.said} on the sealed rows; {bar[0].lower()}{bar[1:]}"
         said = self.said
         if self.verb not in _OF_BLOCKS:
             said = f"{_WHERE.get(self.reading or '', 'on fresh rows')}, {said}"
