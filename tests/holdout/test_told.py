@@ -425,6 +425,24 @@ def test_prices_are_shown_before_asking(holdout: Holdout, frame: pd.DataFrame) -
     assert holdout.price("score", given).cached
 
 
+def test_the_price_of_a_winner_with_its_bar_is_that_of_both(
+    holdout: Holdout, frame: pd.DataFrame
+) -> None:
+    pair = [right(frame, 0.9), right(frame, 0.8)]
+    winner, both = (holdout.price("best", pair, precise=precise) for precise in (False, True))
+    bar = holdout.price("score", pair[0], precise=True)
+    assert winner.price == pytest.approx(math.log(2))
+    assert both.price == winner.price + bar.price
+    assert both.told is not None
+    assert both.told.answers[0]["nats"] == both.price
+    holdout.best(pair)
+    rest = holdout.price("best", pair, precise=True)
+    assert not rest.cached
+    assert rest.price == holdout.price("score", pair[0], precise=True).price
+    holdout.best(pair, precise=True)
+    assert holdout.price("best", pair, precise=True).price == 0.0
+
+
 def test_models_that_fail_count_as_wrong_and_say_so(tmp_path: Path, frame: pd.DataFrame) -> None:
     class Model:
         classes_ = np.array([0, 1])

@@ -970,17 +970,21 @@ class Price:
         return f"<pre>{escape(str(self))}</pre>"
 
 
-def price_of(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> Price:
-    """The price of a question, for this asker."""
-    quote = _told_price if asked.protocol.told else _charged_price
-    price, currency, budget, left, reason, told = quote(holdout, asked, asker)
+def price_of(holdout: OpenHoldout, asked: Asked, asker: Asker | None, bar: float = 0.0) -> Price:
+    """The price of a question, for this asker; of a winner with the `bar` asked for next."""
     cached = holdout.journal.is_known(asked.key)
+    price, currency, budget, left, reason, told = (
+        _told_price(holdout, asked, asker, bar, cached=cached)
+        if asked.protocol.told
+        else _charged_price(holdout, asked, asker)
+    )
+    price, cached = bar if cached else price, cached and not bar
     grid, part = asked.question.grid, asked.protocol.part
     return Price(
         asked.question.verb,
         part.name,
         part.protocol,
-        0.0 if cached else price,
+        price,
         currency,
         budget,
         left,
@@ -1016,7 +1020,9 @@ def _charged_price(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> _
     return price, currency, budget, left, reason, None
 
 
-def _told_price(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> _Quote:
+def _told_price(
+    holdout: OpenHoldout, asked: Asked, asker: Asker | None, bar: float, *, cached: bool
+) -> _Quote:
     """What the likely answers would tell: a function of the history and of what is public."""
     question, reason = asked.question, None
     rows = asked.set.blocks * holdout.spec.manifest.block_units
@@ -1032,14 +1038,17 @@ def _told_price(holdout: OpenHoldout, asked: Asked, asker: Asker | None) -> _Quo
         protocol: Any = asked.protocol
         offers = protocol.price(question, asked.expects, past)
         opened = holdout.spec.manifest.open_units
-        now = forecast(past, rows, open_rows=opened)[0]["half_widths"][0]
+        expected = asked.protocol.part.queries
+        now = forecast(past, rows, expected, open_rows=opened)[0]["half_widths"][0]
         answers = []
         for each in offers:
             surprise = None if each["expected"] is None else not each["expected"]
-            later = past.later(question, each["nats"], surprise)
-            half_width = forecast(later, rows, open_rows=opened)[0]["half_widths"][0]
-            answers.append({**each, "level": later.level, "half_width": half_width})
+            nats = bar + each["nats"] * (not cached or not bar)
+            later = past.later(question, nats, surprise)
+            half_width = forecast(later, rows, expected, open_rows=opened)[0]["half_widths"][0]
+            after = {"nats": nats, "level": later.level, "half_width": half_width}
+            answers.append({**each, **after})
         told = ToldPrice(past.nats, past.level, now, tuple(answers))
     # That of what is expected; of a batch, of each.
-    firsts = {each.get("candidate"): each["nats"] for each in reversed(offers)}
+    firsts = {each.get("candidate"): each["nats"] for each in reversed(answers)}
     return sum(firsts.values()), "nats", limit, left, reason, told

@@ -296,7 +296,8 @@ class Holdout(Scoring):
 
         `words` are those of the verb: holdout.price("ask", "avg(x)", grid=…), or
         holdout.price("compare", b, against=a, margin=0). What would be refused without `anyway` is
-        priced, and told in `doubts`.
+        priced, and told in `doubts`. The price of `best(…, precise=True)` is that of the winner and
+        of its bar.
         """
         if verb not in VERBS:
             raise InvalidInput("verb", verb, f"one of {', '.join(VERBS)}")
@@ -306,10 +307,15 @@ class Holdout(Scoring):
             getattr(quoting, verb)(estimator, **words)
         except _Quoted as quoted:
             asked = quoted.asked
-        return self._priced(asked)
+        bar = 0.0
+        if asked.question.verb == "best" and words.pop("precise", False):
+            first = cast(Sequence[object], estimator)[0]  # that of another tells as much
+            about = {name: words[name] for name in words if name not in ("names", "request")}
+            bar = self.price("score", first, precise=True, **about).price
+        return self._priced(asked, bar)
 
-    def _priced(self, asked: Asked) -> Price:
-        price = price_of(self._open, asked, self._asker)
+    def _priced(self, asked: Asked, bar: float = 0.0) -> Price:
+        price = price_of(self._open, asked, self._asker, bar)
         if self._pace is not None and not price.cached:
             self._pace.admit(asked)
         return price

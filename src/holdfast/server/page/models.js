@@ -19,7 +19,7 @@ const VERBS = {
     + "a verdict in place of a bar: better, worse, or not shown."],
   gate: ["Gate", "Whether they are proved to reach a threshold (pass), to miss it (fail), or neither (unclear)."],
   best: ["Best of many", "Which of several is the best on the sealed rows, and nothing else of the others. "
-    + "Precise: also its bar, a second answer, which tells more than the price says."],
+    + "Precise: also its bar."],
   scores: ["Scores of many", "The scores of several, all of them fixed before any is answered."],
   enter: ["Enter", "A score that is also an entry of the leaderboard."],
 };
