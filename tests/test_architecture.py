@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,15 @@ def test_importing_the_package_is_light() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=SOURCE
     )
     assert run.stdout.split() == []
+
+
+@pytest.mark.parametrize(
+    "package", [module_name(path) for path in FILES if path.name == "__init__.py"]
+)
+def test_what_a_package_exports_is_there(package: str) -> None:
+    module = import_module(package)
+    for name in getattr(module, "__all__", ()):
+        getattr(module, name)
 
 
 def test_every_package_has_a_page_of_the_reference() -> None:

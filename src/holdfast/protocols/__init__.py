@@ -59,11 +59,10 @@ __all__ = [
 _LATER = {
     "answers": ("Answer", "Corrected", "Verdict"),
     "base": ("Protocol", "Question"),
-    "budget": ("Account", "Charge"),
     "guesses": ("Guesses",),
     "means": ("DirectMeans", "MedianMeans"),
     "memory": ("MemoryHoldout",),
-    "plans": ("JointPlan", "SetPlan"),
+    "plans": ("Account", "Charge", "JointPlan", "SetPlan"),
     "registry": ("PROTOCOLS",),
     "rounds": ("RoundsPlan",),
     "searches": ("AmplifiedEstimates", "Estimates", "Intervals", "SimpleEstimates"),
