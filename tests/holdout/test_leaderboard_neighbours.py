@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 import holdfast as hf
@@ -156,7 +157,10 @@ def test_only_those_of_the_best_are_kept_for_the_owner_alone(
     assert len(files(holdout)) == 2
 
 
-@pytest.mark.parametrize("harm", ["missing", "damaged", "another's", "empty", "too short"])
+HARMS = ("missing", "damaged", "another's", "empty", "too short", "two columns", "a pipe")
+
+
+@pytest.mark.parametrize("harm", HARMS)
 def test_what_is_not_kept_is_said_and_entered_again_for_free(holdout: Holdout, harm: str) -> None:
     file = kept_of(holdout, "b")
     if harm == "missing":
@@ -168,6 +172,12 @@ def test_what_is_not_kept_is_said_and_entered_again_for_free(holdout: Holdout, h
         found = kept.read(file.stem)
         assert found is not None
         kept.keep(file.stem, type(found)(found.values[:10]))
+    elif harm == "two columns":
+        read = pq.read_table(file)
+        pq.write_table(read.append_column("prediction", read.column(0)), file)
+    elif harm == "a pipe":
+        file.unlink()
+        os.mkfifo(file)
     else:
         file.write_bytes(file.read_bytes()[:-9] if harm == "damaged" else b"")
     first, second, third = pairs(holdout.leaderboard(neighbours=True))
@@ -274,7 +284,7 @@ def test_quotas_and_levels_are_those_of_compare(holdout: Holdout) -> None:
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "one entry": ({"top": 1}, "top must be"),
     "too many": ({"top": 101}, "top must be"),
-    "blocks": ({"metric": "f1"}, "a mean over rows, to compare"),
+    "blocks": ({"metric": "f1"}, "a mean over rows for compare"),
     "no metric": ({"metric": "acuracy"}, "Did you mean accuracy"),
     "a level that is none": ({"max_level": -1.0}, "max_level"),
 }
