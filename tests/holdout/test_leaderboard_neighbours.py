@@ -196,6 +196,25 @@ def test_what_is_not_kept_is_said_and_entered_again_for_free(holdout: Holdout, h
     assert letters(holdout) == "7 recomputed from the sealed rows"
 
 
+def test_predictions_of_open_rows_that_come_later_are_kept_too(tmp_path: Path) -> None:
+    with made(tmp_path / "h", FRAME, seed=3) as holdout:
+        opened = set(holdout.open_table(["row"]).column("row").to_pylist())
+        sealed = ~FRAME.row.isin(opened)
+
+        def price(given: Any) -> float:
+            for name, share in (("a", 0.95), ("b", 0.9)):
+                holdout.enter(right(FRAME, share)[given], name, guess=share)
+            (only,) = holdout.leaderboard(price=True).neighbours or ()
+            assert only.price is not None
+            return only.price.price
+
+        assert price(sealed) > 5
+        answers = holdout.status().answers
+        assert price(sealed | True) < 0.1
+        assert price(sealed) < 0.1  # what is kept stays
+        assert holdout.status().answers == answers
+
+
 def test_no_room_takes_no_entry_away(holdout: Holdout, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: Any, path: Path) -> None:
         path.write_bytes(b"PAR1")
