@@ -75,7 +75,8 @@ def test_neighbours_are_compared_as_anybody_would(holdout: Holdout) -> None:
     offers = holdout.leaderboard(price=True)
     assert pairs(offers) == ["priced"] * 3
     assert holdout.receipt == before
-    assert "if it is as expected" in str(offers)
+    assert "if it is as expected, " in str(offers)
+    assert "or more as a surprise" in str(offers)
     told = holdout.leaderboard(neighbours=True)
     assert pairs(told) == ["told"] * 3
     assert told.neighbours is not None
