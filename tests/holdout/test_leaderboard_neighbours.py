@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 import holdfast as hf
@@ -74,7 +75,8 @@ def test_neighbours_are_compared_as_anybody_would(holdout: Holdout) -> None:
     offers = holdout.leaderboard(price=True)
     assert pairs(offers) == ["priced"] * 3
     assert holdout.receipt == before
-    assert "if it is as expected" in str(offers)
+    assert "if it is as expected, " in str(offers)
+    assert "or more as a surprise" in str(offers)
     told = holdout.leaderboard(neighbours=True)
     assert pairs(told) == ["told"] * 3
     assert told.neighbours is not None
@@ -156,7 +158,10 @@ def test_only_those_of_the_best_are_kept_for_the_owner_alone(
     assert len(files(holdout)) == 2
 
 
-@pytest.mark.parametrize("harm", ["missing", "damaged", "another's", "empty", "too short"])
+HARMS = ("missing", "damaged", "another's", "empty", "too short", "two columns", "a pipe")
+
+
+@pytest.mark.parametrize("harm", HARMS)
 def test_what_is_not_kept_is_said_and_entered_again_for_free(holdout: Holdout, harm: str) -> None:
     file = kept_of(holdout, "b")
     if harm == "missing":
@@ -168,6 +173,12 @@ def test_what_is_not_kept_is_said_and_entered_again_for_free(holdout: Holdout, h
         found = kept.read(file.stem)
         assert found is not None
         kept.keep(file.stem, type(found)(found.values[:10]))
+    elif harm == "two columns":
+        read = pq.read_table(file)
+        pq.write_table(read.append_column("prediction", read.column(0)), file)
+    elif harm == "a pipe":
+        file.unlink()
+        os.mkfifo(file)
     else:
         file.write_bytes(file.read_bytes()[:-9] if harm == "damaged" else b"")
     first, second, third = pairs(holdout.leaderboard(neighbours=True))
@@ -184,6 +195,25 @@ def test_what_is_not_kept_is_said_and_entered_again_for_free(holdout: Holdout, h
     assert holdout.status().answers == told
     assert pairs(holdout.leaderboard(neighbours=True)) == ["told", "told", "free"]
     assert letters(holdout) == "7 recomputed from the sealed rows"
+
+
+def test_predictions_of_open_rows_that_come_later_are_kept_too(tmp_path: Path) -> None:
+    with made(tmp_path / "h", FRAME, seed=3) as holdout:
+        opened = set(holdout.open_table(["row"]).column("row").to_pylist())
+        sealed = ~FRAME.row.isin(opened)
+
+        def price(given: Any) -> float:
+            for name, share in (("a", 0.95), ("b", 0.9)):
+                holdout.enter(right(FRAME, share)[given], name, guess=share)
+            (only,) = holdout.leaderboard(price=True).neighbours or ()
+            assert only.price is not None
+            return only.price.price
+
+        assert price(sealed) > 5
+        answers = holdout.status().answers
+        assert price(sealed | True) < 0.1
+        assert price(sealed) < 0.1  # what is kept stays
+        assert holdout.status().answers == answers
 
 
 def test_no_room_takes_no_entry_away(holdout: Holdout, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,7 +304,7 @@ def test_quotas_and_levels_are_those_of_compare(holdout: Holdout) -> None:
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "one entry": ({"top": 1}, "top must be"),
     "too many": ({"top": 101}, "top must be"),
-    "blocks": ({"metric": "f1"}, "a mean over rows, to compare"),
+    "blocks": ({"metric": "f1"}, "a mean over rows for compare"),
     "no metric": ({"metric": "acuracy"}, "Did you mean accuracy"),
     "a level that is none": ({"max_level": -1.0}, "max_level"),
 }

@@ -480,7 +480,9 @@ def test_neighbours_of_the_board_are_compared_once_with_their_price_before(
             expect(page.locator("#model-result .answer-card")).to_be_visible()
         visitor.visit("leaderboard")
         board = page.locator("#neighbours")
-        expect(board).to_contain_text("tells about 0.25 nats in 1 comparison")
+        expect(board).to_contain_text(
+            "tells about 0.25 nats in 1 comparison, more where one is a surprise"
+        )
         assert asked == ["price"]
         page.dblclick("#neighbours button")
         expect(board.locator("li").first).to_contain_text("one is better than other by 0.01")

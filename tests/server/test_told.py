@@ -14,7 +14,9 @@ from pydantic import TypeAdapter
 
 from holdfast.client.wire import content_of, contents_of
 from holdfast.errors import InvalidInput
+from holdfast.holdout.answering import OpenHoldout
 from holdfast.holdout.check import check_holdout
+from holdfast.holdout.custody import Access
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.tokens import ROLES
 from holdfast.server.bodies import read_parts
@@ -159,6 +161,32 @@ def test_neighbours_are_priced_compared_and_shaped(
     limited = client.post(place, headers=auth(poor)).json()["neighbours"]
     assert limited[0]["result"]["cached"]
     assert [each["reason"][:23] for each in limited[1:]] == ["Your quota is exhausted"] * 2
+
+
+def test_a_token_that_ends_between_two_neighbours_is_told_no_more(
+    folder: Path,
+    tokens: dict[str, str],
+    served: Callable[..., TestClient],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client, token = served(folder), auth(tokens["analyst"])
+    for name, given in (("good", GOOD), ("fair", FAIR), ("poor", POOR)):
+        assert post(client, tokens["custodian"], "enter", given, name=name).status_code == 200
+    answer = OpenHoldout.answer
+
+    def ended_after(self: OpenHoldout, *given: Any) -> Any:
+        found = answer(self, *given)
+        access = Access(self.journal)
+        for each in access.holding().values():
+            if each.role == "analyst":
+                access.revoke(each.id)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OpenHoldout, "answer", ended_after)
+        assert client.post(f"{WHERE}/neighbours", headers=token).status_code == 401
+    with Holdout.open(folder) as holdout:
+        assert holdout.status().answers == 4
 
 
 def test_questions_in_sql_are_told_too(

@@ -137,7 +137,9 @@ def _price(price: Price) -> str:
         return price.reason
     offers = () if price.told is None else price.told.answers
     if any(each["expected"] for each in offers):
-        return f"{_nats(price.price)} if it is as expected"
+        surprises = [each["nats"] for each in offers if each["expected"] is False]
+        more = f", {number(min(surprises), 2)} or more as a surprise" if surprises else ""
+        return f"{_nats(price.price)} if it is as expected{more}"
     return f"about {_nats(price.price)}: nothing is known of both on open rows"
 
 

@@ -609,11 +609,14 @@ class Boards:
             self.kept.drop_others(wanted)
 
     def _is_kept(self, key: str, predictions: Predictions) -> bool:
+        """Whether a file has them; those of open rows too make comparisons cheaper."""
         try:
             found = self.kept.read(key)
         except (OSError, ValueError):
             return False
         if found is None or len(found.values) != len(predictions.values):
+            return False
+        if predictions.complete and not found.complete:
             return False
         there = replace(found, sealed=predictions.sealed).of_sealed
         return np.array_equal(there, predictions.of_sealed)

@@ -918,12 +918,13 @@ class Kept:
         if not path.exists():
             return None
         try:
+            if not path.is_file():  # a pipe would be waited for
+                raise TypeError("no file")
             with pq.ParquetFile(path) as file:
-                table = file.read([PREDICTION])
+                column = file.read([PREDICTION]).column(PREDICTION)
                 complete = file.schema_arrow.metadata[_COMPLETE] == b"1"
         except (pa.ArrowException, LookupError, TypeError) as wrong:
             raise ValueError("a damaged file") from wrong
-        column = table.column(PREDICTION)
         if not pa.types.is_string(column.type):
             return Predictions(np.array(plain_array(column.combine_chunks())), complete=complete)
         values = np.empty(len(column), object)

@@ -505,6 +505,11 @@ def neighbours(
 
     Asked again it is free.
     """
+
+    def holds() -> None:  # they are many questions: a token may end between two of them
+        service.authenticator.again(caller, holds)
+
+    caller = service.authenticator.again(caller, holds)
     words: dict[str, Any] = {"top": top, "max_level": max_level}
     standings = caller.holdout.leaderboard(metric, neighbours=True, **words)
     for each in standings.neighbours or ():

@@ -42,7 +42,9 @@ const ask = (what, metric, how) =>
 function show(pairs, metric) {
   const open = pairs.filter(({ price }) => price !== null && (price.affordable || price.cached));
   const sum = open.reduce((all, { price }) => all + (price.cached ? 0 : price.price), 0);
-  const cost = sum > 0 ? `tells about ${nats(sum)} in ${counted(open.length, "comparison")}` : "free: asked before";
+  const cost = sum > 0
+    ? `tells about ${nats(sum)} in ${counted(open.length, "comparison")}, more where one is a surprise`
+    : "free: asked before";
   const button = el("button", { type: "button", class: "primary", on: { click: () => compare(button, metric) } },
     "Compare neighbours");
   fill(byId("neighbours"), el("section", { class: "card", "aria-labelledby": "neighbours-title" },

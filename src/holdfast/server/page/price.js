@@ -136,15 +136,17 @@ const isNumber = (value) => typeof value === "number";
 /** An answer that is likely, in short. */
 const named = (offer) => offer.verdict ?? bar(offer);
 
-/** When the least is told, and what else may be. */
+/** When the least is told, and what else may be: a verdict is one of three, a value may be off by more than is likely. */
 function likely(answers) {
   const [first, ...others] = answers;
   if (others.length === 0) return ", whatever the answer is.";
   const most = nats(Math.max(...others.map((each) => each.nats)));
-  const surprise = others.some((each) => each.expected === false);
-  if (isNumber(first.candidate)) return ` if all are as expected; a surprise: up to ${most} for each.`;
+  const surprises = others.filter((each) => each.expected === false).map((each) => each.nats);
+  const least = `${nats(Math.min(...surprises))} or more`;
+  if (isNumber(first.candidate)) return ` if all are as expected; a surprise: ${least} for each.`;
   const when = first.expected ? " if it is as expected," : " if it is";
-  return `${when} ${named(first)}; ${surprise ? "a surprise" : "another likely answer"}: up to ${most}.`;
+  if (surprises.length === 0) return `${when} ${named(first)}; another likely answer: up to ${most}.`;
+  return `${when} ${named(first)}; a surprise: ${first.verdict ? `up to ${most}` : least}.`;
 }
 
 function expectation({ expected }) {
