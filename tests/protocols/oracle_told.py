@@ -221,8 +221,8 @@ class Oracle:
             first = max(0, round(rows * guess) - (width - 1) // 2)
             scale = max(1e-9, error) * rows / width
             return self.windows(question, at, first, first + width - 1, width, scale), [0]
-        k = max(20, self.queries or 100, sum(self.values) + 1)
-        tau = error * math.sqrt(2.2 * math.log(k))
+        k = max(20, self.queries, sum(self.values) + 1)
+        tau = error * math.sqrt(2 * math.log(k))
         epsilon = surprise_code(self.values[1], self.values[0])
         if share and whole:
             middle = round(rows * guess)

@@ -250,7 +250,7 @@ def won() -> float:
 
 def batched() -> float:
     world = World((THIRD, THIRD, THIRD), (7,))
-    return max(ratio(two(0.9, 8), batches, 1, 0.2), ratio(world, batches, 1, 0.2))
+    return max(ratio(two(0.75, 7), batches, 1, 0.25), ratio(world, batches, 1, 0.2))
 
 
 def learnt() -> float:
@@ -303,7 +303,7 @@ WORLDS: dict[str, tuple[Callable[[], float], float]] = {
     "four rows by bets": (by_bets, 0.43),
     "groups": (of_groups, 0.3),
     "winners": (won, 0.85),
-    "batches": (batched, 0.93),
+    "batches": (batched, 0.97),
     "three shares, one after the other": (learnt, 0.5),
     "blocks": (of_blocks, 0.7),
     "rows unlike": (rows_unlike, 0.6),
