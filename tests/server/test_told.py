@@ -163,6 +163,16 @@ def test_neighbours_are_priced_compared_and_shaped(
     assert [each["reason"][:23] for each in limited[1:]] == ["Your quota is exhausted"] * 2
 
 
+def test_neighbours_take_no_word_that_means_nothing(
+    folder: Path, tokens: dict[str, str], served: Callable[..., TestClient]
+) -> None:
+    client, token = served(folder), auth(tokens["analyst"])
+    for where in ("neighbours", "price/neighbours"):
+        for words in ({"price": True}, {"margin": 0}):  # which would have told nothing, or less
+            reply = client.post(f"{WHERE}/{where}", params=words, headers=token)
+            assert (reply.status_code, reply.json()["error"]["parameter"]) == (400, *words)
+
+
 def test_a_token_that_ends_between_two_neighbours_is_told_no_more(
     folder: Path,
     tokens: dict[str, str],

@@ -906,7 +906,8 @@ class Kept:
     @property
     def files(self) -> dict[str, str]:
         """Their names in the holdout's folder, by their keys."""
-        found = sorted(each.name for each in self._folder.glob(f"*{_KEPT_SUFFIX}"))
+        there = self._folder.glob(f"*{_KEPT_SUFFIX}")
+        found = sorted(each.name for each in there if each.is_file())
         return {name.removesuffix(_KEPT_SUFFIX): f"{KEPT_FOLDER}/{name}" for name in found}
 
     def read(self, key: str) -> Predictions | None:

@@ -471,13 +471,24 @@ for _verb in SCORES.values():
 Metric = Annotated[
     str, Query(pattern=r"^[A-Za-z0-9_]{1,100}$", description="The name of a metric.")
 ]
-
-
 Top = Annotated[int, Query(ge=2, le=MOST_KEPT, description="So many entries, the first ones.")]
 MaxLevel = Annotated[
     float | None,
     Query(ge=0, allow_inf_nan=False, description="Refuse above this level: others may have asked."),
 ]
+
+
+class _Compared(BaseModel):
+    """Which entries are compared: a word that means nothing here is refused, as in a question."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    metric: Metric = "accuracy"
+    top: Top = TOP
+    max_level: MaxLevel = None
+
+
+Compared = Annotated[_Compared, Query()]
 
 
 @_viewer.get("/leaderboard", responses=shaped(StandingsShape))
@@ -494,13 +505,7 @@ def _board(caller: Caller, standings: Standings) -> Reply:
 
 
 @_asking.post("/neighbours", responses=shaped(StandingsShape))
-def neighbours(
-    caller: Calling,
-    service: Here,
-    metric: Metric = "accuracy",
-    top: Top = TOP,
-    max_level: MaxLevel = None,
-) -> Reply:
+def neighbours(caller: Calling, service: Here, words: Compared) -> Reply:
     """The leaderboard, and each of its first entries compared with the next, on the same rows.
 
     Asked again it is free.
@@ -510,8 +515,7 @@ def neighbours(
         service.authenticator.again(caller, holds)
 
     caller = service.authenticator.again(caller, holds)
-    words: dict[str, Any] = {"top": top, "max_level": max_level}
-    standings = caller.holdout.leaderboard(metric, neighbours=True, **words)
+    standings = caller.holdout.leaderboard(neighbours=True, **words.model_dump())
     for each in standings.neighbours or ():
         if each.told is not None:
             service.counts.answer(caller.served.name, "compare", cached=each.told.cached)
@@ -519,12 +523,9 @@ def neighbours(
 
 
 @_asking.post("/price/neighbours", responses=shaped(StandingsShape))
-def price_neighbours(
-    caller: Calling, metric: Metric = "accuracy", top: Top = TOP, max_level: MaxLevel = None
-) -> Reply:
+def price_neighbours(caller: Calling, words: Compared) -> Reply:
     """What `neighbours` would tell, asked now: nothing is told or charged."""
-    words: dict[str, Any] = {"top": top, "max_level": max_level}
-    return _board(caller, caller.holdout.leaderboard(metric, price=True, **words))
+    return _board(caller, caller.holdout.leaderboard(price=True, **words.model_dump()))
 
 
 # What is left, what was answered, what can be asked.
