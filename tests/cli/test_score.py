@@ -90,7 +90,7 @@ def test_a_bar_holds_the_truth_of_these_rows(ask: Cli) -> None:
         (("poor", "better", "--guess", -0.45), "poor is worse than better by 0."),
         (
             ("better", "good", "--guess", 0.05),
-            "better is between 0.016 worse and 0.116 better than good in accuracy (with 95 %",
+            "better is between 0.006 worse and 0.106 better than good in accuracy (with 95 %",
         ),
     ],
 )
