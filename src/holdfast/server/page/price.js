@@ -136,7 +136,7 @@ const isNumber = (value) => typeof value === "number";
 /** An answer that is likely, in short. */
 const named = (offer) => offer.verdict ?? bar(offer);
 
-/** When the least is told, and what else may be: a verdict is one of three, a value may be off by more than is likely. */
+/** When the least is told, and what else may be: a verdict is one of three, a value may be off by more. */
 function likely(answers) {
   const [first, ...others] = answers;
   if (others.length === 0) return ", whatever the answer is.";
