@@ -937,10 +937,14 @@ class ToldScores(_Told):
         sums = {name: drawn[name] for name in ("so_far", "answers")}
         guesses = question.guesses or (None,) * len(drawn["batch"])
         batch = tuple(
-            super(ToldScores, self).answer(replace(question, guess=guess), one | sums, paid)
+            self._one(replace(question, guess=guess), one | sums, paid)
             for guess, one in zip(guesses, drawn["batch"], strict=True)
         )
         return replace(super().answer(question, drawn, paid), batch=batch)
+
+    def _one(self, question: Question, drawn: Drawn, paid: Paid) -> Told:
+        """One of a batch: a score like any other."""
+        return replace(super().answer(question, drawn, paid), verb="score", names=())
 
     def redrawn(self, question: Question, drawn: Drawn, past: Past) -> Drawn:
         batch = [Expects(**each["expects"]) for each in drawn["batch"]]
