@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,13 @@ from holdfast.holdout.records import answer_in
 from holdfast.holdout.spec import BlockSet, HoldoutSpec
 from holdfast.ledger.ledger import Row
 from holdfast.ledger.sqlite import SqliteLedger
-from holdfast.protocols.answers import Answer
+from holdfast.protocols.answers import Answer, Told
 from holdfast.protocols.base import Step, Values
 from holdfast.protocols.plans import JointPlan
 from holdfast.protocols.searches import SearchPart
 from holdfast.randomness import system_entropy, uniform_index
 from tools.crash.account import Acknowledged
+from tools.crash.told import told_in
 
 __all__ = ["HoldoutWriter", "recorded_values"]
 
@@ -62,15 +63,15 @@ def _found(step: Step, block_set: BlockSet, *_: object) -> NDArray[np.float64]:
     return np.arange(block_set.blocks, dtype=np.float64) % 2
 
 
-def recorded_values(rows: list[Row], holdout: str) -> dict[str, float]:
-    """What the ledger says was answered, by receipt."""
+def recorded_values(rows: list[Row], holdout: str) -> dict[str, Any]:
+    """What the ledger says was answered, or told, by receipt."""
     spec, values = HoldoutSpec.from_dict(holdout, rows[0].body), {}
     for row in rows:
         if row.kind == "recorded":
             receipt = f"{holdout}:{row.number}:{row.digest}"
             answer = answer_in(spec, row, receipt, cached=False)
-            assert isinstance(answer, Answer)
-            values[receipt] = answer.value
+            assert isinstance(answer, Answer | Told)
+            values[receipt] = answer.value if isinstance(answer, Answer) else told_in(answer)
     return values
 
 
