@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple, Protocol, Self
+from typing import ClassVar, NamedTuple, Protocol, Self
 
 from holdfast.errors import HoldfastError
 from holdfast.ledger.ledger import Ledger, Row, Transaction
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.randomness import system_entropy, uniform_index
 
-__all__ = ["Account", "Acknowledged", "Subject"]
+__all__ = ["Account", "Acknowledged", "Powered", "Subject"]
 
 PRICE = 1
 _LONGEST_DRAW = 2_000  # microseconds
@@ -57,8 +57,26 @@ class Subject(Protocol):
         ...
 
 
+class Powered(Subject, Protocol):
+    """A subject whose ledger can be on a disk of its own, in this file of its folder."""
+
+    ledger_file: ClassVar[str]
+
+    @classmethod
+    def on(cls, folder: Path, ledger: Ledger) -> Self:
+        """Open it on this ledger."""
+        ...
+
+    @classmethod
+    def kept(cls, folder: Path) -> set[str]:
+        """The answers that its ledger has."""
+        ...
+
+
 class Account:
     """The smallest thing that has a budget."""
+
+    ledger_file: ClassVar[str] = "ledger.sqlite"
 
     def __init__(self, ledger: Ledger, pause: bool = True) -> None:
         self.ledger = ledger
@@ -73,6 +91,16 @@ class Account:
     @classmethod
     def open(cls, folder: Path) -> Self:
         return cls(SqliteLedger.open(folder / "ledger.sqlite"))
+
+    @classmethod
+    def on(cls, folder: Path, ledger: Ledger) -> Self:
+        del folder
+        return cls(ledger, pause=False)
+
+    @classmethod
+    def kept(cls, folder: Path) -> set[str]:
+        with SqliteLedger.open(folder / cls.ledger_file) as ledger:
+            return {row.body["drawn"] for row in ledger.rows() if row.kind == "recorded"}
 
     def ask(self, question: str, request: str) -> str | None:
         with self.ledger.lock(question, request):
