@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
-from tools.crash.account import Account, Powered, Subject
+from tools.crash.account import Account, Subject
 from tools.crash.crowd import crowd, retries
 from tools.crash.holdout_writer import ToldWriter
 from tools.crash.kills import kill_campaign
@@ -42,9 +42,7 @@ def main(words: list[str]) -> int:
     """Run, write the page, and return the exit status."""
     wanted = _arguments(words)
     subject = _subject(wanted.subject)
-    powered: type[Powered] = Account
-    if issubclass(subject, ToldWriter):
-        powered = subject
+    powered = ToldWriter if subject is ToldWriter else Account
     results = Results(
         killed=kill_campaign(subject, wanted.kills, wanted.writers),
         cut=power_campaign(wanted.cuts, subject=powered),

@@ -16,7 +16,7 @@ from holdfast.ledger.ledger import Ledger, Row, Transaction
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.randomness import system_entropy, uniform_index
 
-__all__ = ["Account", "Acknowledged", "Powered", "Subject"]
+__all__ = ["Account", "Acknowledged", "Subject"]
 
 PRICE = 1
 _LONGEST_DRAW = 2_000  # microseconds
@@ -57,22 +57,6 @@ class Subject(Protocol):
         ...
 
 
-class Powered(Subject, Protocol):
-    """A subject whose ledger can be on a disk of its own, in this file of its folder."""
-
-    ledger_file: ClassVar[str]
-
-    @classmethod
-    def on(cls, folder: Path, ledger: Ledger) -> Self:
-        """Open it on this ledger."""
-        ...
-
-    @classmethod
-    def kept(cls, folder: Path) -> set[str]:
-        """The answers that its ledger has."""
-        ...
-
-
 class Account:
     """The smallest thing that has a budget."""
 
@@ -94,11 +78,13 @@ class Account:
 
     @classmethod
     def on(cls, folder: Path, ledger: Ledger) -> Self:
+        """One on this ledger, which may be elsewhere."""
         del folder
         return cls(ledger, pause=False)
 
     @classmethod
     def kept(cls, folder: Path) -> set[str]:
+        """The answers that its ledger has."""
         with SqliteLedger.open(folder / cls.ledger_file) as ledger:
             return {row.body["drawn"] for row in ledger.rows() if row.kind == "recorded"}
 

@@ -18,11 +18,13 @@ import apsw
 from holdfast.errors import HoldfastError
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.randomness import Entropy, system_entropy, uniform_index
-from tools.crash.account import Account, Acknowledged, Powered
+from tools.crash.account import Account, Acknowledged
 from tools.crash.disk import Disk, connector
+from tools.crash.holdout_writer import ToldWriter
 
 __all__ = ["Cut", "power_campaign"]
 
+Powered = type[Account] | type[ToldWriter]
 _FILE = "ledger.sqlite"
 _BUDGET = 100_000
 _MOST_CUTS = 5  # on one disk
@@ -38,7 +40,7 @@ class Cut:
     """What a campaign of power cuts did and found."""
 
     durable: bool
-    subject: type[Powered] = Account
+    subject: Powered = Account
     cuts: int = 0
     disks: int = 0
     acknowledged: int = 0
@@ -53,7 +55,7 @@ def power_campaign(
     *,
     durable: bool = True,
     entropy: Entropy | None = None,
-    subject: type[Powered] = Account,
+    subject: Powered = Account,
 ) -> Cut:
     """Cut the power so often, and collect what was lost and what is wrong.
 
@@ -72,7 +74,7 @@ def _disk(folder: Path, cuts: int, result: Cut, entropy: Entropy) -> None:
     """The life of one disk: write, cut, look, and go on with what is left."""
     ledgers = SqliteLedger if result.durable else _Relaxed
     files: dict[str, bytes] = {}
-    if result.subject is not Account:
+    if result.subject is ToldWriter:
         result.subject.create(folder, _BUDGET)
         files = {_FILE: (folder / result.subject.ledger_file).read_bytes()}
     seen: list[Acknowledged] = []
@@ -94,7 +96,7 @@ def _use(
     path: Path,
     ledgers: type[SqliteLedger],
     seen: list[Acknowledged],
-    subject: type[Powered],
+    subject: Powered,
 ) -> str:
     """Ask until the power is cut; say during what that was."""
     doing = "opening"
@@ -123,10 +125,10 @@ def _look(folder: Path, files: dict[str, bytes], seen: list[Acknowledged], resul
     """Read what is left with the standard library; false if it cannot be gone on with."""
     subject = result.subject
     file = folder / subject.ledger_file
-    if subject is Account:
-        folder.mkdir()
-    else:
+    if subject is ToldWriter:
         shutil.copytree(folder.parent / file.parent.name, file.parent)
+    else:
+        folder.mkdir()
     for name, data in files.items():
         (file.parent / name).write_bytes(data)
     if not seen and not _whole(file):
