@@ -33,7 +33,7 @@ def test_a_server_that_is_killed_keeps_its_word() -> None:
     results = campaign(kills=2, clients=3)
     assert results.faults == []
     assert (results.kills, results.rounds) == (2, 1)
-    assert results.answers > results.told > 0
+    assert results.answers >= results.told > 0
     assert sum(results.where.values()) == 2 * 3
     assert "No fault was found." in page(results, "command", "2026-11-16")
 

@@ -262,7 +262,7 @@ class Asker:
         whose = 0 if number % 4 == 0 else self.slot + 1
         which, request = 1000 * number + whose, f"{self.slot}-{number}"
         self.asking = request
-        if number % 3 == 1:
+        if number % 3 == 0:
             self.seen.append(self._caller.tell(which, request))
         else:
             self.seen.append(self._caller.ask(f"avg(x) + {which}", request))
