@@ -107,6 +107,7 @@ lab-full: setup  ## The same at full size: takes a night, and continues where it
 crash: setup  ## Kill writers 2,000 times, cut the power 2,000 times, and look for what was lost
 	$(BIN)/python -m tools.crash --kills 2000 --cuts 2000 --output docs/explanation/crash-results.md
 	$(BIN)/python -m tools.crash --subject tools.crash.holdout_writer:HoldoutWriter --budget 499 --kills 2000 --cuts 100 --output docs/explanation/crash-results-holdout.md
+	$(BIN)/python -m tools.crash --subject tools.crash.holdout_writer:ToldWriter --budget 3200 --kills 2000 --cuts 100 --output docs/explanation/crash-results-told.md
 
 crash-server: setup  ## Kill a server 200 times under load, and look for answers that were lost, unpaid or changed
 	$(BIN)/python -m tools.crash.server --kills 200 --output docs/explanation/crash-results-server.md

@@ -136,12 +136,12 @@ def _bare(file: Path) -> Iterator[str]:
 
 @contextmanager
 def _process(command: list[str], **more: int) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(command, cwd=ROOT, text=True, **more)  # type: ignore[call-overload]
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(60)
+    with subprocess.Popen(command, cwd=ROOT, text=True, **more) as process:  # type: ignore[call-overload]
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(60)
 
 
 def _wait_for(url: str, seconds: float = 60.0) -> None:

@@ -1,14 +1,17 @@
-"""The soak's own arithmetic: what counts as growth, and what the page says of it."""
+"""What counts as growth in a soak, what its page says, and a few seconds of one."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tools.soak import MOST_GROWTH, Watched, page, resident
+from tools import soak
+from tools.soak import MOST_GROWTH, Watched, page, resident, watched
 
 
 def taken(sizes: list[int], minutes: float = 30.0) -> Watched:
@@ -55,3 +58,22 @@ def test_children_are_counted() -> None:
         child.communicate(b"\n")
     assert after == before + 1
     assert together > alone + 9 * 10**7
+
+
+def test_both_holdouts_are_asked_and_what_is_refused_is_seen(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = soak._told
+
+    def unlike(n: int) -> Iterator[soak._Request]:
+        """As if what must be refused were to be answered."""
+        for method, place, body, expected in asked(n):
+            yield method, place, body, min(expected, 200)
+
+    monkeypatch.setattr(soak, "_told", unlike)
+    monkeypatch.setattr(soak, "scratch", lambda: tmp_path)
+    seen = watched(0.2)
+    told = {name for name in seen.answers if "told/" in name}
+    assert told >= {f"POST told/{verb}" for verb in ("score", "compare", "gate", "best", "mean")}
+    assert seen.wrong
+    assert all(": 400 " in each and "guess" in each for each in seen.wrong)

@@ -8,6 +8,9 @@ the same; a pair whose recorded bits differ would show as a difference too. Comp
 headers, the whole body, the error to the letter, what is left afterwards, the counts of `/metrics`
 and the facts that go into the log. Left out: receipts, ids, times. Exit status 1 if any differ.
 
+The holdouts of one pair tell their answers: nothing of theirs is open, and guesses are such that
+one unit changes no letter.
+
 With `--timed N` also N questions by the real clock, in real slots: which slot each one ended in, by
 the server's own clock, on both sides. On a machine that does nothing else 99 % of the pairs are the
 same; where they differ, load and not the data must decide which side takes longer: exit status 1 if
@@ -37,8 +40,10 @@ import numpy as np
 import pandas as pd
 from fastapi.testclient import TestClient
 
+from holdfast.client.wire import content_of, contents_of
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
+from holdfast.protocols.told import ToldPlan
 from holdfast.server.app import create_app
 from holdfast.server.schedule import Pacing, slot_end
 from holdfast.server.settings import Settings
@@ -82,6 +87,30 @@ CONDITIONS = [
 TERMS = ["x > 0", "1 / x", "name = 'name'", "least(greatest(x, 0), 1)", "sqrt(x)", "ln(x) + 1"]
 UNBOUNDED = ("1 / x", "sqrt(x)", "ln(x) + 1")  # they need a range
 CLAIMS = ["equals", "at least", "at most"]
+ROWS = 600  # of a holdout that tells
+SEALED = {"ids": "id", "target": "y", "labels": [0, 1], "open_fraction": 0}
+# Addresses with candidates' names and how often they are wrong; some must be refused.
+SCORED: list[tuple[str, dict[str, int], dict[str, Any]]] = [
+    ("score", {"": 60}, {"guess": 0.9}),
+    ("score", {"": 120}, {"guess": 0.2, "metric": "error_rate", "precise": True}),
+    ("compare", {"b": 60, "a": 120}, {"guess": 0.1}),
+    ("compare", {"b": 60, "a": 120}, {"margin": 0, "metric": "brier"}),
+    ("gate", {"": 60}, {"at_least": 0.7}),
+    ("gate", {"predictions": 120, "better_than": 60}, {}),
+    ("best", {"a": 120, "b": 60}, {}),
+    ("scores", {"a": 120, "b": 60}, {"guesses": "0.8,0.9"}),
+    ("enter", {"": 60}, {"name": "{k}", "guess": 0.9}),
+    ("price/score", {"": 60}, {"guess": 0.9}),
+    ("price/best", {"a": 120, "b": 60}, {"precise": True}),
+    ("neighbours", {}, {"top": 2}),
+    ("price/neighbours", {}, {"top": 3}),
+    ("score", {"": 60}, {"metric": "nothing"}),
+    ("score", {"": 60}, {"guess": 7}),
+    ("gate", {"": 60}, {}),
+    ("compare", {"a": 60}, {}),
+    ("neighbours", {}, {"top": 1}),
+    ("enter", {"": -1}, {"name": "{k}"}),
+]
 
 
 def _refused() -> list[str]:
@@ -129,6 +158,21 @@ def _questions() -> Iterator[tuple[str, dict[str, Any], bool]]:
             yield "verify", {"estimator": next(bad), "guess": 1}, False
 
 
+def _told_questions() -> Iterator[tuple[str, dict[str, Any], bool]]:
+    """The same with guesses, in turn with predictions and with what is refused of them."""
+    for k, (verb, body, job) in enumerate(_questions()):
+        place, given, words = SCORED[k % len(SCORED)]
+        words = {name: str(value).format(k=k) for name, value in words.items()}
+        yield place, {"given": {name: [k, wrong] for name, wrong in given.items()}, **words}, False
+        guess = {"guess": 1} if verb in ("ask", "interval", "mean") else {}
+        yield verb, {**body, **guess}, job
+
+
+def _predicted(k: int, wrong: int) -> dict[int, int]:
+    """1 for all rows but so many; less than none: without a row."""
+    return {i: int((7 * i + k) % ROWS >= wrong) for i in range(ROWS + min(0, wrong))}
+
+
 def table(rows: int, number: int, *, secret: bool) -> pd.DataFrame:
     """Rows that are all alike, but for a mark that makes tables different, and one perhaps."""
     x = np.ones(rows)
@@ -145,14 +189,21 @@ def skewed(rows: int, number: int, *, secret: bool) -> pd.DataFrame:
     return pd.DataFrame({"x": random.exponential(10, rows) if secret else few})
 
 
+def labelled(rows: int, number: int, *, secret: bool) -> pd.DataFrame:
+    """The same with ids, and labels of which one differs."""
+    ids = np.arange(rows)
+    return table(rows, number, secret=secret).assign(id=ids, y=1 - (secret & (ids == 0)))
+
+
 class Side:
     """One of two servers."""
 
     def __init__(self, folder: Path, data: pd.DataFrame, plan: Any, slot: float, stack: ExitStack):
         self.path = folder / "h"
-        Holdout.create(self.path, data, plan).close()
+        more: Any = SEALED if isinstance(plan, ToldPlan) else {}
+        Holdout.create(self.path, data, plan, **more).close()
         with Holdout.open(self.path) as holdout:
-            _, self.token = holdout.access.grant("custodian")
+            _, self.token = holdout.access.grant("custodian", nats=None)
         app = create_app(Settings(folders=(self.path,), slot=slot, rate=1e6, burst=10**6))
         self.client = stack.enter_context(TestClient(app, base_url="http://127.0.0.1"))
         self.grant = self.token.split("_")[1]
@@ -163,9 +214,23 @@ class Side:
         """All that is told of a question."""
         if job:
             return self._job({"verb": verb, **body})
+        if "given" in body:
+            return self._scored(verb, **body)
         return self._told(
             self.client.post(f"{self._place}/{verb}", json=body, headers=self._headers)
         )
+
+    def _scored(self, place: str, given: dict[str, list[int]], **words: str) -> dict[str, Any]:
+        made = {name: _predicted(*each) for name, each in given.items()}
+        sent = content_of(made[""]) if "" in made else contents_of(made) if made else None
+        kind = {} if sent is None else {"Content-Type": sent.kind}
+        told = self.client.post(
+            f"{self._place}/{place}",
+            params=words,
+            content=None if sent is None else sent.data,
+            headers={**self._headers, **kind},
+        )
+        return self._told(told)
 
     def _job(self, body: dict[str, Any]) -> dict[str, Any]:
         begun = self.client.post(f"{self._place}/jobs", json=body, headers=self._headers)
@@ -183,7 +248,7 @@ class Side:
         """What is left, and the counts."""
         told = {
             name: self._told(self.client.get(f"{self._place}/{name}", headers=self._headers))
-            for name in ("status", "left", "columns")
+            for name in ("status", "left", "columns", "leaderboard")
         }
         lines = self.client.get("/metrics", headers=self._headers).text.splitlines()
         kept = [line for line in lines if line.startswith(_COUNTED) and "/jobs/" not in line]
@@ -217,13 +282,14 @@ class Compared:
 
 @contextmanager
 def pair(
-    plan: Any, slot: float = 0.001, data: Any = table, rows: int | None = None
+    plan: Any, slot: float = 0.001, data: Any = None, rows: int | None = None
 ) -> Iterator[tuple[Side, Side]]:
     """Two servers of neighbours."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="neighbours-")))
         stack.enter_context(patch.dict(os.environ, {"HOLDFAST_STATE": str(folder / "state")}))
-        sides = []
+        sides, told = [], isinstance(plan, ToldPlan)
+        data, rows = data or (labelled if told else table), ROWS if told else rows
         for secret in (False, True):
             (folder / str(secret)).mkdir()
             number = 2 * time.monotonic_ns() % 10**9 + secret
@@ -237,7 +303,8 @@ def compare(questions: int, plan: Any, compared: Compared) -> None:
     start = time.monotonic()
     log: list[dict[str, Any]] = []
     with patch("holdfast.server.middleware.log_request", log.append), pair(plan) as sides:
-        for verb, body, job in itertools.islice(_questions(), questions):
+        asked = _told_questions() if isinstance(plan, ToldPlan) else _questions()
+        for verb, body, job in itertools.islice(asked, questions):
             told = [side.see(verb, body, job=job) for side in sides]
             compared.questions += 1
             kind = told[0]["body"].get("error") or {}
@@ -266,8 +333,11 @@ def _logged(log: list[dict[str, Any]], grant: str) -> list[dict[str, Any]]:
     ]
 
 
-def timed(questions: int, slot: float, *, skew: bool = False) -> list[tuple[int, int]]:
-    """Which slot each of so many questions ended in, on both sides; either goes first in turn."""
+def timed(questions: int, slot: float, kind: str = "plain") -> list[tuple[int, int]]:
+    """Which slot each of so many questions ended in, on both sides; either goes first in turn.
+
+    What is told has two slots: the rows are read in the first, the letter is found in the second.
+    """
     ends: list[int] = []
     wait = Pacing.wait
 
@@ -279,31 +349,44 @@ def timed(questions: int, slot: float, *, skew: bool = False) -> list[tuple[int,
         ends.append(round(math.log2(seen / slot)))
         wait(pacing)
 
-    found = []
-    more: dict[str, Any] = {"data": skewed, "rows": 60_000} if skew else {}
-    with patch.object(Pacing, "wait", watched), pair(plans.crowd(), slot, **more) as sides:
+    found: list[tuple[int, int]] = []
+    more: dict[str, Any] = {"data": skewed, "rows": 60_000} if kind == "skewed" else {}
+    plan = plans.told() if kind == "told" else plans.crowd()
+    with patch.object(Pacing, "wait", watched), pair(plan, slot, **more) as sides:
         for k in range(-2, questions):  # the first ones start the engines
-            body = _branching(k) if skew else _plainly(k)
-            order = sides if k % 2 else sides[::-1]
-            for side in order:
-                assert side.see("ask", body, job=False)["status"] == 200
-            one, other = ends[-2:]
-            found.append((one, other) if k % 2 else (other, one))
-    return found[2:]
+            verb, body = KINDS[kind](k)
+            both = []
+            for side in sides if k % 2 else sides[::-1]:
+                ends.clear()
+                assert side.see(verb, body, job=False)["status"] == 200
+                both.append([*ends])
+            pairs = zip(*(both if k % 2 else both[::-1]), strict=True)
+            found += pairs if k >= 0 else ()
+    return found
 
 
-def _plainly(k: int) -> dict[str, Any]:
+def _plainly(k: int) -> tuple[str, dict[str, Any]]:
     text = ESTIMATORS[k % len(ESTIMATORS)].format(k=k)
     body = {"estimator": text, "grid": "-1:1:2", "anyway": True}
     where = CONDITIONS[(k // 3) % len(CONDITIONS)]
-    return body if where is None else {**body, "where": where}
+    return "ask", body if where is None else {**body, "where": where}
 
 
-def _branching(k: int) -> dict[str, Any]:
+def _telling(k: int) -> tuple[str, dict[str, Any]]:
+    """A mean, or a score."""
+    if k % 2:
+        return "score", {"given": {"": [k, 60]}, "guess": "0.9"}
+    return "mean", {"term": f"x > 0 and {k} >= {k}", "guess": 1}
+
+
+def _branching(k: int) -> tuple[str, dict[str, Any]]:
     """A CASE whose first branch takes long, for the rows that take it."""
     long = " + ".join(f"sin(power(x + {k}.{i}1, 1.7))" for i in range(10 + 30 * (k % 2)))
     text = f"avg(CASE WHEN x > {(15, 7, 3)[k % 3]} THEN {long} ELSE 0 END)"
-    return {"estimator": text, "grid": "-1:1:2", "anyway": True}
+    return "ask", {"estimator": text, "grid": "-1:1:2", "anyway": True}
+
+
+KINDS = {"plain": _plainly, "skewed": _branching, "told": _telling}
 
 
 def by_chance(pairs: list[tuple[int, int]]) -> float:
@@ -313,13 +396,18 @@ def by_chance(pairs: list[tuple[int, int]]) -> float:
     return min(1.0, tail / 2.0 ** (more + less - 1))
 
 
-PLANS: dict[str, Callable[[], Any]] = {"crowd": plans.crowd, "mixed": plans.mixed}
+PLANS: dict[str, Callable[[], Any]] = {
+    "crowd": plans.crowd,
+    "mixed": plans.mixed,
+    "told": plans.told,
+}
 
 
 def shares(questions: int) -> dict[str, int]:
     """How many questions each pair gets; the first is asked for more than it can pay."""
     mixed = min(questions, max(60, 2 * questions // 5))
-    return {"mixed": mixed, "crowd": questions - mixed}
+    told = (questions - mixed) // 2
+    return {"mixed": mixed, "crowd": questions - mixed - told, "told": told}
 
 
 def campaign(questions: int) -> Compared:
@@ -353,15 +441,16 @@ def main(words: list[str]) -> int:
     told["timed"] = [
         {
             "slot": slot,
-            "skewed": skew,
+            "kind": kind,
+            "questions": wanted.timed,
             "pairs": len(pairs),
             "same_slot": sum(one == other for one, other in pairs),
             "by_chance": by_chance(pairs),
             "slots": dict(sorted(Counter(each for both in pairs for each in both).items())),
         }
         for slot in (wanted.slot if wanted.timed else ())
-        for skew in (False, True)
-        for pairs in [timed(wanted.timed, slot, skew=skew)]
+        for kind in KINDS
+        for pairs in [timed(wanted.timed, slot, kind)]
     ]
     if wanted.output is not None:
         wanted.output.write_text(written(told, compared.statuses, words, start), "utf-8")

@@ -20,16 +20,17 @@ $ python -m tools.neighbours {words}
 
 {questions:,} questions were asked of two servers whose tables differ in one unit: every verb, jobs,
 filters that select that unit alone, overflow, division by zero, what is refused and what is
-exhausted. Status, headers, body, what is left, counts and log were compared. **{differences}
-differed.**
+exhausted. Two of the servers tell their answers: there every verb about predictions was asked too,
+with prices, the leaderboard and its neighbours. Status, headers, body, what is left, counts and log
+were compared. **{differences} differed.**
 
 | status and kind | responses |
 |---|---:|
 {statuses}
 {timed}"""
 _TIMED = """
-By a real clock, {pairs} questions were asked of {both} in turn, with slots of {slot:g} seconds:
-{same_slot} pairs ended in the same slot. A fair coin is as uneven as the others are with
+By a real clock, {questions} questions were asked of {both} in turn, with slots of {slot:g} seconds:
+{same_slot} of {pairs} pairs ended in the same slot. A fair coin is as uneven as the others are with
 probability {by_chance:.2g} (two-sided), so that {verdict}.
 """
 
@@ -51,9 +52,9 @@ def written(told: dict[str, Any], statuses: dict[str, int], words: list[str], st
 def _timed(facts: dict[str, Any]) -> str:
     fair = facts["by_chance"] >= 0.01
     verdict = "neither side is seen to be slower" if fair else "**one side is slower**"
-    both = (
-        "tables of which few or most rows take the long branch of a CASE"
-        if facts["skewed"]
-        else "both"
-    )
+    both = {
+        "plain": "both",
+        "skewed": "tables of which few or most rows take the long branch of a CASE",
+        "told": "two that tell means and scores, each in two slots,",
+    }[facts["kind"]]
     return _TIMED.format(**facts, verdict=verdict, both=both)

@@ -34,8 +34,10 @@ import numpy as np
 import holdfast as hf
 from benchmarks.holdouts import scratch
 from benchmarks.service import served
+from holdfast.client.wire import Content, content_of, contents_of
 from holdfast.planning.joint import joint_plan
 from holdfast.protocols.searches import Estimates
+from tools.crash.told import create_told, predicted, share_below
 
 __all__ = ["MOST_GROWTH", "Watched", "page", "resident", "watched"]
 
@@ -101,28 +103,64 @@ def resident(process: int) -> tuple[int, int]:
     return total, count
 
 
-def _requests() -> Iterator[tuple[str, str, dict[str, Any] | None, int]]:
-    """Method, address, body and expected status, without end: mostly new questions."""
+_Request = tuple[str, str, dict[str, Any] | Content | None, int]
+"""Method, address, body and expected status."""
+
+
+def _requests() -> Iterator[_Request]:
+    """Without end: mostly new questions, those of every fourth round to the holdout that tells."""
     for n in itertools.count():
-        grid = "0:1:0.05"
-        new = ("POST", "/ask", {"estimator": f"avg(x + {n})", "grid": grid}, 200)
-        yield new
-        yield "POST", "/ask", {"estimator": f"avg(y * {n})", "where": "x > 0.5", "grid": grid}, 200
-        yield new  # asked before: from the ledger
-        yield "POST", "/verify", {"estimator": f"avg(x - {n})", "guess": 0.5, "tolerance": 0.1}, 200
-        yield "POST", "/price", {"verb": "ask", "estimator": f"max(x) + {n}", "grid": grid}, 200
-        yield "GET", "/status", None, 200
-        yield "GET", f"/transcript?after={5 * n}&limit=20", None, 200
-        yield "POST", "/ask", {"estimator": f"avg(nobody_{n})", "grid": grid}, 400
+        yield from _told(n) if n % 4 == 3 else _looks(n)
+
+
+def _looks(n: int) -> Iterator[_Request]:
+    grid = "0:1:0.05"
+    new = ("POST", "soak/ask", {"estimator": f"avg(x + {n})", "grid": grid}, 200)
+    yield new
+    product = {"estimator": f"avg(y * {n})", "where": "x > 0.5", "grid": grid}
+    yield "POST", "soak/ask", product, 200
+    yield new  # asked before: from the ledger
+    guess = {"estimator": f"avg(x - {n})", "guess": 0.5, "tolerance": 0.1}
+    yield "POST", "soak/verify", guess, 200
+    yield "POST", "soak/price", {"verb": "ask", "estimator": f"max(x) + {n}", "grid": grid}, 200
+    yield "GET", "soak/status", None, 200
+    yield "GET", f"soak/transcript?after={5 * n}&limit=20", None, 200
+    yield "POST", "soak/ask", {"estimator": f"avg(nobody_{n})", "grid": grid}, 400
+
+
+def _told(n: int) -> Iterator[_Request]:
+    """Guesses are right, and few winners are new: all else would make every later bar wider."""
+    (given, right), (other, less), (term, share) = predicted(n), predicted(n + 1), share_below(n)
+    (old, known), several = predicted(n // 256), contents_of({"b": given, "a": other})
+    score = ("POST", f"told/score?guess={right}", content_of(given), 200)
+    yield score
+    yield "POST", f"told/compare?guess={right - less}", several, 200
+    yield "POST", "told/gate?at_least=0.5", content_of(given), 200
+    yield "POST", "told/best", contents_of({"old": old, "flat": dict.fromkeys(old, 1)}), 200
+    yield score  # told before
+    yield "POST", "told/mean", {"term": term, "guess": share}, 200
+    yield "POST", f"told/price/score?guess={less}", content_of(other), 200
+    yield "POST", f"told/enter?name=n{n // 256}&guess={known}", content_of(old), 200
+    yield "GET", "told/leaderboard", None, 200
+    yield "GET", "told/status", None, 200
+    yield "POST", f"told/score?guess={7 + n}", content_of(given), 400
 
 
 async def _client(
-    http: httpx2.AsyncClient, base: str, requests: Iterator[Any], end: float, seen: Watched
+    http: httpx2.AsyncClient,
+    tokens: dict[str, str],
+    requests: Iterator[_Request],
+    end: float,
+    seen: Watched,
 ) -> None:
     while (start := time.monotonic()) < end:
         method, place, body, expected = next(requests)
         try:
-            answer = await http.request(method, base + place, json=body)
+            sent: dict[str, Any] = {"json": body}
+            headers = {"Authorization": f"Bearer {tokens[place.partition('/')[0]]}"}
+            if isinstance(body, Content):
+                sent, headers["Content-Type"] = {"content": body.data}, body.kind
+            answer = await http.request(method, place, headers=headers, **sent)
             seen.answers[f"{method} {place.split('?')[0]}"] += 1
             if answer.status_code != expected:
                 seen.wrong.append(f"{method} {place}: {answer.status_code} {answer.text[:200]}")
@@ -142,12 +180,11 @@ async def _look(process: int, end: float, seen: Watched) -> None:
         seen.bytes.append(size)
 
 
-async def _soak(url: str, token: str, process: int, minutes: float) -> Watched:
+async def _soak(url: str, tokens: dict[str, str], process: int, minutes: float) -> Watched:
     seen, end = Watched(minutes), time.monotonic() + minutes * 60
-    base, requests = url.removesuffix("/ask"), _requests()
-    headers = {"Authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
-        clients = [_client(http, base, requests, end, seen) for _ in range(CLIENTS)]
+    base, requests = url.removesuffix("soak/ask"), _requests()
+    async with httpx2.AsyncClient(base_url=base, timeout=60) as http:
+        clients = [_client(http, tokens, requests, end, seen) for _ in range(CLIENTS)]
         await asyncio.gather(_look(process, end, seen), *clients)
     return seen
 
@@ -169,12 +206,17 @@ def watched(minutes: float) -> Watched:
         Estimates(int(minutes * 60 * RATE) + 1_000, grid=21, tail_low=0.05, tail_high=0.05)
     )
     values = np.random.default_rng(1).random((plan.blocks, 2))
-    path = scratch() / "soak"
-    hf.Holdout.create(path, pd.DataFrame(values, columns=["x", "y"]), plan).close()
-    with served(path, 1) as (url, token):
-        seen = asyncio.run(_soak(url, token, _listener(url), minutes))
-    with hf.Holdout.open(path) as holdout:
-        seen.rows = holdout.receipt.number
+    paths = scratch() / "soak", scratch() / "told"
+    hf.Holdout.create(paths[0], pd.DataFrame(values, columns=["x", "y"]), plan).close()
+    create_told(paths[1])
+    with hf.Holdout.open(paths[1]) as holdout:
+        _, told = holdout.access.grant("analyst", nats=None)
+    with served(paths[0], 1, str(paths[1])) as (url, token):
+        tokens = {"soak": token, "told": told}
+        seen = asyncio.run(_soak(url, tokens, _listener(url), minutes))
+    for path in paths:
+        with hf.Holdout.open(path) as holdout:
+            seen.rows += holdout.receipt.number
     return seen
 
 
@@ -189,9 +231,11 @@ def page(seen: Watched, command: str, date: str) -> str:
     asked = (
         f"{CLIENTS} clients sent {RATE:g} requests a second together for {seen.minutes:g} minutes: "
         "mostly new questions, with a filter or without, and among them questions asked before, "
-        "guesses, prices, status, transcript, and questions that must be refused. "
+        "guesses, prices, status, transcript, and questions that must be refused. Every fourth "
+        "round of them goes to a second holdout, which tells: scores, comparisons, gates, winners, "
+        "means, entries, prices and the leaderboard. "
         f"{sum(seen.answers.values()):,} were answered, {len(seen.wrong):,} of them not as "
-        f"expected; the ledger has {seen.rows:,} rows."
+        f"expected; the ledgers have {seen.rows:,} rows."
     )
     memory = (
         f"The server and what it had started were {seen.processes} processes. After a warm-up of "

@@ -16,7 +16,8 @@ from holdfast.holdout.holdout import Holdout
 from tests.holdout import plans
 from tests.holdout.crowd import killed
 from tests.holdout.tables import sealed, sources
-from tools.crash.holdout_writer import HoldoutWriter
+from tools.crash.account import Acknowledged
+from tools.crash.holdout_writer import HoldoutWriter, ToldWriter
 
 POINTS = hf.grid(0, 1, points=8)
 LEFT = {
@@ -57,14 +58,18 @@ def test_killed(tmp_path: Path, kind: str, point: str) -> None:
     assert check_holdout(path).passed
 
 
+@pytest.mark.parametrize("subject", [HoldoutWriter, ToldWriter])
 def test_what_the_campaign_kills_asks_and_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    subject: type[HoldoutWriter], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answering, "found_by", answering.found_by)  # it has one of its own
-    HoldoutWriter.create(tmp_path, 499)
-    writer = HoldoutWriter.open(tmp_path)
+    subject.create(tmp_path, 499)
+    writer = subject.open(tmp_path)
     said = writer.ask("0123456789abcdef", "one")
     assert said is not None
     assert writer.ask("0123456789abcdef", "one") == said
     writer.close()
-    assert HoldoutWriter.faults(tmp_path, 499, ()) == []
+    seen = [Acknowledged("one", "0123456789abcdef", said)]
+    assert subject.faults(tmp_path, 499, seen) == []
+    changed = seen[0]._replace(answer=said[:-1])
+    assert "which the ledger does not say" in "".join(subject.faults(tmp_path, 499, [changed]))

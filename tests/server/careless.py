@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from holdfast.cli import main
+from holdfast.holdout import answering
 from holdfast.holdout.state import Journal
 from holdfast.ledger import postgres
 from holdfast.ledger.ledger import Row
+from holdfast.protocols.told import Past
 
 
 def hasty() -> None:
@@ -32,11 +35,28 @@ def forgetful() -> None:
     Journal._catch_up = once  # type: ignore[method-assign]
 
 
+def talkative() -> None:
+    """What was told before is told anew, at the level of now."""
+    known = answering._known
+
+    def unless_told(journal: Any, asked: Any, request: str | None) -> Row | None:
+        return None if asked.protocol.told else known(journal, asked, request)
+
+    answering._known = unless_told
+
+
+def thoughtless() -> None:
+    """What was told is not added up."""
+    Past.tell = lambda *_: None  # type: ignore[method-assign]
+
+
 if __name__ == "__main__":
     mistakes: dict[str, Callable[[], None]] = {
         "alone": alone,
         "forgetful": forgetful,
         "hasty": hasty,
+        "talkative": talkative,
+        "thoughtless": thoughtless,
     }
     mistakes[sys.argv.pop(1)]()
     main()

@@ -5,6 +5,7 @@ The campaign of 200 kills is `python -m tools.crash.server`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -14,21 +15,25 @@ import pytest
 
 from holdfast.grids import grid
 from holdfast.holdout.holdout import Holdout
+from holdfast.protocols.told import Past
 from holdfast.randomness import SeededEntropy
 from tests.holdout.plans import crowd
 from tests.holdout.tables import sealed, sources
 from tools.crash import cluster
-from tools.crash.promises import faults
+from tools.crash.places import Place, Setup
+from tools.crash.promises import faults, told_faults
 from tools.crash.rush import Call, Rushed, inexact, rush_calls
 from tools.crash.server import Results, campaign, page
-from tools.crash.serving import Told
+from tools.crash.serving import PROGRAM, Caller, Told
+
+CARELESS = Path(__file__).with_name("careless.py")
 
 
 def test_a_server_that_is_killed_keeps_its_word() -> None:
     results = campaign(kills=2, clients=3)
     assert results.faults == []
     assert (results.kills, results.rounds) == (2, 1)
-    assert results.answers > 0
+    assert results.answers >= results.told > 0
     assert sum(results.where.values()) == 2 * 3
     assert "No fault was found." in page(results, "command", "2026-11-16")
 
@@ -73,6 +78,34 @@ def test_a_charge_that_is_gone_is_a_fault(asked: tuple[Path, Told]) -> None:
     assert any("was answered and not paid" in each for each in found)
     assert any("was drawn again" in each for each in found)
     assert any(each.startswith("check: ") for each in found)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "fault"),
+    [
+        (None, None),
+        ("talkative", "was told again"),
+        ("thoughtless", "does not say what was told so far"),
+    ],
+)
+def test_what_is_told_is_recorded_once_and_counted(
+    mistake: str | None, fault: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = PROGRAM if mistake is None else (sys.executable, str(CARELESS), mistake)
+    with Place(tmp_path, 200, Setup(program=program)) as place:
+        caller = Caller(place.urls)
+        asked = [(4, "a"), (4, "a"), (4, "b"), (7, "c"), (10, "d")]
+        seen = [caller.tell(number, request) for number, request in asked]
+        caller.close()
+        place.stop()
+        found = told_faults(place.told, seen)
+        assert any(fault in each for each in found) if fault else found == []
+        refused, changed = replace(seen[3], value=None), replace(seen[3], value=seen[4].value)
+        found = told_faults(place.told, [refused, changed])
+        assert "c was refused" in found
+        assert any(each.startswith("c was told") for each in found)
+        monkeypatch.setattr(Past, "tell", lambda *_: None)
+        assert any("and the letters cost" in each for each in told_faults(place.told, []))
 
 
 @pytest.fixture

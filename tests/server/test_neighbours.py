@@ -7,26 +7,31 @@ about 1e-10.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
 from holdfast.engines.sql.engine import SqlEngine
-from tools.neighbours import PLANS, Compared, by_chance, campaign, compare
+from holdfast.verbs import SCORES
+from tools.neighbours import PLANS, Compared, by_chance, campaign, compare, timed
 
 
 def test_neighbours_look_the_same() -> None:
-    compared = campaign(80)
+    compared = campaign(160)
     assert compared.differences == {}
-    assert compared.questions == 80
+    assert compared.questions == 160
+    asked = {kind.split()[0] for kind in compared.statuses if kind.endswith(" 200")}
+    assert asked >= {*SCORES, "mean", "neighbours", "price/score"}
     answered = sum(count for kind, count in compared.statuses.items() if kind.endswith(" 200"))
     refused = sum(count for kind, count in compared.statuses.items() if " 400 " in kind)
     assert min(answered, refused) > 20
     assert any("exhausted" in kind for kind in compared.statuses)
 
 
-def test_a_leak_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = SqlEngine.values
+@pytest.mark.parametrize(("kind", "method"), [("crowd", "values"), ("told", "sums")])
+def test_a_leak_would_be_seen(kind: str, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = getattr(SqlEngine, method)
 
     def leaking(self: SqlEngine, *words: Any, **more: Any) -> Any:
         if "True" in str(
@@ -35,13 +40,25 @@ def test_a_leak_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
             raise ValueError("Could not convert string 'SECRET-4711'")
         return original(self, *words, **more)
 
-    monkeypatch.setattr(SqlEngine, "values", leaking)
+    monkeypatch.setattr(SqlEngine, method, leaking)
     compared = Compared()
-    compare(2, PLANS["crowd"](), compared)
+    compare(2 if kind == "crowd" else 12, PLANS[kind](), compared)
     assert compared.differences
     assert not any(
         "convert" in each for each in compared.differences.values()
     )  # seen, but not told
+
+
+def test_a_side_that_reads_more_slowly_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = SqlEngine.sums
+
+    def slow(self: SqlEngine, *words: Any, **more: Any) -> Any:
+        time.sleep(1.0 if "True" in str(self._store.place(self._store.shards[0])) else 0.0)
+        return original(self, *words, **more)
+
+    monkeypatch.setattr(SqlEngine, "sums", slow)
+    (read, _) = timed(1, 0.05, "told")  # a mean: the slot of its rows, and that of its letter
+    assert read[0] < read[1]
 
 
 def test_uneven_pairs_are_no_chance() -> None:

@@ -7,6 +7,7 @@
     power       power cuts on such disks, and a control that must lose rows
     crowd       many processes on one budget, and many retries of one request
     speed       what a durable row costs
+    told        a holdout whose answers are told, and what its rows must say
 
 `python -m tools.crash --kills 2000 --cuts 2000` runs it all and writes a page.
 

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
-from tools.crash.account import Subject
+from tools.crash.account import Account, Subject
 from tools.crash.crowd import crowd, retries
+from tools.crash.holdout_writer import ToldWriter
 from tools.crash.kills import kill_campaign
 from tools.crash.page import Results, page, reported
 from tools.crash.power import power_campaign
@@ -41,10 +42,11 @@ def main(words: list[str]) -> int:
     """Run, write the page, and return the exit status."""
     wanted = _arguments(words)
     subject = _subject(wanted.subject)
+    powered = ToldWriter if subject is ToldWriter else Account
     results = Results(
         killed=kill_campaign(subject, wanted.kills, wanted.writers),
-        cut=power_campaign(wanted.cuts),
-        control=power_campaign(wanted.cuts, durable=False),
+        cut=power_campaign(wanted.cuts, subject=powered),
+        control=power_campaign(wanted.cuts, durable=False, subject=powered),
         crowded=crowd(subject, wanted.processes, wanted.requests, wanted.budget),
         retried=retries(subject, 8, 5, wanted.retries),
         speed=measure(wanted.batches),

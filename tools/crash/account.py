@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple, Protocol, Self
+from typing import ClassVar, NamedTuple, Protocol, Self
 
 from holdfast.errors import HoldfastError
 from holdfast.ledger.ledger import Ledger, Row, Transaction
@@ -60,6 +60,8 @@ class Subject(Protocol):
 class Account:
     """The smallest thing that has a budget."""
 
+    ledger_file: ClassVar[str] = "ledger.sqlite"
+
     def __init__(self, ledger: Ledger, pause: bool = True) -> None:
         self.ledger = ledger
         self._budget = ledger.rows()[0].body["budget"]
@@ -73,6 +75,18 @@ class Account:
     @classmethod
     def open(cls, folder: Path) -> Self:
         return cls(SqliteLedger.open(folder / "ledger.sqlite"))
+
+    @classmethod
+    def on(cls, folder: Path, ledger: Ledger) -> Self:
+        """One on this ledger, which may be elsewhere."""
+        del folder
+        return cls(ledger, pause=False)
+
+    @classmethod
+    def kept(cls, folder: Path) -> set[str]:
+        """The answers that its ledger has."""
+        with SqliteLedger.open(folder / cls.ledger_file) as ledger:
+            return {row.body["drawn"] for row in ledger.rows() if row.kind == "recorded"}
 
     def ask(self, question: str, request: str) -> str | None:
         with self.ledger.lock(question, request):

@@ -84,12 +84,15 @@ s); the clients repeat what had no reply, with the same key, as `holdfast.Client
 {killed.refusals:,} refusals (every fourth holdout has a budget that does not last) were
 acknowledged. {killed.repeated:,} of the answers came to a client that had sent its question before,
 and had no reply or was told that the ledger could not be reached; {killed.recorded:,} of these had
-been recorded by then, and were given again, not drawn again.
+been recorded by then, and were given again, not drawn again. Every third question goes to a second
+holdout, which has no budget and tells means, scores and comparisons: {killed.told:,} of the
+answers.
 
 Afterwards every ledger was opened anew, its chain was verified, and `holdfast check` went over it.
 To be a fault: an acknowledged answer that is missing or different; a request or a question with two
-answers; an answer without a charge before it; a budget that is not the sum of the charges in the
-ledger; a refusal while something was left; a reply that is neither an answer nor a refusal;
+answers; an answer without a charge before it, unless it is told; a budget that is not the sum of
+the charges in the ledger; nats told so far that are not the sum of those of the answers; a refusal
+while something was left, and any of what is told; a reply that is neither an answer nor a refusal;
 anything that `holdfast check` finds.
 
 {table}"""

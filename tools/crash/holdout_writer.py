@@ -2,6 +2,9 @@
 
 `python -m tools.crash --subject tools.crash.holdout_writer:HoldoutWriter --budget 499`
 
+or every answer is told: `--subject tools.crash.holdout_writer:ToldWriter --budget 3200`, as many as
+its processes ask at once, since nothing is refused.
+
 Its blocks are a stub, so that a question takes no longer than the ledger does; journal, ledger,
 locks, state and witness are the real ones. The plan is made for 500 questions: for a smaller budget
 some are asked beforehand, and no budget is larger.
@@ -9,10 +12,12 @@ some are asked beforehand, and no budget is larger.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Self
+from typing import Any, ClassVar, Self
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,23 +27,26 @@ from holdfast.grids import grid
 from holdfast.holdout import answering
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
+from holdfast.holdout.questions import Estimand
 from holdfast.holdout.records import answer_in
 from holdfast.holdout.spec import BlockSet, HoldoutSpec
-from holdfast.ledger.ledger import Row
+from holdfast.ledger.ledger import Ledger, Row
 from holdfast.ledger.sqlite import SqliteLedger
-from holdfast.protocols.answers import Answer
-from holdfast.protocols.base import Step, Values
+from holdfast.protocols.answers import Answer, Told
+from holdfast.protocols.base import Step, Terms, Values
 from holdfast.protocols.plans import JointPlan
 from holdfast.protocols.searches import SearchPart
+from holdfast.protocols.source import WEIGHT_SCALE
 from holdfast.randomness import system_entropy, uniform_index
 from tools.crash.account import Acknowledged
+from tools.crash.told import ROWS, amiss, create_told, share_below, told_in
 
-__all__ = ["HoldoutWriter", "recorded_values"]
+__all__ = ["HoldoutWriter", "ToldWriter", "recorded_values"]
 
 _COIN = grid(0, 1, points=2)
 _BLOCKS = 215
 _LONGEST_DRAW = 2_000  # microseconds
-_FOLDER = "a.holdfast"
+_FOLDER, _FILE = "a.holdfast", "ledger.sqlite"
 _PART = SearchPart(
     name="estimate",
     protocol="estimate",
@@ -55,23 +63,32 @@ _PART = SearchPart(
 )
 
 
-def _found(step: Step, block_set: BlockSet, *_: object) -> NDArray[np.float64]:
-    """Values of blocks that take a moment to evaluate, and half of which are 0."""
-    assert isinstance(step, Values)
+def _found(
+    step: Step, block_set: BlockSet, estimands: list[Estimand], *_: object
+) -> NDArray[np.float64 | np.int64]:
+    """Values of blocks that take a moment to evaluate, and half of which are 0; or true terms."""
     time.sleep(uniform_index(_LONGEST_DRAW, system_entropy()) / 1e6)
+    if isinstance(step, Terms):
+        return WEIGHT_SCALE * (np.arange(ROWS) < float(estimands[0].about["text"].split("<")[1]))
+    assert isinstance(step, Values)
     return np.arange(block_set.blocks, dtype=np.float64) % 2
 
 
-def recorded_values(rows: list[Row], holdout: str) -> dict[str, float]:
-    """What the ledger says was answered, by receipt."""
+def recorded_values(rows: list[Row], holdout: str) -> dict[str, Any]:
+    """What the ledger says was answered, or told, by receipt."""
     spec, values = HoldoutSpec.from_dict(holdout, rows[0].body), {}
     for row in rows:
         if row.kind == "recorded":
             receipt = f"{holdout}:{row.number}:{row.digest}"
             answer = answer_in(spec, row, receipt, cached=False)
-            assert isinstance(answer, Answer)
-            values[receipt] = answer.value
+            assert isinstance(answer, Answer | Told)
+            values[receipt] = answer.value if isinstance(answer, Answer) else told_in(answer)
     return values
+
+
+def _text(value: Any, receipt: str) -> str:
+    """What was answered, in one word."""
+    return f"{json.dumps(value, separators=(',', ':'))}@{receipt}"
 
 
 class HoldoutWriter:
@@ -104,7 +121,7 @@ class HoldoutWriter:
             answer = self._holdout.ask(text, grid=_COIN, request=request)
         except Exhausted:
             return None
-        return f"{answer.value}@{answer.receipt}"
+        return _text(answer.value, answer.receipt)
 
     def close(self) -> None:
         self._holdout.close()
@@ -112,17 +129,12 @@ class HoldoutWriter:
     @classmethod
     def faults(cls, folder: Path, budget: int, seen: Iterable[Acknowledged]) -> list[str]:
         del budget  # the plan's own
-        path = folder / _FOLDER
         told = list(seen)
         try:
-            checked = check_holdout(path)
-            with SqliteLedger.open(path / "ledger.sqlite") as ledger:
-                rows = ledger.rows()
+            checked, (rows, kept) = check_holdout(folder / _FOLDER), _kept(folder)
         except HoldfastError as error:
             return [str(error)]
         faults = [f"{each.name}: {each.detail}" for each in checked.findings if not each.passed]
-        values = recorded_values(rows, ledger.holdout)
-        kept = {f"{value}@{receipt}" for receipt, value in values.items()}
         faults += [
             f"{each.request} was told {each.answer}, which the ledger does not say"
             for each in told
@@ -134,7 +146,56 @@ class HoldoutWriter:
                 each.answer
             ):
                 faults.append(f"{each.question} has two answers")
+        return [*faults, *cls._amiss(folder, rows, told)]
+
+    @classmethod
+    def _amiss(cls, folder: Path, rows: list[Row], told: list[Acknowledged]) -> list[str]:
+        """A refusal while something was left."""
+        del folder
         held = sum(row.kind == "reserved" for row in rows)
         if any(each.answer is None for each in told) and held < _PART.queries:
-            faults.append(f"refused with {held} of {_PART.queries} charged")
-        return faults
+            return [f"refused with {held} of {_PART.queries} charged"]
+        return []
+
+
+def _kept(folder: Path) -> tuple[list[Row], set[str]]:
+    """The rows, and every answer in them."""
+    with SqliteLedger.open(folder / _FOLDER / _FILE) as ledger:
+        rows = ledger.rows()
+    values = recorded_values(rows, ledger.holdout)
+    return rows, {_text(value, receipt) for receipt, value in values.items()}
+
+
+class ToldWriter(HoldoutWriter):
+    """The same of a holdout that tells: means, of which every guess is right."""
+
+    ledger_file: ClassVar[str] = f"{_FOLDER}/{_FILE}"
+
+    @classmethod
+    def create(cls, folder: Path, budget: int) -> None:
+        del budget  # nothing is charged
+        create_told(folder / _FOLDER)
+        with cls(folder)._holdout as holdout:
+            term, share = share_below(0)
+            holdout.mean(term, guess=share)
+
+    @classmethod
+    def on(cls, folder: Path, ledger: Ledger) -> Self:
+        """One whose ledger is elsewhere."""
+        with patch.object(answering, "open_ledger", lambda *_: ledger):
+            return cls(folder)
+
+    @classmethod
+    def kept(cls, folder: Path) -> set[str]:
+        """The answers that its ledger has."""
+        return _kept(folder)[1]
+
+    def ask(self, question: str, request: str) -> str | None:
+        term, share = share_below(int(question[:12], 16))
+        told: Any = self._holdout.mean(term, guess=share, request=request)
+        return _text(told_in(told), told.receipt)
+
+    @classmethod
+    def _amiss(cls, folder: Path, rows: list[Row], told: list[Acknowledged]) -> list[str]:
+        del told  # none is refused
+        return amiss(folder / _FOLDER, rows)

@@ -117,12 +117,13 @@ def _kills(killed: Killed) -> str:
 and then an old request again. At random moments one of them is killed, or all at once
 ({killed.all_at_once:,} times), and started anew; it goes on with the first request that was not
 acknowledged. {killed.kills:,} kills on {killed.rounds:,} ledgers; {killed.acknowledged:,} answers
-and {killed.refused:,} refusals (every fourth ledger has a budget that does not last) were
-acknowledged.
+and {killed.refused:,} refusals (where there is a budget, that of every fourth ledger does not last)
+were acknowledged.
 
 Afterwards every ledger was opened anew. Faults: {len(killed.faults):,}. To be a fault: an
-acknowledged answer that is missing or different; an answer without a charge before it; a question
-or request with two answers; more charged than the budget; a refusal while something was left; a
+acknowledged answer that is missing or different; an answer without a charge before it, unless it is
+told; nats told so far that are not the sum of those of the answers; a question or request with two
+answers; more charged than the budget; a refusal while something was left; a
 chain that does not verify.
 
 | the process was | kills |
@@ -141,11 +142,11 @@ def _cuts(cut: Cut, control: Cut) -> str:
     return f"""\
 ## Power cuts
 
-The same account on a simulated disk, which loses at a cut any part of what was not synced, sector
-by sector, and names of files whose folder was not synced. What is left is read with the standard
-SQLite, and is what the next run starts with: up to five cuts hit one disk. The control differs in
-one word, synchronous = NORMAL, and must lose answers; otherwise the disk would forget too little to
-show anything.
+`{cut.subject.__name__}` on a simulated disk, which loses at a cut any part of what was not synced,
+sector by sector, and names of files whose folder was not synced. What is left is read with the
+standard SQLite, and is what the next run starts with: up to five cuts hit one disk. The control
+differs in one word, synchronous = NORMAL, and must lose answers; otherwise the disk would forget
+too little to show anything.
 
 | synchronous | cuts | during creation | disks | cuts with a loss | answers lost | other faults |
 |---|---|---|---|---|---|---|

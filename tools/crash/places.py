@@ -15,6 +15,7 @@ from holdfast.planning.joint import joint_plan
 from holdfast.protocols.searches import Estimates
 from holdfast.randomness import system_entropy
 from tools.crash.serving import PROGRAM, Server
+from tools.crash.told import create_told
 from tools.postgres import PostgresServer
 
 __all__ = ["ALONE", "SHARED", "Place", "Setup", "Strike"]
@@ -55,16 +56,18 @@ class Setup:
 
 
 class Place(Closing):
-    """A new holdout that can pay for so many questions, and its servers, which run."""
+    """A new holdout that can pay for so many questions, one whose answers are told, and servers."""
 
     def __init__(self, folder: Path, queries: int, setup: Setup) -> None:
-        self.path = folder / "a.holdfast"
+        self.path, self.told = folder / "a.holdfast", folder / "t.holdfast"
         self._database = setup.database
         plan = joint_plan(Estimates(queries, grid=2, tail_low=0.1, tail_high=0.1), confidence=0.5)
         words = system_entropy().words(plan.blocks).astype(np.float64)
         url = None if self._database is None else self._database.url()
         Holdout.create(self.path, {"x": words}, plan, ledger=url).close()
-        self.servers = [Server(self.path, setup.program) for _ in range(setup.servers)]
+        create_told(self.told, ledger=url)
+        served = (self.path, self.told)
+        self.servers = [Server(served, setup.program) for _ in range(setup.servers)]
         try:
             self._start(self.servers)
         except BaseException:

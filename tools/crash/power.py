@@ -6,6 +6,7 @@ write-ahead log choose. It must lose rows that were acknowledged, or the disk fo
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
@@ -19,9 +20,11 @@ from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.randomness import Entropy, system_entropy, uniform_index
 from tools.crash.account import Account, Acknowledged
 from tools.crash.disk import Disk, connector
+from tools.crash.holdout_writer import ToldWriter
 
 __all__ = ["Cut", "power_campaign"]
 
+Powered = type[Account] | type[ToldWriter]
 _FILE = "ledger.sqlite"
 _BUDGET = 100_000
 _MOST_CUTS = 5  # on one disk
@@ -37,6 +40,7 @@ class Cut:
     """What a campaign of power cuts did and found."""
 
     durable: bool
+    subject: Powered = Account
     cuts: int = 0
     disks: int = 0
     acknowledged: int = 0
@@ -46,9 +50,18 @@ class Cut:
     faults: list[str] = field(default_factory=list)  # anything else
 
 
-def power_campaign(cuts: int, *, durable: bool = True, entropy: Entropy | None = None) -> Cut:
-    """Cut the power so often, and collect what was lost and what is wrong."""
-    result = Cut(durable)
+def power_campaign(
+    cuts: int,
+    *,
+    durable: bool = True,
+    entropy: Entropy | None = None,
+    subject: Powered = Account,
+) -> Cut:
+    """Cut the power so often, and collect what was lost and what is wrong.
+
+    Of what is more than its ledger the rest is made before, on a disk that forgets nothing.
+    """
+    result = Cut(durable, subject)
     entropy = entropy or system_entropy()
     while result.cuts < cuts:
         with tempfile.TemporaryDirectory(prefix="holdfast-crash-") as folder:
@@ -61,6 +74,9 @@ def _disk(folder: Path, cuts: int, result: Cut, entropy: Entropy) -> None:
     """The life of one disk: write, cut, look, and go on with what is left."""
     ledgers = SqliteLedger if result.durable else _Relaxed
     files: dict[str, bytes] = {}
+    if result.subject is ToldWriter:
+        result.subject.create(folder, _BUDGET)
+        files = {_FILE: (folder / result.subject.ledger_file).read_bytes()}
     seen: list[Acknowledged] = []
     for number in range(cuts):
         disk = Disk(files, entropy)
@@ -68,14 +84,20 @@ def _disk(folder: Path, cuts: int, result: Cut, entropy: Entropy) -> None:
         here.mkdir()
         (here / _FILE).touch()
         disk.left = 1 + uniform_index(_OPERATIONS if seen else _OPERATIONS // 4, entropy)
-        result.during[_use(disk, here / _FILE, ledgers, seen)] += 1
+        result.during[_use(disk, here / _FILE, ledgers, seen, result.subject)] += 1
         result.cuts += 1
         files = disk.files
         if not _look(folder / f"{number}-left", files, seen, result):
             return  # a ledger that is not whole is not used again
 
 
-def _use(disk: Disk, path: Path, ledgers: type[SqliteLedger], seen: list[Acknowledged]) -> str:
+def _use(
+    disk: Disk,
+    path: Path,
+    ledgers: type[SqliteLedger],
+    seen: list[Acknowledged],
+    subject: Powered,
+) -> str:
     """Ask until the power is cut; say during what that was."""
     doing = "opening"
     try:
@@ -87,7 +109,7 @@ def _use(disk: Disk, path: Path, ledgers: type[SqliteLedger], seen: list[Acknowl
             ledger = ledgers.create(path, "account", {"budget": _BUDGET}, connect=connector(disk))
             disk.sync_folder()  # `create` ends with this, on the real disk
         doing = "asking"
-        account = Account(ledger, pause=False)
+        account = subject.on(path.parents[1], ledger)
         while True:
             request = str(len(seen))
             question = sha256(request.encode()).hexdigest()
@@ -101,18 +123,27 @@ def _use(disk: Disk, path: Path, ledgers: type[SqliteLedger], seen: list[Acknowl
 
 def _look(folder: Path, files: dict[str, bytes], seen: list[Acknowledged], result: Cut) -> bool:
     """Read what is left with the standard library; false if it cannot be gone on with."""
-    folder.mkdir()
+    subject = result.subject
+    file = folder / subject.ledger_file
+    if subject is ToldWriter:
+        shutil.copytree(folder.parent / file.parent.name, file.parent)
+    else:
+        folder.mkdir()
     for name, data in files.items():
-        (folder / name).write_bytes(data)
-    if not seen and not _whole(folder / _FILE):
+        (file.parent / name).write_bytes(data)
+    if not seen and not _whole(file):
         return False  # cut during creation: nobody was told that there is a ledger
-    faults = Account.faults(folder, _BUDGET, [])
+    try:
+        kept = subject.kept(folder)
+    except HoldfastError as wrong:
+        result.faults.append(str(wrong))
+        return False
+    lost = [each for each in seen if each.answer not in kept]
+    # What is left of a ledger that has lost rows is not what its witness has seen.
+    faults = [] if lost else subject.faults(folder, _BUDGET, [])
     result.faults += faults
     if faults:
         return False
-    with SqliteLedger.open(folder / _FILE) as ledger:
-        answers = {row.question: row.body.get("drawn") for row in ledger.rows()}
-    lost = [each for each in seen if answers.get(each.question) != each.answer]
     result.acknowledged = result.acknowledged + len(seen)
     result.lossy += bool(lost)
     result.lost += len(lost)

@@ -14,22 +14,32 @@ from holdfast.ledger.opening import open_ledger
 from holdfast.protocols.plans import Charge
 from tools.crash.holdout_writer import recorded_values
 from tools.crash.serving import Told
+from tools.crash.told import amiss
 
-__all__ = ["faults"]
+__all__ = ["faults", "told_faults"]
 
 
 def faults(path: Path, queries: int, seen: Iterable[Told]) -> list[str]:
     """What is not as it should be, given what clients were told."""
     told = list(seen)
+    rows, found = _kept(path, told)
+    return [*found, *_unpaid(path, rows), *_refused(rows, queries, told)]
+
+
+def told_faults(path: Path, seen: Iterable[Told]) -> list[str]:
+    """The same of a holdout whose answers are told: nothing is charged, and none is refused."""
+    told = list(seen)
+    rows, found = _kept(path, told)
+    found += [f"{each.request} was refused" for each in told if each.value is None]
+    return [*found, *amiss(path, rows)]
+
+
+def _kept(path: Path, told: list[Told]) -> tuple[list[Row], list[str]]:
+    """The rows, what the check finds, and what is not as clients were told."""
     found = [f"check: {f.name}: {f.detail}" for f in check_holdout(path).findings if not f.passed]
     with open_ledger(path) as ledger:
         rows, holdout = ledger.rows(), ledger.holdout
-    return [
-        *found,
-        *_lost(rows, holdout, told),
-        *_unpaid(path, rows),
-        *_refused(rows, queries, told),
-    ]
+    return rows, [*found, *_lost(rows, holdout, told)]
 
 
 def _lost(rows: list[Row], holdout: str, told: list[Told]) -> list[str]:

@@ -15,7 +15,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +25,7 @@ from holdfast.ledger.opening import open_ledger
 from holdfast.randomness import system_entropy, uniform_index
 from tools.crash.page import reported, wrapped
 from tools.crash.places import Place, Setup, Strike
-from tools.crash.promises import faults
+from tools.crash.promises import faults, told_faults
 from tools.crash.serving import Asker
 
 __all__ = ["WHERE", "Results", "campaign", "main", "page"]
@@ -49,6 +50,7 @@ class Results:
     kills: int = 0
     rounds: int = 0
     answers: int = 0
+    told: int = 0  # of the answers
     refusals: int = 0
     repeated: int = 0  # answers whose first call was sent and lost
     recorded: int = 0  # … that had been recorded by then
@@ -82,7 +84,7 @@ def _round(folder: Path, setup: Setup, results: Results, kills: int) -> None:
             results.kills += 1
             results.struck[strike.name] += 1
             place.restore(strike)
-            found = _struck(place.path, asked, moment)
+            found = _struck((place.path, place.told), asked, moment)
             results.where.update((strike.name, where) for where in found)
         time.sleep(0.2)  # the last ones have a moment to recover and ask
         for asker in askers:
@@ -93,11 +95,13 @@ def _round(folder: Path, setup: Setup, results: Results, kills: int) -> None:
         results.starts += [seconds for server in place.servers for seconds in server.starts]
     seen = [each for asker in askers for each in asker.seen]
     results.answers += sum(each.value is not None for each in seen)
+    results.told += sum(each.free and each.value is not None for each in seen)
     results.refusals += sum(each.value is None for each in seen)
     results.repeated += sum(each.lost > 0 and each.value is not None for each in seen)
     results.recorded += sum(each.lost > 0 and each.cached for each in seen)
     results.faults += [f"client {a.slot} was told: {a.failure}" for a in askers if a.failure]
-    results.faults += faults(place.path, queries, seen)
+    results.faults += faults(place.path, queries, [each for each in seen if not each.free])
+    results.faults += told_faults(place.told, [each for each in seen if each.free])
 
 
 def _wait(askers: list[Asker]) -> None:
@@ -119,11 +123,13 @@ def _hits(strike: Strike, server: int | None) -> bool:
     return server is not None and (strike.database or server in strike.servers)
 
 
-def _struck(path: Path, asked: Iterable[str | None], moment: str) -> Iterable[str]:
-    """Where each client's question was at that moment, by what the ledger has of it."""
-    with open_ledger(path) as ledger:
+def _struck(paths: Sequence[Path], asked: Iterable[str | None], moment: str) -> Iterable[str]:
+    """Where each client's question was at that moment, by what the ledgers have of it."""
+    with ExitStack() as stack:
+        ledgers = [stack.enter_context(open_ledger(path)) for path in paths]
         for key in asked:
-            rows = [] if key is None else ledger.requested(f"anyone/{key}")
+            name = f"anyone/{key}"  # of one of them; without a key it is that of nobody
+            rows = [row for ledger in ledgers for row in ledger.requested(name)]
             kinds = [row.kind for row in rows if row.at <= moment]  # not of the retries since
             yield WHERE[0 if key is None else 3 if "recorded" in kinds else 2 if kinds else 1]
 
@@ -163,10 +169,14 @@ acknowledged. {results.repeated:,} of the answers came to a client that had sent
 before and lost the reply; {results.recorded:,} of these had been recorded by then, and were given
 again, not drawn again.
 
+Every third question goes to a second holdout of the same server, which has no budget and tells
+means, scores and comparisons: {results.told:,} of the answers.
+
 Afterwards every ledger was opened anew, and `holdfast check` went over it. To be a fault: an
 acknowledged answer that is missing or different; a request or a question with two answers; an
-answer without a charge before it; a budget that is not the sum of the charges in the ledger; a
-refusal while something was left; anything that `holdfast check` finds.
+answer without a charge before it, unless it is told; a budget that is not the sum of the charges in
+the ledger; nats told so far that are not the sum of those of the answers; a refusal while something
+was left, and any of what is told; anything that `holdfast check` finds.
 
 | at a kill, a client's question was | times |
 |---|---|

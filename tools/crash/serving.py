@@ -11,9 +11,10 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx2
 
@@ -22,6 +23,7 @@ from holdfast.client.http import Patience
 from holdfast.errors import Exhausted
 from holdfast.grids import grid
 from holdfast.randomness import system_entropy, uniform_index
+from tools.crash.told import tell, told_in
 
 __all__ = ["PROGRAM", "Asker", "Caller", "Server", "Told"]
 
@@ -35,10 +37,11 @@ _BUSY = 503  # the server has lost its ledger meanwhile, and what it wrote last 
 class Server:
     """`holdfast serve` in a process of its own, always at the same address."""
 
-    def __init__(self, folder: Path, program: Sequence[str] = PROGRAM) -> None:
-        self._folder, self._program, self._port = folder, program, 0
+    def __init__(self, folders: Sequence[Path], program: Sequence[str] = PROGRAM) -> None:
+        self._folders, self._program, self._port = folders, program, 0
         self._process: subprocess.Popen[str] | None = None
-        self._log = folder.parent / "servers.log"
+        self._place = folders[0].parent
+        self._log = self._place / "servers.log"
         self._began = 0.0
         self.url = ""
         self.starts: list[float] = []  # seconds that each start took
@@ -55,8 +58,8 @@ class Server:
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         with self._log.open("ab") as log:  # a ledger that is gone for a while fills it
             self._process = subprocess.Popen(
-                [*self._program, "serve", str(self._folder), *words, "--json"],
-                env={**os.environ, "TMPDIR": str(self._folder.parent)},  # a kill leaves files there
+                [*self._program, "serve", *map(str, self._folders), *words, "--json"],
+                env={**os.environ, "TMPDIR": str(self._place)},  # a kill leaves files there
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -116,10 +119,11 @@ class Told:
 
     request: str
     question: str
-    value: float | None
+    value: float | tuple[Any, ...] | None
     receipt: str
     cached: bool
     lost: int  # replies that were lost before this one came
+    free: bool = False  # whether nothing is charged for it: it is told
 
 
 class _Balanced(httpx2.HTTPTransport):
@@ -150,15 +154,18 @@ class _Balanced(httpx2.HTTPTransport):
 
 
 class Caller:
-    """A client of a holdout that several servers may have: any of them is asked, and asked again.
+    """A client of holdouts that several servers may have: any of them is asked, and asked again.
 
     It repeats so often that no restart is too slow, and so soon that the next kill finds it.
     """
 
     def __init__(self, urls: Sequence[str]) -> None:
         self._transport = _Balanced(urls)
-        self._client = Client(f"{urls[0]}/holdouts/a", transport=self._transport)
-        self._client._talk._patience = Patience(10_000, 120, longest=0.05)
+        self._looks, self._told = (
+            Client(f"{urls[0]}/holdouts/{name}", transport=self._transport) for name in "at"
+        )
+        for client in (self._looks, self._told):
+            client._talk._patience = Patience(10_000, 120, longest=0.05)
 
     @property
     def at(self) -> int | None:
@@ -167,19 +174,36 @@ class Caller:
 
     def ask(self, question: str, request: str) -> Told:
         """Ask until there is a reply."""
-        told: tuple[float, str, bool] | tuple[None, str, bool]
+
+        def look() -> tuple[Any, ...]:
+            answer = self._looks.ask(question, grid=_COIN, request=request)
+            return answer.value, answer.receipt, answer.cached
+
+        return self._heard(look, request, question)
+
+    def tell(self, number: int, request: str) -> Told:
+        """The same, of the holdout whose answers are told."""
+
+        def told() -> tuple[Any, ...]:
+            answer = tell(self._told, number, request)
+            return told_in(answer), answer.receipt, answer.cached
+
+        return self._heard(told, request, f"told {number}", free=True)
+
+    def _heard(
+        self, ask: Callable[[], tuple[Any, ...]], request: str, question: str, *, free: bool = False
+    ) -> Told:
         try:
-            answer = self._client.ask(question, grid=_COIN, request=request)
-            told = (answer.value, answer.receipt, answer.cached)
+            value, receipt, cached = ask()
         except Exhausted:
-            told = (None, "", False)
-        value, receipt, cached = told
+            value, receipt, cached = None, "", False
         lost = self._transport.lost.pop(request, 0)
-        return Told(request, question, value, receipt, cached, lost)
+        return Told(request, question, value, receipt, cached, lost, free)
 
     def close(self) -> None:
         """Close its connections."""
-        self._client.close()
+        self._looks.close()
+        self._told.close()
 
 
 @dataclass
@@ -231,9 +255,15 @@ class Asker:
             self.failure = wrong
 
     def _ask(self, number: int) -> None:
-        """Every fourth question is one that the other clients ask at about the same time."""
+        """Every fourth question is one that the other clients ask at about the same time.
+
+        The answer to every third is told.
+        """
         whose = 0 if number % 4 == 0 else self.slot + 1
-        question, request = f"avg(x) + {1000 * number + whose}", f"{self.slot}-{number}"
+        which, request = 1000 * number + whose, f"{self.slot}-{number}"
         self.asking = request
-        self.seen.append(self._caller.ask(question, request))
+        if number % 3 == 0:
+            self.seen.append(self._caller.tell(which, request))
+        else:
+            self.seen.append(self._caller.ask(f"avg(x) + {which}", request))
         self.asking = None
