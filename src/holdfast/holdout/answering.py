@@ -979,6 +979,7 @@ def price_of(holdout: OpenHoldout, asked: Asked, asker: Asker | None, bar: float
         else _charged_price(holdout, asked, asker)
     )
     price, cached = bar if cached else price, cached and not bar
+    holdout.journal.head()  # what was read is shown now
     grid, part = asked.question.grid, asked.protocol.part
     return Price(
         asked.question.verb,

@@ -344,8 +344,12 @@ class Holdout(Scoring):
         result = self._asked(asked, request, progress, anyway)
         if not is_answer(result):
             return result
+        values = self._open.open_values(asked)
         worst = math.inf if asked.question.about.get("failure") == "highest" else -math.inf
-        return ranged(result, self._open.open_values(asked), worst)
+        if asked.protocol.told:
+            protocol: Any = asked.protocol
+            return cast(Result, protocol.ranged(asked.question, result, values, worst))
+        return ranged(result, values, worst)
 
     def _asked(
         self, asked: Asked, request: str | None, progress: Progress | None, anyway: bool
@@ -387,7 +391,9 @@ class Holdout(Scoring):
     ) -> dict[str, Any]:
         """How many more questions there are for each part, and on grids of other sizes."""
         with self.journal.state() as state:
-            return questions_left(self.spec, state, protocol, queries, grid)
+            left = questions_left(self.spec, state, protocol, queries, grid)
+        self.journal.head()  # what was read is shown now
+        return left
 
     def transcript(self, after: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
         """Questions and answers as plain data, those after a row of the ledger, oldest first."""

@@ -29,7 +29,14 @@ from holdfast.grids import Grid, IntegerGrid, LinearGrid
 from holdfast.holdout.spec import HoldoutSpec
 from holdfast.holdout.state import Journal
 from holdfast.ledger.ledger import Row
-from holdfast.protocols.answers import Answer, Result, Verdict, in_full, with_failures
+from holdfast.protocols.answers import (
+    Answer,
+    Result,
+    Verdict,
+    in_full,
+    unit_words,
+    with_failures,
+)
 from holdfast.protocols.base import Drawn, Paid, Protocol, Question
 from holdfast.protocols.plans import Charge
 from holdfast.protocols.shapes import Shape
@@ -127,9 +134,15 @@ def said(
 ) -> Result:
     """All that is said: what the protocol says, and what holds of every answer of the holdout."""
     words = [_shape_words(question) if c == SHAPE else _ASSUMED.get(c, c) for c in assumes]
+    unit = spec.manifest.unit_column if question.verb == "mean" else None
     if protocol.told:
         told = protocol.answer(question, drawn, settled)
-        return told.each(lambda step: replace(step, assumes=(*step.assumes, *words)))
+        more = {} if unit is None else {"unit": unit}
+        return told.each(
+            lambda step: replace(
+                step, facts={**step.facts, **more}, assumes=(*step.assumes, *words)
+            )
+        )
     # A mean's promise has them already.
     failures = "" if question.verb == "mean" else question.failures
     grid, schema = protocol.grid(question), spec.manifest.schema
@@ -140,6 +153,7 @@ def said(
         All but how many open blocks are empty follows from the question and the plan alone.
         """
         told = with_failures(step.promise, failures) if failures else step.promise
+        told += "" if unit is None else f"; {unit_words(unit)}"
         points = grid if step.kind == "answer" else None
         if points is not None and points.size > 1 and question.verb != "interval":
             steps = f"the next of {points.size:,} points"

@@ -81,7 +81,7 @@ class Tokens:
     def now(self) -> datetime:
         """The clock's moment, or that of the latest row, if the clock was set back since.
 
-        What has expired stays so.
+        What had expired when the latest row was written stays so.
         """
         now = datetime.now(UTC)
         return max(now, datetime.fromisoformat(self.latest)) if self.latest else now

@@ -82,6 +82,7 @@ def written_plan(text: str) -> Plan | SetPlan:
     True
     """
     data = json_object(text, "a plan")
+    data.pop("told", None)  # what as many rows give without a plan
     if "protocol" in data and isinstance(data.get("plan"), Mapping):  # beside what it predicts
         return plan_from_dict(data["plan"])
     return JointPlan.from_dict(data) if "parts" in data else Plan.from_dict(data)
@@ -292,6 +293,8 @@ def read_mix(text: str, queries: int | None, **more: Any) -> ProtocolMix:
     {'estimate': 500, 'verify': 100}
     >>> dict(read_mix("correct", 500, refusals=20).queries)
     {'verify': 500, 'estimate': 20}
+    >>> dict(read_mix("score=20, gate=5", None).queries)
+    {'score': 25}
     """
     counts: dict[str, int] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
@@ -311,6 +314,8 @@ def read_mix(text: str, queries: int | None, **more: Any) -> ProtocolMix:
         guesses = counts.pop("correct")
         counts.setdefault("verify", guesses)
         counts.setdefault("estimate", min(guesses, more.get("refusals", ProtocolMix.refusals)))
+    if "score" in counts and "gate" in counts:  # both are what is told
+        counts["score"] += counts.pop("gate")
     names = mix_names()
     for name in counts:
         if name not in names:

@@ -58,6 +58,7 @@ __all__ = [
     "rounded_down",
     "rounded_up",
     "search_promise",
+    "unit_words",
     "verdict_promise",
     "with_failures",
 ]
@@ -208,6 +209,15 @@ def direct_promise(bounds: Bounds, *, cut: bool, exact: bool, failures: str = ""
     ends = ends if exact else ""
     said = f"the mean on fresh data{_of(bounds, cut)} lies between low and high"
     return said + ends + _failures(bounds, failures)
+
+
+def unit_words(unit: str) -> str:
+    """How a mean counts units of several rows.
+
+    >>> unit_words("patient")
+    'each patient counted once, with the mean of its rows'
+    """
+    return f"each {unit} counted once, with the mean of its rows"
 
 
 def _of(bounds: Bounds, cut: bool) -> str:
@@ -725,7 +735,6 @@ class Corrected:
 
 
 _SHORT_READINGS = {
-    None: "on fresh rows",
     ROWS: "these rows, fresh labels",
     RULE: "this rule, on fresh rows (if it was made without these rows' features)",
     AT_SHARES: "this rule, on fresh rows at these class shares (if it was made without these rows' "
@@ -834,6 +843,12 @@ class Told:
         return replace(self, names=tuple(names), facts={**self.facts, "against": names[1]})
 
     @property
+    def _fresh(self) -> str:
+        """What it is about, where it has no reading."""
+        unit = self.facts.get("unit")
+        return "on fresh rows" if unit is None else f"on fresh data, {unit_words(unit)}"
+
+    @property
     def winner(self) -> int | None:
         """The place of the best candidate."""
         return self.letter[0] if self.verb == "best" else None
@@ -936,8 +951,8 @@ class Told:
     @property
     def surprise_words(self) -> str:
         """Whether it was as expected, in words."""
-        if self.expected is None:
-            return ""
+        if self.expected is None or (self.expected and self.verb == "verify"):
+            return ""  # that nothing speaks against a guess confirms nothing
         if self.verdict is not None or self.guess is None:
             return "as expected" if self.expected else "a surprise"
         guess, yours = number(self.guess), self.facts.get("guessed")
@@ -971,9 +986,10 @@ class Told:
             bar = self.batch[0].promise if self.batch else _FOUND_BEST
             return f"{self.said} on the sealed rows; {bar[0].lower()}{bar[1:]}"
         said = self.said
-        if self.verb not in _OF_BLOCKS:
-            said = f"{_WHERE.get(self.reading or '', 'on fresh rows')}, {said}"
+        if self.verb not in _OF_BLOCKS or self.reading is not None:
+            said = f"{_WHERE.get(self.reading or '', self._fresh)}, {said}"
         if not self.claims:
+            said = "; ".join(filter(None, (said, self._no_confirmation)))
             return f"{said[0].upper()}{said[1:]}"
         return f"{self.sure[0].upper()}{self.sure[1:]}: {said}"
 
@@ -992,13 +1008,33 @@ class Told:
                 lines.append(f"  {self._name(k):<{width}}  {told}")
         else:
             lines = [self._first()]
-        last = [] if self.verb in _OF_BLOCKS else [_SHORT_READINGS[self.reading]]
+        short = self._fresh if self.reading is None else _SHORT_READINGS[self.reading]
+        last = [] if self.verb in _OF_BLOCKS and self.reading is None else [short]
         lines.append("; ".join([*last, self._cost()]))
+        if self._no_confirmation:
+            lines.append(self._no_confirmation)
         if self.assumes and self.reading != ROWS:  # of predictions by id none can fail
             lines.append(self.assumes[0])
         if self.leaning is not None:
             lines.append(self._leans())
         return lines
+
+    @property
+    def _no_confirmation(self) -> str:
+        """Which other guesses at a median are as good, where nothing speaks against one."""
+        if self.verb != "verify" or self.verdict != "compatible":
+            return ""
+        blocks = self.facts.get("open_blocks")
+        if blocks is None:
+            return "no confirmation: other guesses are compatible too"
+        low, high = self.facts.get("range_low"), self.facts.get("range_high")
+        ends = (("from ", low, _down), ("up to " if low is None else "to ", high, _up))
+        others = " ".join(f"{word}{show(end)}" for word, end, show in ends if end is not None)
+        others = others or "of any size"
+        return (
+            f"no confirmation: guesses {others} would be compatible, were fresh blocks like the "
+            f"{blocks:,} open ones"
+        )
 
     def _first(self) -> str:
         """The claim with its confidence, and whether it was expected."""

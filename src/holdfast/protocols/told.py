@@ -66,6 +66,7 @@ from holdfast.protocols.source import UNIT, WEIGHT_SCALE
 from holdfast.randomness import Entropy
 from holdfast.theory import betting
 from holdfast.theory.betting import Bets, predicted_half_width, predicted_stake
+from holdfast.theory.numerics import log_binomial_tail
 from holdfast.theory.told import (
     CONFIRM_CELL,
     PRECISE_CELL,
@@ -749,10 +750,11 @@ class _Told(Protocol[ToldPlan]):
         first = next(self._offers(question, expects, past), None)
         low, high = (None, None) if first is None else (first["low"], first["high"])
         scale = self.scale(question)
-        if question.threshold is not None or question.margin is not None:
+        verdict = question.threshold is not None or question.margin is not None
+        if verdict or question.verb in _OF_BLOCKS:
             says = self._decides(question, self.expected(question, expects, past), past)
         elif low is None or high is None:
-            says = first is None or question.verb in _OF_BLOCKS or low is not high
+            says = first is None or low is not high
         else:
             says = high - low < _EVERYTHING * (scale.high - scale.low)
         if not says:
@@ -978,6 +980,15 @@ class _Blocks(_Told):
     def given(self, expects: Expects) -> Expects:
         return expects  # the open blocks' median is the guess itself
 
+    def _decides(self, question: Question, expects: Expects, past: Past) -> bool:
+        """Whether blocks that all lie beyond one end would get a claim."""
+        rule = self.rule(question, expects, past)
+        for end in (math.inf, -math.inf):
+            letter = rule.letter(BlockMedian(np.full(self.plan.blocks, end)))
+            if rule.claim(letter) != (None, None):
+                return True
+        return False
+
     def scale(self, question: Question) -> TermRange:
         del question
         return TermRange(-math.inf, math.inf)
@@ -1026,6 +1037,35 @@ class ToldVerify(_Blocks):
             below = -math.inf
         code = Verdict(past.history.verdicts.epsilon, 1)
         return ThreeWay(past.level_of(question), code, (below, above), (below, above))
+
+    def ranged(
+        self, question: Question, told: Told, values: NDArray[np.float64] | None, worst: float
+    ) -> Told:
+        """The verdict, with the guesses that were compatible if fresh blocks were these open ones.
+
+        Of m blocks c or more on one side refuse a guess, if so many have a p-value at the letter's
+        level; of n open ones that share are ⌈n·c/m⌉. A block without a value counts as `worst`.
+        """
+        if values is None or told.verdict != "compatible":
+            return told
+        code, m, n = Verdict(-math.expm1(-told.told), 1), int(self.plan.blocks), values.size
+        ordered, near = (
+            np.sort(np.where(np.isnan(values), worst, values)),
+            question.tolerance or 0.0,
+        )
+        ends: list[float | None] = []
+        for letter, claim in ((2, "at least"), (0, "at most")):
+            needed = -add_nats(told.level, code.nats(letter))
+            refused = (c for c in range(1, m + 1) if log_binomial_tail(m, 0.5, c) <= needed)
+            least = math.ceil(n * Fraction(next(refused, m + 1), m))
+            known = least <= n and question.claim != claim
+            place = n - least if letter == 2 else least - 1
+            end = float(ordered[place]) + (-near if letter == 2 else near) if known else math.nan
+            ends.append(end if math.isfinite(end) else None)
+        low, high = ends
+        facts = {"range_low": low, "range_high": high, "open_blocks": n}
+        known_facts = {name: value for name, value in facts.items() if value is not None}
+        return replace(told, facts={**told.facts, **known_facts})
 
     def word(self, question: Question, letter: Letter) -> str | None:
         del question

@@ -176,7 +176,9 @@ class Jobs(Closing):
                 self._write(job)
 
     def _cancelled(self, identity: str) -> bool:
-        return (self._folder / f"{identity}.cancel").exists()
+        """Whether nobody waits for it: it was cancelled, and perhaps forgotten since."""
+        known = (self._folder / f"{identity}.json").exists()
+        return not known or (self._folder / f"{identity}.cancel").exists()
 
     def _names(self) -> list[str]:
         return [path.stem for path in self._folder.glob("*.json")]
