@@ -26,8 +26,10 @@ from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.scoring import Scorer, Scorers, Scoring
 from holdfast.holdout.tokens import Asker
+from holdfast.planning.joint import joint_plan
+from holdfast.protocols.means import DirectMeans
 from holdfast.protocols.plans import JointPlan
-from tests.holdout.plans import board, direct, estimates, mixed, scores, simple
+from tests.holdout.plans import board, direct, estimates, mixed, simple
 from tests.holdout.tables import refusing, table
 from tests.holdout.tables import sealed as any_sealed
 
@@ -107,8 +109,9 @@ def made(
 ) -> Iterator[tuple[Holdout, Holdout]]:
     """A holdout for means, and one for what is asked of blocks, with an open part or without."""
     folder, is_open = tmp_path_factory.mktemp("failing"), request.param
+    eight = joint_plan(DirectMeans(8, half_width=0.4))
     with (
-        sealed(folder / "means", scores(), 1, is_open=is_open) as means,
+        sealed(folder / "means", eight, 1, is_open=is_open) as means,
         sealed(folder / "asks", estimates(), 2, is_open=is_open) as asks,
     ):
         yield means, asks
@@ -210,8 +213,11 @@ def test_a_metric_of_the_custodian_that_fails(tmp_path: Path) -> None:
     with Holdout.create(tmp_path / "h", frame, plan, ids="row", target="y") as holdout:
         metric = Metric("cost", "label", function=cost, range=(0.0, 1.0))
         holdout.scorers = Scorers({"cost": Scorer(metric)})
+        given = dict(zip(frame.row, frame.y, strict=True))
         with refusing(holdout, r"RuntimeError: no cost.*Nothing was charged"):
-            holdout.enter(dict(zip(frame.row, frame.y, strict=True)), name="a", metric="cost")
+            holdout.score(given, metric="cost")
+        with refusing(holdout, r"RuntimeError: no cost.*Nothing was charged"):
+            holdout.enter(given, name="a", metric="cost")
 
 
 # Submissions that try to learn or to gain something by being wrong.
