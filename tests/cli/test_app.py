@@ -85,22 +85,16 @@ def test_version_and_help(cli: Cli) -> None:
 
 
 def program(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from holdfast.cli import main; main()", *map(str, words)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    """The installed program, in a process of its own."""
+    command = [str(Path(sys.executable).with_name("holdfast")), *map(str, words)]
+    known: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 60}
+    return subprocess.run(command, env={**os.environ, **environment}, check=False, **known)
 
 
 def test_as_a_program(tmp_path: Path) -> None:
     path = tmp_path / "a.holdfast"
     sealed(path, plans.simple(), ranges={"x": (0, 10)}).close()
-    installed = str(Path(sys.executable).with_name("holdfast"))
-    words = [installed, "ask", str(path), "avg(x)", "--json"]
-    answer = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    answer = program("ask", path, "avg(x)", "--json")
     assert answer.returncode == 0, answer.stderr
     assert 0 <= json.loads(answer.stdout)["value"] <= 10
     bad = program("ask", path, "avg(nobody)", "--json")
@@ -114,18 +108,9 @@ def test_as_a_program(tmp_path: Path) -> None:
 def test_completion_is_offered() -> None:
     options = [name for each in typer.main.get_command(app).params for name in each.opts]
     assert {"--install-completion", "--show-completion"} <= set(options)
-    code = "from holdfast.cli.app import app; app(args=[], prog_name='holdfast')"
     asked = {"_HOLDFAST_COMPLETE": "complete_bash", "_TYPER_COMPLETE_TESTING": "1"}
     typed = {"COMP_WORDS": "holdfast ver", "COMP_CWORD": "1"}
-    found = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, **asked, **typed},
-        check=False,
-    )
-    assert found.stdout.split() == ["verify"]
+    assert program(**asked, **typed).stdout.split() == ["verify"]
 
 
 @pytest.mark.parametrize(

@@ -94,43 +94,41 @@ def test_create_ask_and_look_back(data: Path, create: Cli, cli: Cli) -> None:
     assert cli("check", path, "--json").json["passed"] is True
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--queries", 3, "--protocols", "nothing"), "protocols"),
-        (("--protocols", "estimate"), "--queries"),
-        (("--tail", 0.1), "--queries"),
-        (("--confidence", 0.5), "confidence"),
-        (("--confidence", 1), "confidence"),
-        (("--queries", -1), "queries"),
-        (("--reading", "both"), "one of rows, rule"),
-        (("--split", "none"), "one of simple, stratified"),
-        (("--refusals", 3), "--refusals must be left out without a plan"),
-        (("--rounds", 3), "--rounds must be left out without a plan"),
-        (("--block-units", 3), "--block-units must be left out without a plan"),
-        (("--values", "g=a,b,c"), "--values must be left out without a plan"),
-        (("--target", "nobody"), "target"),
-        ((*SPLIT, "--data", "none.csv"), "No file has this name"),
-        ((*SPLIT, "--range", "x"), "--range"),
-        ((*SPLIT, "--range", "nobody=0:1"), "ranges"),
-        ((*SPLIT, "--categories", "g"), "--categories"),
-        ((*SPLIT, "--categories", "x=a,b"), "categories"),
-        ((*SPLIT, "--unit", "nobody"), "nobody"),
-        ((*SPLIT, "--weight", "x"), "Every unit counts once"),
-        ((*SPLIT, "--open-fraction", 2), "open_fraction"),
-        (("--protocols", "split=1000000"), "more data"),
-        ((*SMALL, "--ledger", "mysql://host/db"), "postgresql://"),
-        ((*SMALL, "--ledger", "postgresql://me:secret@host/db"), "password"),
-        ((*SMALL, "--location", "s3://bucket/x"), "engine"),
-    ],
-)
-def test_a_creation_that_is_refused_leaves_nothing(
-    data: Path, create: Cli, words: tuple[Any, ...], message: str
-) -> None:
-    said = create(*words, "--json")
-    said.refuses(message)
-    assert "secret" not in said.err
-    assert [path.name for path in data.parent.iterdir()] == ["data.csv"]
+WRONG: list[tuple[tuple[object, ...], str]] = [
+    (("--queries", 3, "--protocols", "nothing"), "protocols"),
+    (("--protocols", "estimate"), "--queries"),
+    (("--tail", 0.1), "--queries"),
+    (("--confidence", 0.5), "confidence"),
+    (("--confidence", 1), "confidence"),
+    (("--queries", -1), "queries"),
+    (("--reading", "both"), "one of rows, rule"),
+    (("--split", "none"), "one of simple, stratified"),
+    (("--refusals", 3), "--refusals must be left out without a plan"),
+    (("--rounds", 3), "--rounds must be left out without a plan"),
+    (("--block-units", 3), "--block-units must be left out without a plan"),
+    (("--values", "g=a,b,c"), "--values must be left out without a plan"),
+    (("--target", "nobody"), "target"),
+    ((*SPLIT, "--data", "none.csv"), "No file has this name"),
+    ((*SPLIT, "--range", "x"), "--range"),
+    ((*SPLIT, "--range", "nobody=0:1"), "ranges"),
+    ((*SPLIT, "--categories", "g"), "--categories"),
+    ((*SPLIT, "--categories", "x=a,b"), "categories"),
+    ((*SPLIT, "--unit", "nobody"), "nobody"),
+    ((*SPLIT, "--weight", "x"), "Every unit counts once"),
+    ((*SPLIT, "--open-fraction", 2), "open_fraction"),
+    (("--protocols", "split=1000000"), "more data"),
+    ((*SMALL, "--ledger", "mysql://host/db"), "postgresql://"),
+    ((*SMALL, "--ledger", "postgresql://me:secret@host/db"), "password"),
+    ((*SMALL, "--location", "s3://bucket/x"), "engine"),
+]
+
+
+def test_a_creation_that_is_refused_leaves_nothing(data: Path, create: Cli) -> None:
+    for words, message in WRONG:
+        said = create(*words, "--json")
+        said.refuses(message)
+        assert "secret" not in said.err
+        assert [path.name for path in data.parent.iterdir()] == ["data.csv"], words
 
 
 def test_the_same_data_need_a_reason_that_is_kept(data: Path, create: Cli, cli: Cli) -> None:

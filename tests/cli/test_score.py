@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -77,28 +78,24 @@ def test_a_bar_holds_the_truth_of_these_rows(ask: Cli) -> None:
         assert data["low"] <= count / ROWS <= data["high"]
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (("better", "good", "--margin", 0), "better is better than good in accuracy (with 95 %"),
-        (("good", "better", "--margin", 0), "good is worse than better in accuracy (with 95 %"),
-        (
-            ("better", "good", "--margin", 0.04),
-            "better is not shown to be better or worse than good by 0.04 in accuracy",
+def test_what_a_comparison_says(ask: Cli) -> None:
+    said = {
+        "better is between 0.006 worse and 0.106 better than good in accuracy (with 95 %": (
+            *("better", "good", "--guess", 0.05),  # the first: what was told widens bars
         ),
-        (("better", "poor", "--guess", 0.45), "better is better than poor by 0."),
-        (("poor", "better", "--guess", -0.45), "poor is worse than better by 0."),
-        (
-            ("better", "good", "--guess", 0.05),
-            "better is between 0.006 worse and 0.106 better than good in accuracy (with 95 %",
+        "better is better than good in accuracy (with 95 %": ("better", "good", "--margin", 0),
+        "good is worse than better in accuracy (with 95 %": ("good", "better", "--margin", 0),
+        "better is not shown to be better or worse than good by 0.04 in accuracy": (
+            *("better", "good", "--margin", 0.04),
         ),
-    ],
-)
-def test_what_a_comparison_says(ask: Cli, words: tuple[Any, ...], expected: str) -> None:
-    said = ask("compare", *words)
-    assert said.status == 0  # whichever verdict
-    assert said.out.startswith(expected)
-    assert "\nthese rows, fresh labels; told " in said.out
+        "better is better than poor by 0.": ("better", "poor", "--guess", 0.45),
+        "poor is worse than better by 0.": ("poor", "better", "--guess", -0.45),
+    }
+    for expected, words in said.items():
+        found = ask("compare", *words)
+        assert found.status == 0  # whichever verdict
+        assert found.out.startswith(expected.removesuffix(" (with 95 %"))
+        assert "\nthese rows, fresh labels; told " in found.out
 
 
 def test_a_loss_that_is_smaller_is_better(ask: Cli, told: Path) -> None:
@@ -276,78 +273,55 @@ def test_the_status_says_what_was_told(ask: Cli, told: Path) -> None:
 # Exit statuses.
 
 
-@pytest.mark.parametrize(
-    ("words", "verdict", "status", "said"),
-    [
-        (("good", "--at-least", 0.8), "pass", 0, "pass: accuracy is at least 0.8 (with 95 %"),
-        (
-            ("good", "--at-least", 0.91, "--tolerance", 0.1),
-            "pass",
-            0,
-            "pass: accuracy is at least 0.81 (with",
-        ),
-        (("poor", "--at-least", 0.8), "fail", 4, "fail: accuracy is below 0.8 (with 95 %"),
-        (
-            ("good", "--at-least", 0.9),
-            "unclear",
-            5,
-            "unclear: accuracy is neither shown to be at least 0.9 nor to be below 0.9;",
-        ),
-        (("none", "--at-most", 0.1), "pass", 0, "pass: accuracy is at most 0.1 (with"),
-        (("good", "--at-most", 0.1), "fail", 4, "fail: accuracy is above 0.1 (with"),
-        (
-            ("better", "--better-than", "good"),
-            "pass",
-            0,
-            "pass: this one is better than the incumbent in accuracy (with",
-        ),
-        (
-            ("good", "--better-than", "better"),
-            "fail",
-            4,
-            "fail: this one is worse than the incumbent in accuracy (with",
-        ),
-        (
-            ("better", "--better-than", "good", "--margin", 0.05),
-            "unclear",
-            5,
-            "unclear: this one is not shown to be better or worse than the incumbent by 0.05",
-        ),
-        (
-            ("poor", "--better-than", "good", "--margin", 0.05),
-            "fail",
-            4,
-            "fail: this one is not better than the incumbent by 0.05 in accuracy (with",
-        ),
-    ],
-)
-def test_a_gates_status(
-    ask: Cli, words: tuple[Any, ...], verdict: str, status: int, said: str
-) -> None:
-    text = ask("gate", *words)
-    assert (text.status, text.err) == (status, "")
-    assert text.out.startswith(said)
-    again = ask("gate", *words, "--json")
-    assert (again.status, again.json["verdict"], again.json["cached"]) == (status, verdict, True)
+STATUS = {"pass": 0, "fail": 4, "unclear": 5}
+RIVAL = ("--better-than", "good")
+GATES: dict[str, tuple[object, ...]] = {
+    "pass: accuracy is at least 0.8 (with 95 %": ("good", "--at-least", 0.8),
+    "pass: accuracy is at least 0.81 (with": ("good", "--at-least", 0.91, "--tolerance", 0.1),
+    "fail: accuracy is below 0.8 (with 95 %": ("poor", "--at-least", 0.8),
+    "unclear: accuracy is neither shown to be at least 0.9 nor to be below 0.9;": (
+        *("good", "--at-least", 0.9),
+    ),
+    "pass: accuracy is at most 0.1 (with": ("none", "--at-most", 0.1),
+    "fail: accuracy is above 0.1 (with": ("good", "--at-most", 0.1),
+    "pass: this one is better than the incumbent in accuracy (with": ("better", *RIVAL),
+    "fail: this one is worse than the incumbent in accuracy (with": (
+        *("good", "--better-than", "better"),
+    ),
+    "unclear: this one is not shown to be better or worse than the incumbent by 0.05": (
+        *("better", *RIVAL, "--margin", 0.05),
+    ),
+    "fail: this one is not better than the incumbent by 0.05 in accuracy (with": (
+        *("poor", *RIVAL, "--margin", 0.05),
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_a_gates_status(ask: Cli) -> None:
+    for said, words in GATES.items():
+        verdict = said.partition(":")[0]
+        text = ask("gate", *words)
+        assert (text.status, text.err) == (STATUS[verdict], ""), said
+        assert text.out.startswith(said)
+        again = ask("gate", *words, "--json")
+        assert (again.status, again.json["verdict"]) == (STATUS[verdict], verdict)
+        assert again.json["cached"]
+
+
+def test_nothing_more_may_be_told_is_status_3(ask: Cli, told: Path, cli: Cli) -> None:
+    asks: list[tuple[object, ...]] = [
         ("score", "good"),
         ("compare", "better", "good"),
         ("gate", "good", "--at-least", 0.8),
         ("best", "good", "better"),
         ("scores", "good", "better"),
-        ("enter", "good", "--name", "Ann"),
-    ],
-)
-def test_nothing_more_may_be_told_is_status_3(
-    ask: Cli, told: Path, cli: Cli, words: tuple[Any, ...]
-) -> None:
-    ask(*words, "--max-level", 1, "--json").refuses("Your limit", 3, "exhausted")
-    assert nats(told, cli) == 0
-    assert ask(*words, "--max-level", 9).status == 0
+        ("enter", "poor", "--name", "Ann"),
+    ]
+    for words in asks:
+        before = nats(told, cli)
+        ask(*words, "--max-level", 1, "--json").refuses("Your limit", 3, "exhausted")
+        assert nats(told, cli) == before
+        assert ask(*words, "--max-level", 99).status == 0
 
 
 def test_damage_is_status_6(ask: Cli, told: Path) -> None:
@@ -368,24 +342,21 @@ def rows(*lines: str) -> str:
 ALL = [f"{row},{row % 2}" for row in range(ROWS)]
 HALF, LATER = ALL[: ROWS // 2], range(ROWS // 2, ROWS)  # one row alone may be open
 FILES = {
-    "probabilities": (rows(*(f"{row},0.{row % 9}" for row in range(ROWS))), "label"),
-    "undeclared": (rows(*HALF, *(f"{row},7" for row in LATER)), "7"),
-    "nan": (rows(*HALF, *(f"{row},nan" for row in LATER)), "missing"),
-    "empty": (rows(*HALF, *(f"{row}," for row in LATER)), "missing"),
-    "twice": (rows(*ALL, "5,1"), "twice"),
-    "missing": (rows(*HALF), "missing"),
-    "unknown": (rows(*ALL, "9999,1"), "9999"),
-    "no column": ("row,guess\n0,1\n", "prediction"),
-    "nothing": ("", ""),
+    "probabilities": rows(*(f"{row},0.{row % 9}" for row in range(ROWS))),
+    "undeclared": rows(*HALF, *(f"{row},7" for row in LATER)),
+    "nan": rows(*HALF, *(f"{row},nan" for row in LATER)),
+    "empty": rows(*HALF, *(f"{row}," for row in LATER)),
+    "twice": rows(*ALL, "5,1"),
+    "missing": rows(*HALF),
+    "unknown": rows(*ALL, "9999,1"),
+    "no column": "row,guess\n0,1\n",
+    "nothing": "",
 }
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_predictions_that_are_refused(ask: Cli, told: Path, cli: Cli, name: str) -> None:
-    text, _ = FILES[name]
+def test_predictions_that_are_refused(ask: Cli, told: Path, cli: Cli) -> None:
     bad = told.parent / "bad.csv"
-    bad.write_text(text)
-    for words in (
+    asks: tuple[tuple[object, ...], ...] = (
         ("score", bad),
         ("compare", bad, "good"),
         ("compare", "good", bad),
@@ -394,10 +365,12 @@ def test_predictions_that_are_refused(ask: Cli, told: Path, cli: Cli, name: str)
         ("best", "good", bad),
         ("scores", bad, "good"),
         ("enter", bad, "--name", "x"),
-    ):
+    )
+    for (name, text), words in product(FILES.items(), asks):
+        bad.write_text(text)
         said = ask(*words)
         said.refuses("")
-        assert said.err.startswith("holdfast: "), words
+        assert said.err.startswith("holdfast: "), (name, words)
     assert nats(told, cli) == 0
     assert cli("status", told, "--json").json["answers"] == 0
 
@@ -435,11 +408,8 @@ WRONG: list[tuple[tuple[object, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("words", "message"), WRONG)
-def test_words_that_are_refused(
-    ask: Cli, told: Path, cli: Cli, words: tuple[Any, ...], message: str
-) -> None:
-    for more in ((), ("--json",)):
+def test_words_that_are_refused(ask: Cli, told: Path, cli: Cli) -> None:
+    for (words, message), more in product(WRONG, ((), ("--json",))):
         said = ask(*words, *more)
         said.refuses(message)
         assert "secret" not in said.err

@@ -13,10 +13,12 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from holdfast.engines.source import Engines
+from holdfast.engines.source import Engines, Limits
+from holdfast.errors import InvalidInput
 from holdfast.holdout.holdout import Holdout
 from holdfast.store.blocks import BlockStore
 
+ONE_WORKER = Limits(workers=1)
 _numbers = itertools.count(1)
 
 
@@ -39,11 +41,27 @@ def sealed(path: Path, plan: Any, *, units: int = 1, **more: Any) -> Holdout:
     """A holdout of a new table with just enough rows for blocks of so many units."""
     plans = plan if isinstance(plan, list) else [plan]
     blocks = sum(each.blocks * _subblocks(each) for each in plans)
-    return Holdout.create(path, table(blocks * units), plan, **more)
+    return Holdout.create(path, table(blocks * units), plan, **{"limits": ONE_WORKER, **more})
 
 
 def _subblocks(plan: Any) -> int:
     return max((getattr(part, "subblocks", 1) for part in getattr(plan, "parts", ())), default=1)
+
+
+@contextmanager
+def refusing(
+    holdout: Any, said: str = "", error: type[Exception] = InvalidInput
+) -> Iterator[pytest.ExceptionInfo[Any]]:
+    """What is asked inside is refused with these words, and nothing is written or charged."""
+    before = holdout.receipt
+    with pytest.raises(error, match=said or None) as caught:
+        yield caught
+    assert holdout.receipt == before
+
+
+def holds(answer: Any, truth: float) -> bool:
+    """Whether the bar of an answer holds the truth."""
+    return bool(answer.low <= truth <= answer.high)
 
 
 class Still:

@@ -21,7 +21,7 @@ from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.questions import question_key
 from tests.holdout import plans
-from tests.holdout.forging import LEDGER, Entry, failed, forge, found
+from tests.holdout.forging import GONE, LEDGER, Entry, failed, forge, found, put
 from tests.holdout.tables import broken, sealed, sources
 
 POINTS = hf.grid(0, 1, points=8)
@@ -80,31 +80,26 @@ def test_what_was_only_copied_or_written_again_passes(folder: Path, forgotten: N
 
 # What any row can say, though chained well: nobody has seen a receipt.
 
-Edit = Callable[[list[Entry]], None]
+Edit = Callable[[list[Entry]], object]
+OTHER_KEY = "ab" * 32
 
 
-def lower(entry: Entry, key: str = "charge") -> None:
-    entry.body[key]["price"] = str(Fraction(entry.body[key]["price"]) / 2)
+def says(kind: str, part: str, *changes: tuple[str, object], verb: str = "", nth: int = 0) -> Edit:
+    """A row says something else in these places of its body."""
+
+    def edit(entries: list[Entry]) -> None:
+        for place, value in changes:
+            put(found(entries, kind, part, verb, nth).body, place, value)
+
+    return edit
 
 
-def lower_a_reservation(entries: list[Entry]) -> None:
-    lower(found(entries, "reserved", "estimate"))
+def several(*edits: Edit) -> Edit:
+    return lambda entries: [edit(entries) for edit in edits]
 
 
-def lower_both(entries: list[Entry]) -> None:
-    for each in ("reserved", "recorded"):
-        entry = found(entries, each, "estimate", nth=1 if each == "reserved" else 0)
-        charge = entry.body["charge"] if each == "reserved" else entry.body["charges"][0]
-        charge["price"] = str(Fraction(charge["price"]) / 2)
-
-
-def give_back_a_search(entries: list[Entry]) -> None:
-    found(entries, "recorded", "estimate").body["charges"][0].update(price="0", looks=0)
-
-
-def half_a_search(entries: list[Entry]) -> None:
-    charge = found(entries, "recorded", "estimate").body["charges"][0]
-    charge.update(price=str(Fraction(charge["price"]) / 3), looks=1)
+def half(price: str) -> str:
+    return str(Fraction(price) / 2)
 
 
 def a_no_at_the_price_of_a_yes(entries: list[Entry]) -> None:
@@ -120,13 +115,6 @@ def a_correction_for_nothing(entries: list[Entry]) -> None:
     row["charges"][0].update(price="0", looks=0)
 
 
-def another_part(entries: list[Entry]) -> None:
-    """A search charged to the part of intervals."""
-    row = found(entries, "reserved", "estimate", nth=1)
-    row.body["charge"]["part"] = "interval"
-    found(entries, "recorded", "estimate").body["charges"][0]["part"] = "interval"
-
-
 def skip_the_reservation(entries: list[Entry]) -> None:
     row = found(entries, "reserved", "estimate", nth=1)
     number = entries.index(row) + 1
@@ -136,66 +124,35 @@ def skip_the_reservation(entries: list[Entry]) -> None:
             each.body["reserves"] = [n - (n > number) for n in each.body["reserves"]]
 
 
-def no_reservation(entries: list[Entry]) -> None:
-    found(entries, "recorded", "estimate").body["reserves"] = []
-
-
-def a_reservation_that_is_none(entries: list[Entry]) -> None:
-    found(entries, "recorded", "estimate").body["reserves"] = [10**6]
-
-
 def a_reservation_of_another(entries: list[Entry]) -> None:
     row = found(entries, "recorded", "estimate")
     row.body["reserves"] = [1 + entries.index(found(entries, "reserved", "interval"))]
 
 
-def an_answer_twice(entries: list[Entry]) -> None:
-    first = copy.deepcopy(found(entries, "recorded", "estimate"))
-    entries.append(first)
+def again(entries: list[Entry], held: Entry | None, answer: Entry, key: str | None = "") -> None:
+    """One more answer, by a reservation of its own or the same; perhaps under another key."""
+    made = [copy.deepcopy(each) for each in (held, answer) if each is not None]
+    entries += made
+    if held is not None:
+        made[-1].body["reserves"] = [len(entries) - 1]
+    for each in made:
+        each.question = each.question if key == "" else key
 
 
-def two_answers_under_two_keys(entries: list[Entry]) -> None:
-    two_answers(entries)
-    for each in entries[-2:]:
-        each.question = "ab" * 32
+def two_answers(key: str | None = "") -> Edit:
+    def edit(entries: list[Entry]) -> None:
+        held, answer = (found(entries, *each, nth=nth) for each, nth in ((HELD, 1), (TOLD, 0)))
+        again(entries, held, answer, key)
+
+    return edit
 
 
-def two_answers_without_a_key(entries: list[Entry]) -> None:
-    two_answers(entries)
-    for each in entries[-2:]:
-        each.question = None
+def keys(key: str | None, *rows: tuple[str, int]) -> Edit:
+    def edit(entries: list[Entry]) -> None:
+        for kind, nth in rows:
+            found(entries, kind, "estimate", nth=nth).question = key
 
-
-def another_key(entries: list[Entry]) -> None:
-    for kind, nth in (("reserved", 1), ("recorded", 0)):
-        found(entries, kind, "estimate", nth=nth).question = "ab" * 32
-
-
-def a_key_that_did_not_pay(entries: list[Entry]) -> None:
-    found(entries, "reserved", "estimate", nth=1).question = "ab" * 32
-
-
-def another_engine(entries: list[Entry]) -> None:
-    """The key of a callable cannot be computed; but there are two engines only."""
-    for kind, nth in (("reserved", 1), ("recorded", 0)):
-        row = found(entries, kind, "estimate", nth=nth)
-        row.body["question"]["estimator"]["engine"], row.question = "other", None
-
-
-def invented(entries: list[Entry]) -> None:
-    found(entries, "recorded", "estimate").body["drawn"]["index"] = 99
-
-
-def two_answers(entries: list[Entry]) -> None:
-    held = copy.deepcopy(found(entries, "reserved", "estimate", nth=1))
-    entries.append(held)
-    second = copy.deepcopy(found(entries, "recorded", "estimate"))
-    second.body["reserves"] = [len(entries)]
-    entries.append(second)
-
-
-def a_set_of_its_own(entries: list[Entry]) -> None:
-    found(entries, "reserved", "estimate").body["set"] = "other"
+    return edit
 
 
 def behind_a_later_question(entries: list[Entry]) -> None:
@@ -215,12 +172,8 @@ def below_nothing(entries: list[Entry]) -> None:
 def more_than_planned(entries: list[Entry]) -> None:
     """A fourth refusal, at its right price."""
     while len([e for e in entries if e.kind == "recorded"]) < 60:
-        held = copy.deepcopy(found(entries, "reserved", "verify", nth=1))
-        entries.append(held)
-        no = copy.deepcopy(found(entries, "recorded", "verify", nth=1))
-        no.body["reserves"] = [len(entries)]
-        held.question = no.question = f"{len(entries):064x}"
-        entries.append(no)
+        held, no = (found(entries, kind, "verify", nth=1) for kind in ("reserved", "recorded"))
+        again(entries, held, no, f"{len(entries) + 1:064x}")
 
 
 def more_than_the_budget(entries: list[Entry]) -> None:
@@ -230,69 +183,72 @@ def more_than_the_budget(entries: list[Entry]) -> None:
         entries[-1].question = f"{number:064x}"
 
 
-def a_smaller_grid_than_asked(entries: list[Entry]) -> None:
-    """The reservation says that its grid was smaller than the one recorded."""
-    held = found(entries, "reserved", "amplified")
-    held.body["question"]["grid"] = hf.grid(0, 1, points=2).to_json()
-
-
-def an_answer_that_is_none(entries: list[Entry]) -> None:
-    found(entries, "recorded", "estimate").body["drawn"] = {"value": 3}
-
-
-def without_an_answer(entries: list[Entry]) -> None:
-    del found(entries, "recorded", "estimate").body["drawn"]
-
-
-def nonsense(entries: list[Entry]) -> None:
-    found(entries, "recorded", "estimate").body["charges"] = 7
-
-
-def cheaper(entries: list[Entry]) -> None:
-    """A plan that proves itself, with coins that cost less than those that were flipped."""
-    entries[0].body["sets"][0]["plan"]["plan"]["parts"][0]["look_price"] /= 2
-
-
-FORGERIES: dict[Edit, str] = {
-    cheaper: "prices",
-    lower_a_reservation: "prices",
-    lower_both: "prices",
-    give_back_a_search: "prices",
-    half_a_search: "prices",
-    a_no_at_the_price_of_a_yes: "prices",
-    a_correction_for_nothing: "prices",
-    another_part: "prices",
-    skip_the_reservation: "answers",
-    no_reservation: "answers",
-    a_reservation_that_is_none: "answers",
-    a_reservation_of_another: "prices",
-    an_answer_twice: "answers",
-    two_answers: "answers",
-    two_answers_under_two_keys: "answers",
-    two_answers_without_a_key: "answers",
-    another_key: "answers",
-    a_key_that_did_not_pay: "answers",
-    another_engine: "answers",
-    invented: "answers",
-    below_nothing: "prices",
-    a_set_of_its_own: "prices",
-    behind_a_later_question: "prices",
-    more_than_planned: "budget",
-    more_than_the_budget: "budget",
-    a_smaller_grid_than_asked: "prices",
-    an_answer_that_is_none: "answers",
-    without_an_answer: "prices",
-    nonsense: "prices",
+HELD, TOLD = ("reserved", "estimate"), ("recorded", "estimate")  # the first held was lost
+BOTH = (("reserved", 1), ("recorded", 0))
+ENGINE = ("question.estimator.engine", "other")  # the key of a callable cannot be computed
+CHEAPER = "sets.0.plan.plan.parts.0.look_price"  # than the coins that were flipped
+FORGERIES: dict[str, tuple[str, Edit]] = {
+    "a cheaper plan": ("prices", lambda entries: put(entries[0].body, CHEAPER, lambda p: p / 2)),
+    "a lower reservation": ("prices", says(*HELD, ("charge.price", half))),
+    "both lower": (
+        "prices",
+        several(says(*HELD, ("charge.price", half), nth=1), says(*TOLD, ("charges.0.price", half))),
+    ),
+    "a search given back": (
+        "prices",
+        says(*TOLD, ("charges.0.price", "0"), ("charges.0.looks", 0)),
+    ),
+    "half a search": (
+        "prices",
+        says(*TOLD, ("charges.0.price", lambda p: str(Fraction(p) / 3)), ("charges.0.looks", 1)),
+    ),
+    "a No at the price of a Yes": ("prices", a_no_at_the_price_of_a_yes),
+    "a correction for nothing": ("prices", a_correction_for_nothing),
+    "charged to the part of intervals": (
+        "prices",
+        several(
+            says(*HELD, ("charge.part", "interval"), nth=1),
+            says(*TOLD, ("charges.0.part", "interval")),
+        ),
+    ),
+    "the reservation skipped": ("answers", skip_the_reservation),
+    "no reservation": ("answers", says(*TOLD, ("reserves", []))),
+    "a reservation that is none": ("answers", says(*TOLD, ("reserves", [10**6]))),
+    "a reservation of another": ("prices", a_reservation_of_another),
+    "an answer twice": ("answers", lambda entries: again(entries, None, found(entries, *TOLD))),
+    "two answers": ("answers", two_answers()),
+    "two answers under two keys": ("answers", two_answers(OTHER_KEY)),
+    "two answers without a key": ("answers", two_answers(None)),
+    "another key": ("answers", keys(OTHER_KEY, *BOTH)),
+    "a key that did not pay": ("answers", keys(OTHER_KEY, BOTH[0])),
+    "another engine": (
+        "answers",
+        several(says(*HELD, ENGINE, nth=1), says(*TOLD, ENGINE), keys(None, *BOTH)),
+    ),
+    "an invented answer": ("answers", says(*TOLD, ("drawn.index", 99))),
+    "below nothing": ("prices", below_nothing),
+    "a set of its own": ("prices", says(*HELD, ("set", "other"))),
+    "behind a later question": ("prices", behind_a_later_question),
+    "more than planned": ("budget", more_than_planned),
+    "more than the budget": ("budget", more_than_the_budget),
+    "reserved for a smaller grid": (
+        "prices",
+        says("reserved", "amplified", ("question.grid", hf.grid(0, 1, points=2).to_json())),
+    ),
+    "an answer that is none": ("answers", says(*TOLD, ("drawn", {"value": 3}))),
+    "without an answer": ("prices", says(*TOLD, ("drawn", GONE))),
+    "nonsense": ("prices", says(*TOLD, ("charges", 7))),
 }
 
 
-@pytest.mark.parametrize("edit", FORGERIES, ids=lambda edit: edit.__name__)
-def test_a_forged_chain_is_found_by_what_it_says(folder: Path, forgotten: None, edit: Edit) -> None:
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forged_chain_is_found_by_what_it_says(folder: Path, forgotten: None, name: str) -> None:
+    finding, edit = FORGERIES[name]
     forge(folder, edit)
     checked = check_holdout(folder)
     assert not checked.passed
     wrong = failed(checked)
-    assert FORGERIES[edit] in wrong, wrong
+    assert finding in wrong, wrong
     assert "chain" not in wrong
     assert all(detail for detail in wrong.values())
 
@@ -300,47 +256,23 @@ def test_a_forged_chain_is_found_by_what_it_says(folder: Path, forgotten: None, 
 # Plans.
 
 
-def weaker(entries: list[Entry]) -> None:
-    """Half of the blocks: more questions than they can bear."""
-    entries[0].body["sets"][-1]["plan"]["queries"] *= 2
-
-
-def surer(entries: list[Entry]) -> None:
-    entries[0].body["sets"][0]["plan"]["plan"]["confidence"] = 0.99
-
-
-def richer(entries: list[Entry]) -> None:
-    entries[0].body["sets"][0]["plan"]["plan"]["budget"] *= 2
-
-
-def overlapping(entries: list[Entry]) -> None:
-    """Two sets on the same blocks: two budgets for one."""
-    entries[0].body["sets"][1]["first"] = 0
-
-
-def same_name(entries: list[Entry]) -> None:
-    entries[0].body["sets"][1]["name"] = "main"
-
-
-def without_a_set(entries: list[Entry]) -> None:
-    del entries[0].body["sets"][-1]
-
-
-def without_plans(entries: list[Entry]) -> None:
-    del entries[0].body["sets"]
-
-
-def newer(entries: list[Entry]) -> None:
-    entries[0].body["format"] = 99
-
-
 @pytest.mark.parametrize(
-    "edit",
-    [weaker, surer, richer, overlapping, same_name, without_a_set, without_plans, newer],
-    ids=lambda edit: edit.__name__,
+    ("place", "value"),
+    [
+        ("sets.-1.plan.queries", lambda queries: queries * 2),  # more than the blocks can bear
+        ("sets.0.plan.plan.confidence", 0.99),
+        ("sets.0.plan.plan.budget", lambda budget: budget * 2),
+        ("sets.1.first", 0),  # two sets on the same blocks: two budgets for one
+        ("sets.1.name", "main"),
+        ("sets.-1", GONE),
+        ("sets", GONE),
+        ("format", 99),
+    ],
 )
-def test_a_plan_that_was_changed_is_found(folder: Path, forgotten: None, edit: Edit) -> None:
-    forge(folder, edit)
+def test_a_plan_that_was_changed_is_found(
+    folder: Path, forgotten: None, place: str, value: object
+) -> None:
+    forge(folder, lambda entries: put(entries[0].body, place, value))
     assert set(failed(check_holdout(folder))) == {"plan"}
     with pytest.raises(HoldfastError):
         Holdout.open(folder)
@@ -358,15 +290,24 @@ def test_a_folder_of_another_format_is_refused_by_its_number(
 # What only a receipt can tell.
 
 
-def change_an_answer(entries: list[Entry]) -> None:
-    """Another point of its grid: nothing in the row tells."""
-    found(entries, "recorded", "estimate").body["drawn"]["index"] -= 1
+def cut_short(entries: list[Entry]) -> None:
+    del entries[-2:]
 
 
-def test_a_changed_answer_is_found_by_the_receipt(folder: Path) -> None:
-    forge(folder, change_an_answer)
-    assert set(failed(check_holdout(folder))) == {"receipt"}
-    with pytest.raises(Damaged, match="another history"):
+CHANGED = says(*TOLD, ("drawn.index", lambda index: index - 1))  # nothing in the row tells
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [(CHANGED, "another history"), (cut_short, "older copy")],
+    ids=["changed", "cut short"],
+)
+def test_another_history_is_found_by_the_receipt(folder: Path, edit: Edit, words: str) -> None:
+    forge(folder, edit)
+    wrong = failed(check_holdout(folder))
+    assert set(wrong) == {"receipt"}
+    assert words in wrong["receipt"]
+    with pytest.raises(Damaged, match=words):
         Holdout.open(folder)
 
 
@@ -374,31 +315,28 @@ def test_a_changed_answer_is_found_by_a_receipt_that_was_kept(
     folder: Path, forgotten: None
 ) -> None:
     kept = check_holdout(folder).receipt
-    forge(folder, change_an_answer)
+    forge(folder, CHANGED)
     assert failed(check_holdout(folder)) == {}  # nobody could know
     assert set(failed(check_holdout(folder, kept))) == {"receipt"}
-
-
-def test_a_ledger_that_was_cut_short_is_found(folder: Path) -> None:
-    forge(folder, lambda entries: entries.__delitem__(slice(-2, None)))
-    wrong = failed(check_holdout(folder))
-    assert set(wrong) == {"receipt"}
-    assert "older copy" in wrong["receipt"]
-    with pytest.raises(Damaged, match="older copy"):
-        Holdout.open(folder)
 
 
 def test_an_older_copy_put_back_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.holdfast"
     with sources(), sealed(path, plans.mixed()) as holdout:
-        holdout.ask("avg(x)", grid=POINTS)
-        older = shutil.copytree(path, tmp_path / "older")
-        holdout.ask("avg(c)", grid=POINTS)
-    shutil.rmtree(path)
-    shutil.copytree(older, path)
-    assert set(failed(check_holdout(path))) == {"receipt"}
-    with pytest.raises(Damaged, match="older copy was put back"):
-        Holdout.open(path)
+        grant, _ = holdout.access.grant("analyst")
+        for number in range(2):
+            older = shutil.copytree(path, tmp_path / f"older {number}")
+            if number:
+                holdout.ask("avg(x)", grid=POINTS)
+            else:
+                holdout.access.revoke(grant.id)  # the copy brings nobody back
+            newer = path.rename(tmp_path / f"newer {number}")
+            older.rename(path)
+            assert set(failed(check_holdout(path))) == {"receipt"}
+            with pytest.raises(Damaged, match="older copy was put back"):
+                Holdout.open(path)
+            shutil.rmtree(path)
+            newer.rename(path)
 
 
 def test_a_copy_used_beside_the_original_is_noticed(tmp_path: Path) -> None:
@@ -449,11 +387,14 @@ def test_a_swapped_data_file_is_found(folder: Path, tmp_path: Path) -> None:
     assert set(failed(check_holdout(folder))) == {"data"}
 
 
-def test_one_byte_of_the_data_is_enough(folder: Path) -> None:
-    file = folder / "blocks.parquet"
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 1
-    file.write_bytes(bytes(data))
+def flip_a_bit(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(bytes(content))
+
+
+def test_one_bit_of_the_data_is_enough(folder: Path) -> None:
+    flip_a_bit(folder / "blocks.parquet")
     assert set(failed(check_holdout(folder))) == {"data"}
 
 
@@ -464,9 +405,7 @@ def test_a_changed_universe_is_found(tmp_path: Path) -> None:
     made.close()
     assert failed(check_holdout(made.path)) == {}
     (file,) = made.path.glob("world*")
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
-    file.write_bytes(bytes(content))
+    flip_a_bit(file)
     assert set(failed(check_holdout(made.path))) == {"data"}
 
 
@@ -476,15 +415,16 @@ def test_a_folder_without_a_ledger_is_no_holdout(tmp_path: Path) -> None:
             use(tmp_path)
 
 
-def _told_otherwise(part: str, change: Callable[[Entry], object]) -> Callable[[list[Entry]], None]:
-    """Rows of a part, each with the key that its question then has."""
+# Other words of a question, under the key that it then has, and what stands beside an answer.
 
+
+def rekeyed(part: str, prefix: str, place: str, value: object) -> Edit:
     def edit(entries: list[Entry]) -> None:
         for each in entries:
             if each.kind in ("reserved", "recorded") and each.body["question"]["part"] == part:
-                change(each)
+                put(each.body, place, value)
                 question = each.body["question"]
-                each.question = question_key(question, f"sql {question['estimator']}")
+                each.question = question_key(question, f"{prefix} {question['estimator']}")
 
     return edit
 
@@ -493,46 +433,46 @@ _NARROW = {"kind": "sd", "sd": 1e-9}
 
 
 @pytest.mark.parametrize(
-    ("part", "change"),
+    ("part", "place", "value"),
     [
-        ("verify", lambda each: each.body["question"].pop("guess")),
-        ("verify", lambda each: each.body["question"].update(guess=True)),
-        ("verify", lambda each: each.body["question"].update(guess="0.5")),
-        ("verify", lambda each: each.body["question"].update(gate="no")),
-        ("verify", lambda each: each.body["question"].update(limits={"a": 1})),
-        ("amplified", lambda each: each.body["question"].update(range=[3.0, 1.0])),
-        ("amplified", lambda each: each.body["question"].update(claim="equals")),
-        ("amplified", lambda each: each.body["question"].update(shape=_NARROW)),
-        ("split", lambda each: each.body["question"].update(shape=_NARROW)),
-        ("split", lambda each: each.body.update(note="more")),
+        ("verify", "question.guess", GONE),
+        ("verify", "question.guess", True),
+        ("verify", "question.guess", "0.5"),
+        ("verify", "question.gate", "no"),
+        ("verify", "question.limits", {"a": 1}),
+        ("amplified", "question.range", [3.0, 1.0]),
+        ("amplified", "question.claim", "equals"),
+        ("amplified", "question.shape", _NARROW),
+        ("split", "question.shape", _NARROW),
+        ("split", "note", "more"),
     ],
 )
 def test_a_question_has_the_words_of_its_verb(
-    folder: Path, forgotten: None, part: str, change: Callable[[Entry], object]
+    folder: Path, forgotten: None, part: str, place: str, value: object
 ) -> None:
-    forge(folder, _told_otherwise(part, change))
+    forge(folder, rekeyed(part, "sql", place, value))
     assert failed(check_holdout(folder))
 
 
 @pytest.mark.parametrize(
-    ("part", "facts"),
+    ("part", "name", "value"),
     [
-        ("amplified", {"left": 0.5}),
-        ("amplified", {"left": True}),
-        ("amplified", {"assumes": ["anything"]}),
-        ("amplified", {"empty": [1, 2]}),
-        ("verify", {"refusals": 0}),
-        ("rounds", {"left": 0.0}),
-        ("split", {"asker": "nobody"}),
-        ("split", {"drawn": {"value": " 1_0 "}}),
-        ("split", {"drawn": {"value": True}}),
-        ("estimate", {"left": 0.0}),
+        ("amplified", "left", 0.5),
+        ("amplified", "left", True),
+        ("amplified", "assumes", ["anything"]),
+        ("amplified", "empty", [1, 2]),
+        ("verify", "refusals", 0),
+        ("rounds", "left", 0.0),
+        ("split", "asker", "nobody"),
+        ("split", "drawn", {"value": " 1_0 "}),
+        ("split", "drawn", {"value": True}),
+        ("estimate", "left", 0.0),
     ],
 )
 def test_what_stands_beside_an_answer_is_computed_too(
-    folder: Path, forgotten: None, part: str, facts: dict[str, object]
+    folder: Path, forgotten: None, part: str, name: str, value: object
 ) -> None:
-    forge(folder, lambda entries: found(entries, "recorded", part).body.update(facts))
+    forge(folder, says("recorded", part, (name, value)))
     assert failed(check_holdout(folder))
 
 
@@ -542,12 +482,5 @@ def test_the_range_of_a_mean_has_two_ends(
 ) -> None:
     with sealed(tmp_path / "d", plans.direct()) as holdout, sources():
         holdout.mean("x", range=(0, 10))
-
-    def edit(entries: list[Entry]) -> None:
-        for each in entries[1:]:
-            each.body["question"]["range"] = ends
-            question = each.body["question"]
-            each.question = question_key(question, f"sql mean {question['estimator']}")
-
-    forge(tmp_path / "d", edit)
+    forge(tmp_path / "d", rekeyed("mean", "sql mean", "question.range", ends))
     assert {"prices", "answers"} <= set(failed(check_holdout(tmp_path / "d")))

@@ -20,7 +20,7 @@ from holdfast.store.inputs import open_input
 from holdfast.store.user_state import known
 from tests.engines.store.tables import written
 from tests.holdout.plans import mixed
-from tests.holdout.tables import sealed, table
+from tests.holdout.tables import refusing, sealed, table
 
 GRID = grid(0, 7, step=1)
 
@@ -117,7 +117,9 @@ def test_no_message_tells_sizes_or_hashes(folder: Path) -> None:
         for content in (good[:-1], good + b"0", good[:-1] + b"?", None):
             path = folder / "blocks.parquet"
             path.unlink() if content is None else path.write_bytes(content)
-            with pytest.raises(Damaged) as caught:
+            with refusing(holdout, r"blocks\.parquet", Damaged):
+                holdout.ask(lambda frame: frame.x.mean(), grid=GRID)
+            with refusing(holdout, r"blocks\.parquet", Damaged) as caught:
                 holdout.ask("avg(x)", grid=GRID)
             told = f"{caught.value} {data_finding(folder)}".replace(",", "")
             assert file["sha256"][:8] not in told

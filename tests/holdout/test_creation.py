@@ -41,43 +41,42 @@ def test_a_path_where_something_is_is_refused(tmp_path: Path) -> None:
     assert left_behind(tmp_path) == ["file", "taken"]
 
 
-@pytest.mark.parametrize(
-    ("more", "error", "message"),
-    [
-        ({"open_fraction": 1.0}, InvalidInput, "open_fraction"),
-        ({"open_fraction": -0.1}, InvalidInput, "open_fraction"),
-        ({"open_fraction": 0.9}, Infeasible, "fewer questions"),
-        ({"weight": "x"}, InvalidInput, "sum\\(w \\* x\\) / sum\\(w\\)"),
-        ({"unit": "nobody"}, InvalidInput, "nobody"),
-        ({"target": "nobody"}, InvalidInput, "target"),
-        ({"ranges": {"nobody": (0, 1)}}, InvalidInput, "ranges"),
-        ({"ranges": {"g": (0, 1)}}, InvalidInput, "column of numbers"),
-        ({"ranges": {"x": (1, 0)}}, InvalidInput, "high"),
-        ({"ranges": {"x": (0, math.inf)}}, InvalidInput, "high"),
-        ({"ranges": {"x": 3}}, InvalidInput, "pair"),
-        ({"seed": -1}, InvalidInput, "seed"),
-        ({"seed": 1.5}, InvalidInput, "seed"),
-        ({"name": "a\x1b[31m"}, InvalidInput, "name"),
-        ({"name": ""}, InvalidInput, "name"),
-        ({"name": 5}, InvalidInput, "name"),
-        ({"new_budget": ""}, InvalidInput, "new_budget"),
-        ({"new_budget": "a\nb"}, InvalidInput, "new_budget"),
-        ({"new_budget": "x" * 501}, InvalidInput, "new_budget"),
-        ({"plan": []}, InvalidInput, "at least one plan"),
-        ({"plan": 5}, InvalidInput, "a plan"),
-        ({"plan": [5]}, InvalidInput, "a plan"),
-        ({"plan": lambda units: []}, InvalidInput, "at least one plan"),
-        ({"plan": lambda units: 1 / 0}, ZeroDivisionError, "division"),
-    ],
-)
-def test_a_creation_that_fails_leaves_nothing(
-    tmp_path: Path, more: dict[str, Any], error: type[Exception], message: str
-) -> None:
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"open_fraction": 1.0}, "open_fraction"),
+    ({"open_fraction": -0.1}, "open_fraction"),
+    ({"open_fraction": 0.9}, "fewer questions"),
+    ({"weight": "x"}, "sum\\(w \\* x\\) / sum\\(w\\)"),
+    ({"unit": "nobody"}, "nobody"),
+    ({"target": "nobody"}, "target"),
+    ({"ranges": {"nobody": (0, 1)}}, "ranges"),
+    ({"ranges": {"g": (0, 1)}}, "column of numbers"),
+    ({"ranges": {"x": (1, 0)}}, "high"),
+    ({"ranges": {"x": (0, math.inf)}}, "high"),
+    ({"ranges": {"x": 3}}, "pair"),
+    ({"seed": -1}, "seed"),
+    ({"seed": 1.5}, "seed"),
+    ({"name": "a\x1b[31m"}, "name"),
+    ({"name": ""}, "name"),
+    ({"name": 5}, "name"),
+    ({"new_budget": ""}, "new_budget"),
+    ({"new_budget": "a\nb"}, "new_budget"),
+    ({"new_budget": "x" * 501}, "new_budget"),
+    ({"plan": []}, "at least one plan"),
+    ({"plan": 5}, "a plan"),
+    ({"plan": [5]}, "a plan"),
+    ({"plan": lambda units: []}, "at least one plan"),
+    ({"plan": lambda units: 1 / 0}, "division"),
+]
+OTHER_ERRORS = {"fewer questions": Infeasible, "division": ZeroDivisionError}
+
+
+def test_a_creation_that_fails_leaves_nothing(tmp_path: Path) -> None:
     data = table(plans.split().blocks)
-    given = {"plan": plans.split(), **more}
-    with pytest.raises(error, match=message):
-        Holdout.create(tmp_path / "deep" / "a", data, **given)
-    assert [name for name in left_behind(tmp_path) if name != "deep"] == []
+    for more, message in WRONG:
+        given = {"plan": plans.split(), **more}
+        with pytest.raises(OTHER_ERRORS.get(message, InvalidInput), match=message):
+            Holdout.create(tmp_path / "deep" / "a", data, **given)
+        assert [name for name in left_behind(tmp_path) if name != "deep"] == []
     Holdout.create(tmp_path / "b", data, plans.split()).close()  # the data are still unknown
 
 
@@ -99,22 +98,17 @@ def test_progress_goes_from_stage_to_stage(tmp_path: Path) -> None:
 
 
 def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
-    with sources(), sealed(tmp_path / "a", plans.mixed(), units=2, open_fraction=0.01) as holdout:
-        holdout.ask("avg(x > 5)", grid=POINTS)
-        assert stat.S_IMODE(holdout.path.stat().st_mode) == 0o700
-        for path in holdout.path.rglob("*"):
-            expected = 0o700 if path.is_dir() else 0o600
-            assert stat.S_IMODE(path.stat().st_mode) == expected, path
-
-
-def test_only_the_owner_can_read_a_universe(tmp_path: Path) -> None:
     plan = plans.weights()
     data = {"y": np.arange(plan.blocks) % 2 == 0, "i": np.arange(plan.blocks) + 0.125}
-    made = Holdout.create(tmp_path / "a", data, plan, universe={"y": [False, True]}, block_units=1)
-    with made as holdout:
-        for path in holdout.path.rglob("*"):
+    universe: dict[str, Any] = {"universe": {"y": [False, True]}, "block_units": 1}
+    made = Holdout.create(tmp_path / "universe", data, plan, **universe)
+    more: dict[str, Any] = {"units": 2, "open_fraction": 0.01}
+    with made, sources(), sealed(tmp_path / "asked", plans.mixed(), **more) as holdout:
+        holdout.ask("avg(x > 5)", grid=POINTS)
+        for path in (each for folder in (made, holdout) for each in folder.path.rglob("*")):
             expected = 0o700 if path.is_dir() else 0o600
             assert stat.S_IMODE(path.stat().st_mode) == expected, path
+            assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
 # The same data again.

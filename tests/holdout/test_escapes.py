@@ -9,7 +9,11 @@ A question that is refused for what it is costs nothing; one that fails on the d
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +30,7 @@ from tests.holdout import plans
 
 POINTS = hf.grid(-1, 1, points=2)
 SECRET = "SECRET-4711"
+Pair = tuple[Holdout, Holdout]
 
 
 def data(secret: bool, offset: int) -> pd.DataFrame:
@@ -39,7 +44,7 @@ def data(secret: bool, offset: int) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Holdout, Holdout]]:
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     folder = tmp_path_factory.mktemp("pair")
     limits = Limits(workers=1, block_seconds=1.0)
     made = [
@@ -89,9 +94,7 @@ HOSTILE_SQL = [
 
 
 @pytest.mark.parametrize("text", HOSTILE_SQL)
-def test_hostile_sql_that_is_allowed_looks_the_same(
-    pair: tuple[Holdout, Holdout], text: str
-) -> None:
+def test_hostile_sql_that_is_allowed_looks_the_same(pair: Pair, text: str) -> None:
     one, other = (seen(each, lambda h: h.ask(text, grid=POINTS)) for each in pair)
     assert one == other
     if isinstance(one[0], dict):
@@ -118,7 +121,7 @@ REFUSED_SQL = [
 
 @pytest.mark.parametrize(("text", "message"), REFUSED_SQL)
 def test_sql_that_is_refused_costs_nothing_and_says_why(
-    pair: tuple[Holdout, Holdout], text: str, message: str
+    pair: Pair, text: str, message: str
 ) -> None:
     one, other = (seen(each, lambda h: h.ask(text, grid=POINTS)) for each in pair)
     assert one == other
@@ -128,51 +131,23 @@ def test_sql_that_is_refused_costs_nothing_and_says_why(
     assert SECRET not in said
 
 
-def raises_on_one_row(frame: Any) -> float:
-    if (frame.x < -1e300).any():
-        raise RuntimeError(frame.name.iloc[0])
-    return 1.0
+def on_one_row(act: Callable[[str], Any]) -> Callable[[Any], Any]:
+    """1 for every block; but where the row is that differs, what this does or gives."""
+    return lambda frame: act(frame.name.iloc[0]) if (frame.x < -1e300).any() else 1.0
 
 
-def exits_on_one_row(frame: Any) -> float:
-    if (frame.x < -1e300).any():
-        raise SystemExit(3)
-    return 1.0
+def raises(name: str) -> None:
+    raise RuntimeError(name)
 
 
-def prints(frame: Any) -> float:
-    print(frame.name.iloc[0])
-    return 1.0
-
-
-def warns(frame: Any) -> float:
-    import warnings
-
-    warnings.warn(frame.name.iloc[0], stacklevel=1)
-    return 1.0
-
-
-def loops_on_one_row(frame: Any) -> float:
-    while (frame.x < -1e300).any():
+def loops(_: str) -> None:
+    while True:
         pass
-    return 1.0
 
 
-def kills_itself_on_one_row(frame: Any) -> float:
-    import os
-    import signal
-
-    if (frame.x < -1e300).any():
-        os.kill(os.getpid(), signal.SIGKILL)
-    return 1.0
-
-
-def nothing_on_one_row(frame: Any) -> Any:
-    return None if (frame.x < -1e300).any() else 1.0
-
-
-def text_on_one_row(frame: Any) -> Any:
-    return frame.name.iloc[0] if (frame.x < -1e300).any() else 1.0
+def says(tell: Callable[[str], Any]) -> Callable[[Any], float]:
+    """Of every row."""
+    return lambda frame: 1.0 if tell(frame.name.iloc[0]) is None else 0.0
 
 
 def mutates(frame: Any) -> float:
@@ -180,24 +155,25 @@ def mutates(frame: Any) -> float:
     return float(frame.x.iloc[0])
 
 
-HOSTILE_PYTHON = [
-    raises_on_one_row,
-    exits_on_one_row,
-    prints,
-    warns,
-    loops_on_one_row,
-    kills_itself_on_one_row,
-    nothing_on_one_row,
-    text_on_one_row,
-    mutates,
-]
+HOSTILE_PYTHON: dict[str, Callable[[Any], Any]] = {
+    "raises": on_one_row(raises),
+    "exits": on_one_row(lambda _: sys.exit(3)),
+    "loops": on_one_row(loops),
+    "kills itself": on_one_row(lambda _: os.kill(os.getpid(), signal.SIGKILL)),
+    "gives nothing": on_one_row(lambda _: None),
+    "gives text": on_one_row(lambda name: name),
+    "prints": says(print),
+    "warns": says(lambda name: warnings.warn(name, stacklevel=1)),
+    "mutates": mutates,
+}
 
 
-@pytest.mark.parametrize("function", HOSTILE_PYTHON, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("name", HOSTILE_PYTHON)
 def test_hostile_python_looks_the_same(
-    pair: tuple[Holdout, Holdout], function: Any, capfd: pytest.CaptureFixture[str]
+    pair: Pair, name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    one, other = (seen(each, lambda h: h.ask(function, grid=POINTS)) for each in pair)
+    asked = HOSTILE_PYTHON[name]
+    one, other = (seen(each, lambda h: h.ask(asked, grid=POINTS)) for each in pair)
     assert one == other
     told, price = one
     assert told["value"] == 1.0  # one block of 215 that fails moves no answer
@@ -220,7 +196,7 @@ def test_failures_are_the_lowest_value_and_are_charged(tmp_path: Path) -> None:
             assert holdout.status().sets[0].parts[0].questions_left == before - 1
 
 
-def test_the_ledger_keeps_nothing_of_the_data(pair: tuple[Holdout, Holdout]) -> None:
+def test_the_ledger_keeps_nothing_of_the_data(pair: Pair) -> None:
     # Questions may name a value; what comes back must not.
     for each in pair:
         for row in each.journal.ledger.rows()[1:]:

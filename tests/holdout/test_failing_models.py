@@ -6,7 +6,8 @@ open part and with one; through every door that runs Python.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,21 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from holdfast.engines.python.metrics import Metric
+from holdfast.engines.source import Limits
 from holdfast.errors import InvalidInput
 from holdfast.grids import grid
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.holdout.scoring import Scorer, Scorers
+from holdfast.holdout.scoring import Scorer, Scorers, Scoring
+from holdfast.holdout.tokens import Asker
+from holdfast.planning.joint import joint_plan
+from holdfast.protocols.means import DirectMeans
 from holdfast.protocols.plans import JointPlan
-from tests.holdout.plans import board, direct, estimates, simple
-from tests.holdout.tables import table
+from tests.holdout.plans import board, direct, estimates, mixed, simple
+from tests.holdout.tables import refusing, table
+from tests.holdout.tables import sealed as any_sealed
 
+LIMITS = Limits(workers=1)
 FAR = 1e6  # where the data lie, and no made-up row
 Fails = Callable[[Any], Any]
 FAILS: dict[str, Fails] = {
@@ -62,7 +69,7 @@ def sealed(path: Path, plan: JointPlan, units: int, *, is_open: bool, **more: An
     frame = table(rows).assign(x=lambda f: FAR + f.x - 5)
     frame["y"] = (frame.x > FAR).astype(int)
     share = 0.5 if is_open else 0.0
-    given = {"target": "y", "open_fraction": share, "seed": 1, **more}
+    given = {"target": "y", "open_fraction": share, "seed": 1, "limits": LIMITS, **more}
     return Holdout.create(path, frame, plan, **given)
 
 
@@ -87,13 +94,6 @@ def asking(holdout: Holdout, door: str, fails: Fails) -> Any:
     return holdout.score(Model(fails), metric=metric, features=["x"])
 
 
-DOORS = {
-    "score accuracy": direct,
-    "score brier": direct,
-    "score error_rate": direct,
-    "mean": direct,
-    "ask": estimates,
-}
 SAID = {
     "score accuracy": "a row on which it fails, or without a target, counts as wrong",
     "score error_rate": "a row on which it fails, or without a target, counts as wrong",
@@ -103,32 +103,40 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_without_an_open_part(door: str, tmp_path: Path) -> None:
-    with sealed(tmp_path / "h", DOORS[door](), 2 if door == "ask" else 1, is_open=False) as holdout:
-        before = holdout.receipt
+@pytest.fixture(scope="module", params=[False, True], ids=["sealed", "open"])
+def made(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Holdout, Holdout]]:
+    """A holdout for means, and one for what is asked of blocks, with an open part or without."""
+    folder, is_open = tmp_path_factory.mktemp("failing"), request.param
+    eight = joint_plan(DirectMeans(8, half_width=0.4))
+    with (
+        sealed(folder / "means", eight, 1, is_open=is_open) as means,
+        sealed(folder / "asks", estimates(), 2, is_open=is_open) as asks,
+    ):
+        yield means, asks
+        assert check_holdout(means.path).passed
+        assert check_holdout(asks.path).passed
+
+
+@pytest.mark.parametrize("door", SAID)
+def test_what_fails_on_public_rows_is_refused_and_on_sealed_ones_the_worst(
+    door: str, made: tuple[Holdout, Holdout]
+) -> None:
+    holdout = made[door == "ask"]
+    if holdout.status().open_units == 0:
         for fails in ("always", "made-up"):
             said = r"has failed\. If it needs.*keep an open part.*open_fraction=0\.1.*Nothing was"
-            with pytest.raises(InvalidInput, match=said):
+            with refusing(holdout, said):
                 asking(holdout, door, FAILS[fails])
-        assert holdout.receipt == before
         works, broken = (asking(holdout, door, FAILS[fails]) for fails in ("never", "sealed"))
-        expect(door, works, broken)
-        assert check_holdout(holdout.path).passed
-
-
-@pytest.mark.parametrize("door", DOORS)
-def test_with_an_open_part(door: str, tmp_path: Path) -> None:
-    with sealed(tmp_path / "h", DOORS[door](), 2 if door == "ask" else 1, is_open=True) as holdout:
-        before = holdout.receipt
-        with pytest.raises(InvalidInput, match=r"open block.*has failed\. Nothing was charged"):
+    else:
+        with refusing(holdout, r"open block.*has failed\. Nothing was charged"):
             asking(holdout, door, FAILS["always"])
-        assert holdout.receipt == before
         known = holdout.open_table(["x"]).column(0).to_numpy()
         works = asking(holdout, door, FAILS["made-up"])
         broken = asking(holdout, door, lambda x: ~np.isin(x, known))
-        expect(door, works, broken)
-        assert check_holdout(holdout.path).passed
+    expect(door, works, broken)
 
 
 def expect(door: str, works: Any, broken: Any) -> None:
@@ -153,11 +161,9 @@ def expect(door: str, works: Any, broken: Any) -> None:
 
 def test_unfitted_models_are_refused(tmp_path: Path) -> None:
     with sealed(tmp_path / "h", direct(), 1, is_open=False) as holdout:
-        before = holdout.receipt
         for metric in ("accuracy", "brier", "error_rate"):
-            with pytest.raises(InvalidInput, match=r"NotFittedError.*Nothing was charged"):
+            with refusing(holdout, r"NotFittedError.*Nothing was charged"):
                 holdout.score(LogisticRegression(), metric=metric, features=["x"])
-        assert holdout.receipt == before
 
 
 def test_a_row_that_fails_takes_no_other_along(tmp_path: Path) -> None:
@@ -167,7 +173,8 @@ def test_a_row_that_fails_takes_no_other_along(tmp_path: Path) -> None:
     frame["y"] = (frame.x > FAR).astype(int)
     frame.loc[frame.index % 10 == 0, "x"] = np.nan
     strict = Model(lambda x: np.isnan(x))
-    with Holdout.create(tmp_path / "h", frame, plan, target="y", seed=1) as holdout:
+    given: dict[str, Any] = {"target": "y", "seed": 1, "limits": LIMITS}
+    with Holdout.create(tmp_path / "h", frame, plan, **given) as holdout:
         answer = holdout.score(strict, features=["x"])
         assert answer.value == pytest.approx(0.9, abs=0.05)
 
@@ -182,13 +189,14 @@ def test_categories_that_only_the_data_have(tmp_path: Path) -> None:
         frame = table(2 * direct().blocks)
         frame["g"] = np.where(frame.x > 5, "c d", "a b")
         frame["y"] = frame.x > 5
-        return Holdout.create(path, frame, direct(), target="y", seed=1, **more)
+        more |= {"target": "y", "seed": 1, "limits": LIMITS}
+        return Holdout.create(path, frame, direct(), **more)
 
-    with made(tmp_path / "sealed", block_units=1) as holdout:
-        before = holdout.receipt
-        with pytest.raises(InvalidInput, match=r"unknown categories.*keep an open part"):
-            holdout.score(model)
-        assert holdout.receipt == before
+    with (
+        made(tmp_path / "sealed", block_units=1) as holdout,
+        refusing(holdout, r"unknown categories.*keep an open part"),
+    ):
+        holdout.score(model)
     for share in (0.5, 0.004):  # many open blocks, and two open rows
         with made(tmp_path / f"open {share}", block_units=1, open_fraction=share) as holdout:
             assert (holdout.score(model).value or 0) > 0.6
@@ -205,7 +213,92 @@ def test_a_metric_of_the_custodian_that_fails(tmp_path: Path) -> None:
     with Holdout.create(tmp_path / "h", frame, plan, ids="row", target="y") as holdout:
         metric = Metric("cost", "label", function=cost, range=(0.0, 1.0))
         holdout.scorers = Scorers({"cost": Scorer(metric)})
-        before = holdout.receipt
-        with pytest.raises(InvalidInput, match=r"RuntimeError: no cost.*Nothing was charged"):
-            holdout.enter(dict(zip(frame.row, frame.y, strict=True)), name="a", metric="cost")
-        assert holdout.receipt == before
+        given = dict(zip(frame.row, frame.y, strict=True))
+        with refusing(holdout, r"RuntimeError: no cost.*Nothing was charged"):
+            holdout.score(given, metric="cost")
+        with refusing(holdout, r"RuntimeError: no cost.*Nothing was charged"):
+            holdout.enter(given, name="a", metric="cost")
+
+
+# Submissions that try to learn or to gain something by being wrong.
+
+
+def labels(path: Path, plan: Any, frame: pd.DataFrame, **more: Any) -> Holdout:
+    return Holdout.create(path, frame, plan, ids="row", target="y", **more)
+
+
+def random_labels(rows: int, seed: int) -> pd.DataFrame:
+    chance = np.random.default_rng(seed)
+    row = chance.permutation(10**6)[:rows]
+    return pd.DataFrame({"row": row, "y": chance.integers(0, 2, rows)})
+
+
+def test_errors_do_not_tell_the_order_of_the_rows(tmp_path: Path) -> None:
+    """A file is often sorted by what is in it: whoever learns the order learns the labels."""
+    frame = random_labels(board().blocks * 10, 1)
+    sorted_frame = frame.sort_values("y", kind="stable")
+    ids = sorted(frame["row"])
+    said = []
+    for name, each in (("a", frame), ("b", sorted_frame)):
+        with labels(tmp_path / name, board(), each, new_budget="a test") as holdout:
+            for given in (ids[50:], [*ids, *ids[5:20]]):  # in part, and twice
+                with refusing(holdout) as wrong:
+                    holdout.enter(pd.DataFrame({"row": given, "prediction": 0}), name="x")
+                said.append(str(wrong.value))
+    assert said[:2] == said[2:]
+    assert str(ids[0]) in said[0]
+
+
+def test_a_loss_that_fails_is_the_worst_one(tmp_path: Path) -> None:
+    frame = random_labels(estimates().blocks * 2, 2).astype({"y": float})
+    frame.loc[::4, "y"] = np.nan  # a row in four has no label: many blocks have no log loss
+    wrong = pd.DataFrame({"row": frame["row"], "prediction": np.where(frame["y"] == 1, 0.01, 0.99)})
+    with labels(tmp_path / "h", estimates(), frame) as holdout:
+        answer = holdout.score(wrong, metric="log_loss", grid=grid(0, 7, step=1))
+        assert (answer.value or 0) >= 4  # −ln 0.01 = 4.6, and a failure counts as more
+
+
+class Fragile:
+    """A model that fails on the sealed rows, and on no made-up one."""
+
+    classes_ = np.array([0, 1])
+
+    def predict(self, frame: Any) -> Any:
+        if (frame["x"] == 1e7).any():
+            raise ValueError
+        return np.zeros(len(frame), int)
+
+
+def test_a_model_cannot_pass_by_failing(tmp_path: Path) -> None:
+    frame = random_labels(200, 4).assign(x=1e7)
+    with labels(tmp_path / "h", None, frame, open_fraction=0) as holdout:
+        for metric in ("error_rate", "accuracy"):
+            limit: Any = {"at_most": 0.1} if metric == "error_rate" else {"at_least": 0.9}
+            assert holdout.gate(Fragile(), metric=metric, **limit).verdict == "fail"
+
+
+def test_predictions_that_are_missing_have_no_sure_bar(tmp_path: Path) -> None:
+    frame = random_labels(board().blocks, 5).assign(y=lambda f: f["y"].map({0: "a", 1: "b"}))
+    nothing = np.array([pd.NA] * len(frame), object)
+    with labels(tmp_path / "h", board(), frame, seed=1) as holdout:
+        try:
+            answer = holdout.score(nothing, metric="error_rate")
+        except InvalidInput:
+            return
+        assert answer.high is None or answer.high >= 1
+
+
+def test_nobody_chooses_the_grid_of_an_entry() -> None:
+    assert "grid" not in inspect.signature(Scoring.enter).parameters
+
+
+def test_a_quota_is_a_share_of_the_refusals_too(tmp_path: Path) -> None:
+    with any_sealed(tmp_path / "h", mixed()) as holdout:
+        part: Any = holdout.spec.sets[0].plan.part("verify")
+        ann = holdout.on_behalf(Asker("ann", 1.5 / part.refusals))
+        assert ann.verify("avg(x)", 100.0).verdict == "not compatible"
+        assert holdout.access.used("ann")["main"] == pytest.approx(1 / part.refusals)
+        assert not ann.price("verify", "avg(x)", guess=200.0).affordable
+        assert ann.verify("avg(x)", 200.0).verdict == "exhausted"
+        assert holdout.verify("avg(x)", 200.0).verdict == "not compatible"  # the others have theirs
+        assert ann.correct("avg(x)", 300.0, grid=grid(0, 7, step=1)).verdict.verdict == "exhausted"

@@ -26,6 +26,7 @@ from holdfast.protocols.searches import Estimate, Estimates
 from holdfast.protocols.shapes import BoundedMean, KnownSd
 from holdfast.report.page import report_html
 from tests.holdout import plans, registry
+from tests.holdout.tables import holds, refusing
 
 LIMITS = Limits(workers=1)
 SOME = np.random.default_rng(20_261_118)
@@ -58,12 +59,10 @@ def test_one_row_of_a_hundred_fails_and_the_mean_is_that_of_the_others(
     term: Any, tmp_path: Path
 ) -> None:
     plan = plans.medians()
-    data = regions(200 * plan.blocks)
+    data = regions(80 * plan.blocks)
     with sealed(tmp_path / "h", data, plan, open_fraction=0.5) as holdout:
-        answer = holdout.mean(term, range=(0, 1), columns=["region"])
-        assert answer.low is not None
-        assert answer.high is not None
-        assert answer.low <= 0.99 <= answer.high
+        answer: Any = holdout.mean(term, range=(0, 1), columns=["region"])
+        assert holds(answer, 0.99)
         assert answer.low > 0.5
         assert "a failure counts as 0" in answer.promise
         assert "on no row the function ends its process" in answer.promise
@@ -90,10 +89,8 @@ def test_a_model_that_gives_missing_values_is_wrong_there_and_nowhere_else(
     plan = plans.medians()
     data = regions(200 * plan.blocks)
     with sealed(tmp_path / "h", data, plan, target="y", open_fraction=0.5) as holdout:
-        answer = holdout.score(Missing(), metric=metric)
-        assert answer.low is not None
-        assert answer.high is not None
-        assert answer.low <= truth <= answer.high
+        answer: Any = holdout.score(Missing(), metric=metric)
+        assert holds(answer, truth)
         assert answer.high - answer.low < 0.7
         assert ((answer.value or 0) > 0.5) == (truth > 0.5)
 
@@ -106,16 +103,14 @@ def labelled(rows: int) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("metric", ["brier", "log_loss"])
-@pytest.mark.parametrize("given", [70.0, -1.0, 1.7, np.nan, np.inf])
-def test_what_is_no_probability_is_refused(given: float, metric: str, tmp_path: Path) -> None:
+def test_what_is_no_probability_is_refused(metric: str, tmp_path: Path) -> None:
     plan = plans.estimates()
     with sealed(tmp_path / "h", labelled(2 * plan.blocks), plan, target="y") as holdout:
-        predictions = np.full(2 * plan.blocks, 0.5)
-        predictions[3] = given
-        before = holdout.receipt
-        with pytest.raises(InvalidInput, match="probabilities between 0 and 1"):
-            holdout.score(predictions, metric=metric)
-        assert holdout.receipt == before
+        for given in (70.0, -1.0, 1.7, np.nan, np.inf):
+            predictions = np.full(2 * plan.blocks, 0.5)
+            predictions[3] = given
+            with refusing(holdout, "probabilities between 0 and 1"):
+                holdout.score(predictions, metric=metric)
 
 
 class Percent:
@@ -131,14 +126,12 @@ class Percent:
         return np.full((len(frame), 2), self.scale)
 
 
-@pytest.mark.parametrize("scale", [50.0, np.nan, -3.0])
-def test_a_model_without_probabilities_is_refused(scale: float, tmp_path: Path) -> None:
+def test_a_model_without_probabilities_is_refused(tmp_path: Path) -> None:
     plan = plans.direct()
     with sealed(tmp_path / "h", labelled(plan.blocks), plan, target="y") as holdout:
-        before = holdout.receipt
-        with pytest.raises(InvalidInput, match="no probability between 0 and 1 on most rows"):
-            holdout.score(Percent(scale), metric="brier", features=["x"])
-        assert holdout.receipt == before
+        for scale in (50.0, np.nan, -3.0):
+            with refusing(holdout, "no probability between 0 and 1 on most rows"):
+                holdout.score(Percent(scale), metric="brier", features=["x"])
 
 
 def spelled(rows: int) -> pd.DataFrame:
@@ -149,7 +142,6 @@ def test_labels_of_every_type_are_compared_as_text(tmp_path: Path) -> None:
     plan = plans.direct()
     rows, texts = plan.blocks, ["ham", "spam"]
     with sealed(tmp_path / "h", spelled(rows), plan, target="y", labels=texts) as holdout:
-        before = holdout.receipt
         wrong: list[Any] = [
             np.full(rows, "Spam", np.dtypes.StringDType()),
             ["spam\0"] * rows,
@@ -159,9 +151,8 @@ def test_labels_of_every_type_are_compared_as_text(tmp_path: Path) -> None:
             np.ma.array(["spam"] * rows, mask=True),
         ]
         for each in wrong:
-            with pytest.raises(InvalidInput):
+            with refusing(holdout):
                 holdout.score(each)
-        assert holdout.receipt == before
         right = np.where(np.arange(rows) % 2, "spam", "ham")
         answers = [holdout.score(each) for each in (right, pl.Series(right), pd.Categorical(right))]
         assert len({each.receipt for each in answers}) == 1  # one question
@@ -192,19 +183,16 @@ def test_a_seeded_leaderboard_certifies_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
-@pytest.mark.parametrize("shape", [None, KnownSd(1.0)])
-def test_an_answer_beyond_what_a_bar_can_be_is_an_answer(
-    share: float, shape: Any, tmp_path: Path
-) -> None:
+def test_an_answer_beyond_what_a_bar_can_be_is_an_answer(share: float, tmp_path: Path) -> None:
     plan = plans.mixed()
     rows = 10 * plan.blocks
     data = {"b": np.arange(rows) % 10 < 10 * share, "y": SOME.random(rows)}
     with sealed(tmp_path / "h", data, plan) as holdout:
         points = hf.grid(0, 1e305, points=8)
-        asked = "avg(CASE WHEN b THEN 1e305 ELSE 0 END)"
-        answer = holdout.ask(asked, grid=points, shape=shape)
-        assert holdout.status().answers == 1
-        assert answer.receipt
+        for shape in (None, KnownSd(1.0)):
+            asked = "avg(CASE WHEN b THEN 1e305 ELSE 0 END)"
+            assert holdout.ask(asked, grid=points, shape=shape).receipt
+        assert holdout.status().answers == 2
         assert check_holdout(holdout.path).passed
 
 
@@ -232,11 +220,9 @@ def test_a_printed_bar_holds_what_the_bar_holds(tmp_path: Path) -> None:
     start = 1.7e9
     data = {"t": start + 1000 * SOME.random(plan.blocks)}
     with sealed(tmp_path / "h", data, plan) as holdout:
-        answer = holdout.mean("t", range=(start, start + 1000))
+        answer: Any = holdout.mean("t", range=(start, start + 1000))
         printed = answer.described()["answer"]
         low, high = (float(end) for end in printed.partition("[")[2].partition("]")[0].split(","))
-        assert answer.low is not None
-        assert answer.high is not None
         assert answer.low - 10 <= low <= answer.low
         assert answer.high <= high <= answer.high + 10
 
@@ -278,9 +264,8 @@ def test_open_blocks_without_a_value_count_as_lowest(tmp_path: Path) -> None:
     rows = 8 * plan.blocks
     data = pd.DataFrame({"w": SOME.random(rows) + 10, "g": SOME.random(rows) < 0.2})
     with sealed(tmp_path / "h", data, plan, open_fraction=0.5, block_units=4) as holdout:
-        told = holdout.verify("avg(w)", 10.5, where="g", protocol="verify", anyway=True)
+        told: Any = holdout.verify("avg(w)", 10.5, where="g", protocol="verify", anyway=True)
         assert told.range_low is None
-        assert told.range_high is not None
         assert told.range_high < 12
 
 
@@ -299,11 +284,9 @@ def test_a_mean_that_may_leave_its_claimed_range_is_refused(tmp_path: Path) -> N
     plan = plans.mixed()
     data = {"a": SOME.random(4 * plan.blocks) < 0.8, "x": SOME.normal(size=4 * plan.blocks)}
     with sealed(tmp_path / "h", data, plan, block_units=4, ranges={"x": (0, 1)}) as holdout:
-        before = holdout.receipt
         for text in ("avg(10 * CASE WHEN a THEN 1 ELSE 0 END)", "avg(x + 1)"):
-            with pytest.raises(InvalidInput, match="may leave that"):
+            with refusing(holdout, "may leave that"):
                 holdout.ask(text, grid=hf.grid(0, 10, points=8), shape=BoundedMean(0, 1))
-        assert holdout.receipt == before
         assert holdout.ask("avg(x)", grid=hf.grid(0, 1, points=8), shape=BoundedMean(0, 1)).high
         far = holdout.ask(
             lambda f: 8.0 + f.a.mean(), grid=hf.grid(0, 10, points=8), shape=BoundedMean(0, 1)
@@ -336,7 +319,6 @@ def test_the_open_parts_types_are_its_own(last: float | None, tmp_path: Path) ->
 def test_slips_that_the_open_part_shows_are_free(tmp_path: Path) -> None:
     texts = {"sex": ["female", "male"]}
     with registry.made(tmp_path / "h", ranges={"age": (18, 102)}, categories=texts) as holdout:
-        before = holdout.receipt
         slips: dict[str, Any] = {
             "most of them cut": lambda: holdout.ask(
                 lambda f: float(f.days.mean()), grid=hf.grid(0, 1, points=8), columns=["days"]
@@ -344,12 +326,11 @@ def test_slips_that_the_open_part_shows_are_free(tmp_path: Path) -> None:
             "between nobody": lambda: holdout.ask("avg(age BETWEEN 200 AND 300)"),
         }
         for ask in slips.values():
-            with pytest.raises(Doubtful):
+            with refusing(holdout, error=Doubtful):
                 ask()
         for constant in ("avg(1)", "max(3)", "sum(2)", "count(*)"):
-            with pytest.raises(InvalidInput, match="Nothing was charged"):
+            with refusing(holdout, "Nothing was charged"):
                 holdout.ask(constant, grid=hf.grid(0, 4, points=8))
-        assert holdout.receipt == before
 
 
 def mean_plan() -> JointPlan:
@@ -360,16 +341,14 @@ def test_slips_of_means_are_free(tmp_path: Path) -> None:
     plan = mean_plan()
     data = registry.registry(20 * plan.blocks)
     with sealed(tmp_path / "h", data, plan, open_fraction=0.5, block_units=10) as holdout:
-        before = holdout.receipt
         for term, more in (
             ("age", {"range": (0, 1)}),
             ("days", {"range": (3000, 4000)}),
             ("died", {"grid": hf.grid(0.98, 1, points=8)}),
         ):
-            with pytest.raises(Doubtful):
+            with refusing(holdout, error=Doubtful):
                 holdout.mean(term, **({"range": (0, 1)} | more))
         for constant in ("TRUE", "0.5"):
-            with pytest.raises(InvalidInput, match="names no column"):
+            with refusing(holdout, "names no column"):
                 holdout.mean(constant)
-        assert holdout.receipt == before
         assert holdout.mean("age", range=(0, 1), anyway=True).receipt

@@ -103,43 +103,23 @@ def test_nothing_is_told_before_the_commit_that_holds_it(holdout: Holdout, held:
     assert [future.done() for future in futures] == [True, False, False]
     held.commit()
     assert [future.result(30) for future in futures[1:]] == [3, 4]
+    assert not held.reached.acquire(blocking=False)  # one commit for all who waited
     assert on_disk(holdout) == ["a", "b", "c"]
     assert holdout.journal._state.number == 4
 
 
-def test_one_commit_for_all_who_wait(held: Held) -> None:
-    futures = held.crowd([noting(text) for text in "abcdef"])
-    held.commit()
-    held.wait()
-    held.commit()
-    assert [future.result(30) for future in futures] == [2, 3, 4, 5, 6, 7]
-    assert not held.reached.acquire(blocking=False)
-
-
-def test_a_refusal_in_a_batch_writes_nothing_and_hurts_nobody(holdout: Holdout, held: Held) -> None:
-    def refused(_: Transaction, __: HoldoutState) -> None:
-        raise Exhausted("The budget", "more", "less", "Stop.")
-
-    futures = held.crowd([noting("a"), noting("b"), refused, noting("c")])
-    held.commit()
-    held.wait()
-    held.commit()
-    with pytest.raises(Exhausted, match="The budget"):
-        futures[2].result(30)
-    assert [futures[i].result(30) for i in (0, 1, 3)] == [2, 3, 4]
-    assert on_disk(holdout) == ["a", "b", "c"]
-
-
+@pytest.mark.parametrize("writes", [False, True])
 @pytest.mark.parametrize(
     "error",
     [KeyError("mine"), Exhausted("The budget", "more", "less", "")],
     ids=lambda error: type(error).__name__,
 )
-def test_an_error_after_writing_undoes_its_own_rows_alone(
-    holdout: Holdout, held: Held, error: Exception
+def test_an_error_undoes_its_own_rows_alone_and_hurts_nobody(
+    holdout: Holdout, held: Held, error: Exception, writes: bool
 ) -> None:
     def wrong(transaction: Transaction, books: HoldoutState) -> None:
-        noting("never")(transaction, books)
+        if writes:
+            noting("never")(transaction, books)
         raise error
 
     futures = held.crowd([noting("a"), noting("b"), wrong, noting("c")])
@@ -201,10 +181,14 @@ def test_what_may_be_committed_is_not_done_again(holdout: Holdout, held: Held) -
     assert on_disk(holdout) == ["a", "b", "c"]
 
 
-def test_threads_are_granted_what_the_budget_affords(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("plan", "affords"), [(plans.estimates, 6), (plans.split, 3)], ids=["looks", "exact"]
+)
+def test_threads_are_granted_what_the_budget_affords(
+    tmp_path: Path, plan: Any, affords: int
+) -> None:
     """More questions than are paid for, from many threads: each is answered or refused, once."""
-    path = tmp_path / "a.holdfast"
-    with sealed(path, plans.estimates()) as holdout:
+    with sealed(tmp_path / "a.holdfast", plan()) as holdout:
         points = hf.grid(0, 1, points=ESTIMATE.grid)
 
         def ask(i: int) -> bool:
@@ -216,6 +200,6 @@ def test_threads_are_granted_what_the_budget_affords(tmp_path: Path) -> None:
         with ThreadPoolExecutor(8) as pool:
             granted = sum(pool.map(ask, range(24)))
         kinds = [row.kind for row in holdout.journal.ledger.rows()]
-    assert granted == 6
-    assert (kinds.count("reserved"), kinds.count("recorded")) == (6, 6)
-    assert check_holdout(path).passed
+    assert granted == affords
+    assert (kinds.count("reserved"), kinds.count("recorded")) == (affords, affords)
+    assert check_holdout(holdout.path).passed

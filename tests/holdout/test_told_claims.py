@@ -22,6 +22,7 @@ from holdfast.protocols.base import Question
 from holdfast.protocols.procedures import HALF_PART, Pair
 from holdfast.protocols.told import Expects, ToldCompare, ToldMean, ToldPlan
 from holdfast.theory import betting
+from tests.holdout.tables import holds
 
 N = 3_000
 
@@ -60,10 +61,6 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Holdout, d
     with sealed(path, table, ids="id", target="y") as holdout:
         yield holdout, known
     assert check_holdout(path).passed
-
-
-def holds(answer: Any, truth: float) -> bool:
-    return bool(answer.low <= truth <= answer.high)
 
 
 def test_a_condition_of_units_of_several_rows_is_no_share_of_units(tmp_path: Path) -> None:

@@ -73,57 +73,44 @@ def test_a_note_of_ones_own_is_not_obeyed_either(tmp_path: Path) -> None:
     assert (left / "rows").exists()
 
 
-def to_a_stranger(left: Path) -> None:
-    owned_by(STRANGER, left, left / "creating.json")
-
-
-def note_to_a_stranger(left: Path) -> None:
-    owned_by(STRANGER, left / "creating.json")
-
-
-def group_writes(left: Path) -> None:
-    left.chmod(0o770)
-
-
-def anybody_writes_the_note(left: Path) -> None:
-    (left / "creating.json").chmod(0o602)
-
-
 def linked(left: Path) -> None:
     left.rename(left.with_name("elsewhere"))
     left.symlink_to("elsewhere")
 
 
-def note_linked(left: Path) -> None:
-    (left / "creating.json").rename(left / "other.json")
-    (left / "creating.json").symlink_to("other.json")
+def note_replaced(make: Callable[[Path], object]) -> Callable[[Path], None]:
+    def change(left: Path) -> None:
+        (left / "creating.json").rename(left / "other.json")
+        make(left / "creating.json")
 
-
-def note_a_folder(left: Path) -> None:
-    (left / "creating.json").unlink()
-    (left / "creating.json").mkdir()
-
-
-def note_a_pipe(left: Path) -> None:
-    (left / "creating.json").unlink()
-    os.mkfifo(left / "creating.json", 0o600)
+    return change
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (to_a_stranger, "it belongs to another account"),
-        (note_to_a_stranger, "its creating.json belongs to another account"),
-        (group_writes, "others than its owner can write to it"),
-        (anybody_writes_the_note, "others than its owner can write to its creating.json"),
+        (lambda left: owned_by(STRANGER, left, left / "creating.json"), "it belongs to another"),
+        (
+            lambda left: owned_by(STRANGER, left / "creating.json"),
+            "its creating.json belongs to another account",
+        ),
+        (lambda left: left.chmod(0o770), "others than its owner can write to it"),
+        (
+            lambda left: (left / "creating.json").chmod(0o602),
+            "others than its owner can write to its creating.json",
+        ),
         (linked, "it cannot be opened as a folder"),
-        (note_linked, "its creating.json cannot be opened"),
-        (note_a_folder, "its creating.json cannot be opened"),
-        (note_a_pipe, "its creating.json is no file"),
+        (
+            note_replaced(lambda note: note.symlink_to("other.json")),
+            "its creating.json cannot be opened",
+        ),
+        (note_replaced(lambda note: note.mkdir()), "its creating.json cannot be opened"),
+        (note_replaced(lambda note: os.mkfifo(note, 0o600)), "its creating.json is no file"),
     ],
+    ids=["stranger", "note", "group", "anybody", "link", "linked note", "folder", "pipe"],
 )
 def test_what_is_not_ones_own_is_left_alone(
-    tmp_path: Path, change: Callable[[Path], None], reason: str
+    tmp_path: Path, change: Callable[[Path], object], reason: str
 ) -> None:
     left = planted(tmp_path, LOCAL)
     change(left)
