@@ -237,6 +237,11 @@ def test_tasks_know_whether_they_were_alone() -> None:
     tried = Tasks(line, lambda: None)
     list(tried.replies(lambda _: Future("a", 1, "finished"), 1))
     assert not tried.shared
-    with line.noted(Tasks(line, lambda: None)):
+    other = Tasks(line, lambda: None)
+    with line.noted(other):
+        assert not other.shared
         list(tried.replies(lambda _: Future("b", 1, "finished"), 1))
-    assert tried.shared
+    assert [tried.shared, other.shared] == [True, True]
+    later = Tasks(line, lambda: None)
+    list(later.replies(lambda _: Future("c", 1, "finished"), 1))
+    assert not later.shared

@@ -258,25 +258,6 @@ def test_a_closed_input_says_so() -> None:
         rows.count()
 
 
-def test_progress_is_told_from_start_to_end(tmp_path: Path) -> None:
-    told: list[tuple[str, float]] = []
-    file = to_csv(mixed(), tmp_path / "data.csv")
-    with open_input(file, progress=lambda *step: told.append(step)) as rows:
-        rows.survey(lambda *step: told.append(step))
-    stages = list(dict.fromkeys(stage for stage, _ in told))
-    assert stages == ["finding types", "reading"]
-    for stage in stages:
-        steps = [fraction for name, fraction in told if name == stage]
-        assert (steps[0], steps[-1]) == (0.0, 1.0)
-        assert steps == sorted(steps)
-
-
-def test_nothing_is_left_in_the_scratch_folder(tmp_path: Path) -> None:
-    with open_input({"a": [1, 2]}, scratch=tmp_path, unit=None) as rows:
-        rows.count()
-    assert list(tmp_path.iterdir()) == []
-
-
 # The fingerprint: the same for the same rows, another for any change.
 
 
