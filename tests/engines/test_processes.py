@@ -163,9 +163,11 @@ def test_a_worker_that_is_forgotten_ends() -> None:
     assert gone(pid)
 
 
-@pytest.mark.parametrize("thread", [False, True], ids=["main thread", "other thread"])
-def test_a_worker_ends_with_its_parent(thread: bool) -> None:
-    """Killed in the middle of an evaluation, the parent leaves nothing behind."""
+def test_a_worker_ends_with_its_parent() -> None:
+    """Killed in the middle of an evaluation, the parent leaves nothing behind.
+
+    Here of another thread than the first; as `local/test_orphans.py` shows for that one.
+    """
     code = f"""
         import os, signal, threading
         from holdfast.engines.process import Worker, WorkerTimeout
@@ -175,10 +177,7 @@ def test_a_worker_ends_with_its_parent(thread: bool) -> None:
             print(worker.pid, flush=True)
             threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()
             worker.call(("sleep", 600), 600)
-        if {thread}:
-            threading.Thread(target=run).start()
-        else:
-            run()
+        threading.Thread(target=run).start()
     """
     run = run_python(code)
     assert run.returncode == -9, run.stderr

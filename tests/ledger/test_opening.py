@@ -33,12 +33,9 @@ def test_without_a_url_it_is_a_file(tmp_path: Path) -> None:
         open_ledger(tmp_path, "postgresql://me:sesame@127.0.0.1/elsewhere")
 
 
-def test_a_folder_without_a_ledger(tmp_path: Path) -> None:
+def test_a_folder_without_a_ledger_and_one_with_two(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="a folder with a ledger"):
         open_ledger(tmp_path)
-
-
-def test_two_ledgers_are_two_histories(tmp_path: Path) -> None:
     create_ledger(tmp_path, None, HOLDOUT, {})
     (tmp_path / ADDRESS).write_text(json.dumps({"ledger": "postgresql://x/y", "holdout": "h"}))
     with pytest.raises(Damaged, match="found both"):

@@ -132,9 +132,7 @@ def test_other_versions_are_refused() -> None:
         with pytest.raises(Unavailable, match="on every worker, as here"):
             check_versions((wanted,))
         assert asyncio.run(worker.check((wanted,), b""))[0] == "unavailable"
-
-
-def test_packages_that_a_function_imports_when_it_is_called_are_compared() -> None:
+    # Also of packages that a function imports when it is called.
     named = packages([pickle.dumps(("sklearn.no_such_part", "this", "no_such_package"))])
     assert named == ("sklearn",)
     assert ("sklearn", f"sklearn {version('scikit-learn')}") in versions(named)

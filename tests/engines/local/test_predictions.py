@@ -34,7 +34,7 @@ from holdfast.store.blocks import BlockStore
 from tests.engines.local.stores import make_store
 from tools.shards import sharded
 
-BLOCKS, ROWS = 11, 500
+BLOCKS, ROWS = 7, 318
 TARGETS = ("whole", "gaps", "real", "infinite", "flag", "text")
 
 

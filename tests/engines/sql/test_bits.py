@@ -18,7 +18,7 @@ from holdfast.store.inputs import open_input
 from holdfast.store.sealing import write_store
 from holdfast.store.table import Column, Schema
 from tests.engines.sql.expressions import Questions
-from tests.engines.sql.tables import SCHEMA, by_pandas, path_of, same, worker, write
+from tests.engines.sql.tables import SCHEMA, path_of, same, worker, write
 
 
 @pytest.fixture(scope="module")
@@ -69,16 +69,15 @@ def test_bits_do_not_depend_on_threads_or_on_what_is_asked_at_once(
     assert np.isfinite(found[0]).all()
 
 
-def test_random_questions_have_the_same_bits_block_by_block(plain: BlockStore) -> None:
+def test_random_questions_have_the_same_bits_block_by_block(engine: SqlEngine) -> None:
     schema = Schema(SCHEMA.columns[:8])
-    questions, engine = Questions(schema, 5), SqlEngine(plain, threads=4)
+    questions = Questions(schema, 5)
     for _ in range(60):
         estimator = sql_estimator(to_text(questions.aggregate_question()), schema)
         whole = engine.values(estimator)
         alone = [engine.values(estimator, k, k + 1) for k in (0, 13, 39)]
         assert same(np.concatenate(alone), whole[[0, 13, 39]]), estimator
     assert engine.fallbacks == 0
-    engine.close()
 
 
 def test_more_blocks_than_one_query_takes(
@@ -89,26 +88,6 @@ def test_more_blocks_than_one_query_takes(
     monkeypatch.setattr("holdfast.engines.sql.engine._BATCH", 999)
     assert same(engines[0].values(estimator), whole)
     assert same(engines[0].values(estimator, 5, 2_500), whole[5:2_500])
-
-
-def test_a_store_as_it_is_written(tmp_path: Path) -> None:
-    """From a frame to values, with units of several rows, on any number of threads."""
-    random = np.random.default_rng(9)
-    frame = pd.DataFrame(
-        {"id": random.integers(0, 4_000, 20_000), "X y": random.lognormal(0, 5, 20_000)}
-    )
-    with open_input(frame, unit="id") as data:
-        manifest = write_store(tmp_path, data, blocks=500, entropy=SeededEntropy(1))
-    store = BlockStore(tmp_path, manifest)
-    found = []
-    for threads in (1, 8):
-        engine = SqlEngine(store, threads=threads)
-        found.append(engine.values(sql_estimator('avg("x Y")', store.schema)))
-        found.append(engine.values(sql_estimator('sum("x y") / count(*)', store.schema)))
-        engine.close()
-    expected = by_pandas(store, lambda d: d["X y"].mean())
-    np.testing.assert_allclose(found[0], expected)
-    assert all(same(each, found[0]) for each in found)
 
 
 def test_groups_are_formed_by_number(skewed: BlockStore) -> None:

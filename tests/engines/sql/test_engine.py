@@ -129,9 +129,12 @@ def test_a_process_that_is_ended_twice_and_no_more(
     own: SqlEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As for want of memory: of all blocks, and of the first one alone, but not again."""
-    engine, before, estimator = own, own.fallbacks, sql_estimator("avg(x)", SCHEMA)
+    engine, estimator = own, sql_estimator("avg(x)", SCHEMA)
     good, ready = engine.values(estimator), engine._ready
-    left = [True, True]
+    assert engine._worker is not None
+    os.kill(engine._worker.pid, signal.SIGKILL)  # between questions, as at first
+    assert same(engine.values(estimator), good)
+    before, left = engine.fallbacks, [True, True]
 
     def ended() -> Worker:
         worker = ready()
@@ -166,14 +169,6 @@ def test_progress_that_raises_ends_an_evaluation(plain: BlockStore, own: SqlEngi
     assert calls == [(0, plain.blocks)] * 3
     assert engine.fallbacks == before  # it was not tried again block by block
     assert same(engine.values(estimator), good)
-
-
-def test_a_process_that_is_killed_is_replaced(own: SqlEngine) -> None:
-    engine, estimator = own, sql_estimator("avg(x)", SCHEMA)
-    values = engine.values(estimator)
-    assert engine._worker is not None
-    os.kill(engine._worker.pid, signal.SIGKILL)
-    assert same(engine.values(estimator), values)
 
 
 def test_that_the_engine_cannot_start_is_said(
@@ -310,11 +305,8 @@ def test_terms_are_asked_of_so_many_units_at_once(
     every = engine.sums(*asked, terms=True)
     w, x = (plain.table(3, 20).column(name).to_pandas() for name in ("w", "x"))
     np.testing.assert_array_equal(every, np.where(x > 0, np.floor(w * SCALE + 0.5), 0))
+    with pytest.raises(InvalidInput, match="where must be a condition"):
+        engine.sums(None, sql_term("x", SCHEMA))
     for most in (1, 2 * plain.units, 5 * plain.units + 1):
         monkeypatch.setattr(engine_module, "_TERMS_BATCH", most)
         assert engine.sums(*asked, terms=True).tolist() == every.tolist()
-
-
-def test_a_number_is_no_condition(engine: SqlEngine) -> None:
-    with pytest.raises(InvalidInput, match="where must be a condition"):
-        engine.sums(None, sql_term("x", SCHEMA))

@@ -105,18 +105,6 @@ def test_a_manifest_whose_shards_do_not_fit(
         Contents.from_dict(values)
 
 
-def test_progress_goes_on_from_shard_to_shard(stores: tuple[BlockStore, BlockStore]) -> None:
-    several, told = stores[1], list[tuple[int, int]]()
-    engines = Engines(several)
-    try:
-        average = sql_estimator("avg(x)", several.schema)
-        engines.values(average, 2, 18, lambda *each: told.append(each))
-    finally:
-        engines.close()
-    assert told == sorted(told)
-    assert set(told) == {(0, 16), (5, 16), (10, 16)}  # one is told more than once
-
-
 @pytest.mark.parametrize("damage", ["cut", "gone"])
 def test_a_shard_that_is_damaged_is_no_failure(
     stores: tuple[BlockStore, BlockStore], tmp_path: Path, damage: str
