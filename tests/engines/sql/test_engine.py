@@ -271,6 +271,12 @@ def test_a_shard_that_vanishes_on_the_way_is_no_failure(tmp_path: Path) -> None:
 SCALE = 2**16
 
 
+def test_the_constant_counts_units(engine: SqlEngine, plain: BlockStore) -> None:
+    assert engine.sums(None).tolist() == [SCALE * plain.units] * plain.blocks
+    flags = SCALE * by_pandas(plain, lambda d: d.flag.sum())
+    np.testing.assert_array_equal(engine.sums(None, sql_term("flag", SCHEMA), 3, 9), flags[3:9])
+
+
 def test_nan_and_infinity(tmp_path: Path) -> None:
     numbers = [np.nan, np.inf, -np.inf, None, 0.5, 2.0]
     schema = Schema((Column("x", "number"),))
