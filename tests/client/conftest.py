@@ -93,18 +93,24 @@ def no_token(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def serve() -> Iterator[Serve]:
-    """serve(folder, …) is a transport to an app that serves them; blocks are stubs."""
+def served() -> Iterator[Serve]:
+    """served(folder, …) is a transport to an app that serves them."""
     running: list[Served] = []
 
     def start(*folders: Path, **more: Any) -> Served:
         running.append(Served(*folders, **more))
         return running[-1]
 
-    with sources():
-        yield start
+    yield start
     for each in running:
         each.end()
+
+
+@pytest.fixture
+def serve(served: Serve) -> Iterator[Serve]:
+    """The same; blocks are stubs."""
+    with sources():
+        yield served
 
 
 @pytest.fixture

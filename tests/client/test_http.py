@@ -167,6 +167,7 @@ def test_it_is_asked_again(trouble: Outcome) -> None:
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 415, 500])
 def test_what_would_be_refused_again_is_not(status: int) -> None:
     assert conversation([Reply(status, {}, b"")])[0].status == status
+    assert conversation([GONE, GOOD], READ)[0] is GOOD  # what only reads needs no key
 
 
 def test_pauses_double_and_are_shortened_at_random() -> None:
@@ -204,10 +205,6 @@ def test_it_is_given_up(
         conversation(outcomes, **more)  # type: ignore[arg-type]
     assert said in str(wrong.value)
     assert (wrong.value.tries, wrong.value.request) == (tries, request_key)
-
-
-def test_what_only_reads_is_repeated_without_a_key() -> None:
-    assert conversation([GONE, GOOD], READ)[0] is GOOD
 
 
 def test_keys_are_new() -> None:

@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -163,16 +164,8 @@ def test_no_log_has_the_token(acting: Start, caplog: pytest.LogCaptureFixture) -
 
 def test_threads_share_a_client(acting: Start) -> None:
     server = acting(*[hang_up, answer] * 8)
-    answers: list[Any] = []
-    with Client(server.url) as client:
-        threads = [
-            threading.Thread(target=lambda: answers.append(client.ask("avg(x)"))) for _ in range(8)
-        ]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
-    assert answers == [ANSWER] * 8
+    with Client(server.url) as client, ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(client.ask, ["avg(x)"] * 8)) == [ANSWER] * 8
     assert len({key for _, key, _ in server.calls}) == 8
 
 

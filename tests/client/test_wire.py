@@ -124,10 +124,7 @@ def test_errors(
 def test_results_come_back_as_they_were(result: Any, kind: str) -> None:
     sent = json.loads(json.dumps({"type": kind, **result.to_dict(), "of a newer version": 1}))
     assert wire.read_result(sent) == result
-
-
-def test_all_that_is_told_travels() -> None:
-    assert {each.name for each in fields(Told)} <= TOLD.to_dict().keys()
+    assert not isinstance(result, Told) or {each.name for each in fields(Told)} <= sent.keys()
 
 
 def test_numbers_that_are_not_finite() -> None:

@@ -109,6 +109,8 @@ class EngineContract(ABC):
     def test_the_term_of_nothing_is_1(self, asked: Asked) -> None:
         terms = asked.engines.sums(None, None, 1, 3, terms=True)
         assert terms.tolist() == [WEIGHT_SCALE] * (2 * asked.given.store.units)
+        sums = asked.engines.sums(None, None, 1, 3)
+        assert sums.tolist() == [WEIGHT_SCALE * asked.given.store.units] * 2
 
     def test_terms_of_two_questions_are_of_the_same_units(self, asked: Asked) -> None:
         """However blocks are asked: together, from the middle of a shard, or one by one."""

@@ -61,11 +61,8 @@ def run_python(code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_it_answers_again_and_again(worker: Worker) -> None:
+def test_it_answers_again_and_again_and_large_messages_go_both_ways(worker: Worker) -> None:
     assert [ask(worker, "echo", n) for n in range(20)] == list(range(20))
-
-
-def test_large_messages_go_both_ways(worker: Worker) -> None:
     data = os.urandom(3_000_001)
     assert worker.call(("echo", data), START_SECONDS) == data
 
@@ -97,17 +94,14 @@ def test_bytes_that_are_no_message_are_a_death(worker: Worker) -> None:
         worker.call(("lie", channel), START_SECONDS)
 
 
-def test_a_failed_start_is_a_death() -> None:
-    worker = Worker(CHILD, "broken")
-    with pytest.raises(WorkerDied):
-        worker.ready()
-    assert gone(worker.pid)
-
-
-def test_a_slow_start_is_a_timeout() -> None:
-    worker = Worker(CHILD, "slow")
-    with pytest.raises(WorkerTimeout):
-        worker.ready(timeout=0.5)
+@pytest.mark.parametrize(
+    ("start", "seconds", "error"),
+    [("broken", START_SECONDS, WorkerDied), ("slow", 0.5, WorkerTimeout)],
+)
+def test_a_start_that_fails_or_is_slow(start: str, seconds: float, error: type[Exception]) -> None:
+    worker = Worker(CHILD, start)
+    with pytest.raises(error):
+        worker.ready(timeout=seconds)
     assert gone(worker.pid)
 
 
@@ -117,28 +111,21 @@ def test_a_message_that_cannot_be_sent_ends_the_worker(worker: Worker) -> None:
     assert not worker.alive
 
 
-def test_memory_is_limited(worker: Worker) -> None:
-    assert ask(worker, "allocate", 2**20) == str(2**20)
-    assert ask(worker, "allocate", 2**31) == "MemoryError"
-
-
-def test_files_are_not_written(worker: Worker, tmp_path: Path) -> None:
-    assert ask(worker, "write", str(tmp_path / "leak")) == "OSError"
-    assert (tmp_path / "leak").read_text() == ""
-
-
-def test_what_it_prints_goes_nowhere(worker: Worker, capfd: pytest.CaptureFixture[str]) -> None:
-    ask(worker, "print", "SECRET-4711")
-    assert capfd.readouterr() == ("", "")
-
-
-def test_secrets_of_the_environment_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_takes_little_memory_writes_nothing_and_knows_no_secret(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DATABASE_PASSWORD", "hunter2")
-    worker = Worker(CHILD, environment={"OMP_NUM_THREADS": "1"})
+    worker = Worker(CHILD, memory_limit=2**30, environment={"OMP_NUM_THREADS": "1"})
     environment = ask(worker, "environment")
-    worker.kill()
     assert "DATABASE_PASSWORD" not in environment
     assert environment["OMP_NUM_THREADS"] == "1"
+    assert ask(worker, "allocate", 2**20) == str(2**20)
+    assert ask(worker, "allocate", 2**31) == "MemoryError"
+    assert ask(worker, "write", str(tmp_path / "leak")) == "OSError"
+    assert (tmp_path / "leak").read_text() == ""
+    ask(worker, "print", "SECRET-4711")
+    assert capfd.readouterr() == ("", "")
+    worker.kill()
 
 
 def test_a_kill_reaches_what_the_worker_started(worker: Worker) -> None:
@@ -176,9 +163,11 @@ def test_a_worker_that_is_forgotten_ends() -> None:
     assert gone(pid)
 
 
-@pytest.mark.parametrize("thread", [False, True], ids=["main thread", "other thread"])
-def test_a_worker_ends_with_its_parent(thread: bool) -> None:
-    """Killed in the middle of an evaluation, the parent leaves nothing behind."""
+def test_a_worker_ends_with_its_parent() -> None:
+    """Killed in the middle of an evaluation, the parent leaves nothing behind.
+
+    Here of another thread than the first; as `local/test_orphans.py` shows for that one.
+    """
     code = f"""
         import os, signal, threading
         from holdfast.engines.process import Worker, WorkerTimeout
@@ -188,10 +177,7 @@ def test_a_worker_ends_with_its_parent(thread: bool) -> None:
             print(worker.pid, flush=True)
             threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()
             worker.call(("sleep", 600), 600)
-        if {thread}:
-            threading.Thread(target=run).start()
-        else:
-            run()
+        threading.Thread(target=run).start()
     """
     run = run_python(code)
     assert run.returncode == -9, run.stderr

@@ -29,6 +29,17 @@ def note(ledger: Ledger, count: int = 1) -> None:
             transaction.append("noted", {"text": "x" * 50})
 
 
+def check_older(ledger: Ledger, seen: Receipt) -> None:
+    """Of a copy from before this receipt: sound by itself, and noticed by whoever has seen it."""
+    with ledger:
+        ledger.verify()
+        with pytest.raises(Damaged, match="older copy"):
+            check_against(ledger, seen)
+        note(ledger)  # as long again, with another history
+        with pytest.raises(Damaged, match="another history"):
+            check_against(ledger, seen)
+
+
 class LedgerContract(ABC):
     @abstractmethod
     def create(self, folder: Path) -> Ledger:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -52,13 +52,10 @@ def test_an_error_inside_releases_the_lock(tmp_path: Path) -> None:
     stripes = Stripes(tmp_path)
     with pytest.raises(KeyError), stripes.hold("a"):
         raise KeyError
-    done = threading.Event()
 
-    def other() -> None:
+    def other() -> bool:
         with stripes.hold("a"):
-            done.set()
+            return True
 
-    thread = threading.Thread(target=other)
-    thread.start()
-    thread.join(120)
-    assert done.is_set()
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(other).result(120)

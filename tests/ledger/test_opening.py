@@ -33,12 +33,9 @@ def test_without_a_url_it_is_a_file(tmp_path: Path) -> None:
         open_ledger(tmp_path, "postgresql://me:sesame@127.0.0.1/elsewhere")
 
 
-def test_a_folder_without_a_ledger(tmp_path: Path) -> None:
+def test_a_folder_without_a_ledger_and_one_with_two(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="a folder with a ledger"):
         open_ledger(tmp_path)
-
-
-def test_two_ledgers_are_two_histories(tmp_path: Path) -> None:
     create_ledger(tmp_path, None, HOLDOUT, {})
     (tmp_path / ADDRESS).write_text(json.dumps({"ledger": "postgresql://x/y", "holdout": "h"}))
     with pytest.raises(Damaged, match="found both"):
@@ -126,10 +123,15 @@ def test_without_its_library_it_says_what_to_install(
         create_ledger(tmp_path, "postgresql://127.0.0.1/db", HOLDOUT, {})
 
 
-def test_it_is_loaded_only_when_a_url_asks_for_it() -> None:
-    code = "import sys, holdfast, holdfast.ledger.opening; print('psycopg' in sys.modules)"
+def test_what_only_some_need_is_loaded_when_it_is_asked_for() -> None:
+    """The libraries of the client, of the ledger in Postgres and of the engine on Dask."""
+    code = (
+        "import sys, holdfast\nprint({'httpx2', 'holdfast.client'} & {*sys.modules})\n"
+        "import holdfast.ledger.opening, holdfast.engines.dask.engine\n"
+        "print({'psycopg', 'dask', 'distributed'} & {*sys.modules})"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == "False\n"
+    assert run.stdout == "set()\n" * 2
 
 
 @pytest.mark.cluster

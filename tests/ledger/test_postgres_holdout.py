@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +14,11 @@ import holdfast as hf
 from holdfast.holdout.check import check_holdout
 from holdfast.ledger.postgres import PostgresLedger
 from holdfast.report.page import report_html
-from tests import test_docs_examples as examples
+from tests.engines.dask.test_pages import run_page
 from tests.golden.test_golden import PLANS, compare, golden
 from tests.holdout import told_history
+from tests.ledger.contract import start
 from tests.ledger.postgres_tests import cut, together
-from tools.fences import fences
 
 pytestmark = pytest.mark.cluster
 
@@ -88,7 +85,6 @@ def test_lost_in_the_middle_of_a_draw_the_price_stays_and_a_retry_is_answered(
 
 def test_processes_that_ask_the_same_at_once_get_one_answer(holdout: hf.Holdout) -> None:
     program = """
-import sys
 import holdfast as hf
 with hf.Holdout.open(sys.argv[1]) as holdout:
     print("ready", flush=True)
@@ -97,17 +93,7 @@ with hf.Holdout.open(sys.argv[1]) as holdout:
         answer = holdout.ask(f"avg(x) + 0 * {i}", grid=hf.grid(0, 1, points=21))
         print(answer.receipt, flush=True)
 """
-    asking = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, str(holdout.path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(3)
-    ]
-    told = together(*asking)
+    told = together(*(start(program, str(holdout.path)) for _ in range(3)))
     assert len(set(told)) == 1
     assert kinds(holdout).count("recorded") == 6
     assert kinds(holdout).count("reserved") == 6
@@ -130,44 +116,13 @@ def test_a_holdout_tells_the_same_in_either_ledger(
     compare(kind, golden(tmp_path / "world", kind, capsys, ledger=database))
 
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "postgres.md"
-
-
 def test_examples_do_what_the_page_says(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     user, _, place = database.removeprefix("postgresql://").partition("@")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PGUSER", user)
-    names: dict[str, object] = {"__name__": "__main__"}
-    blocks = [
-        replace(fence, text=fence.text.replace("db.example/holdouts", place))
-        for fence in fences(PAGE.read_text("utf-8"))
-    ]
-    ran = 0
-    for number, fence in enumerate(blocks):
-        if "cluster" not in fence.words:
-            continue
-        ran += 1
-        if fence.language == "console":
-            examples.run_console(fence, PAGE.name)
-            continue
-        printed = examples.run_python(fence, names, PAGE)
-        following = blocks[number + 1]
-        if following.language == "text" and not following.gap:
-            examples.compare(following.text, printed, f"{PAGE.name}:{fence.first_line}")
-    assert ran == 6
-
-
-def test_what_is_told_is_told_whatever_keeps_it(database: str, tmp_path: Path) -> None:
-    """Letter for letter, and `check` finds nothing wrong in either."""
-    with told_history.create(tmp_path / "file.holdfast") as here:
-        expected = told_history.history(here, "SQL")
-    with told_history.create(tmp_path / "database.holdfast", ledger=database) as there:
-        assert told_history.history(there, "SQL") == expected
-        assert there.status().answers == here.status().answers
-    for name in ("file", "database"):
-        assert check_holdout(tmp_path / f"{name}.holdfast").passed
+    assert run_page("postgres.md", "db.example/holdouts", place)[0] == 6
 
 
 def test_neighbours_on_a_board_are_compared(database: str, tmp_path: Path) -> None:

@@ -490,6 +490,8 @@ def test_what_can_be_helped_says_how(kind: type[psycopg.Error], number: int, wor
 
 @pytest.mark.parametrize("kind", [psycopg.OperationalError, psycopg.errors.AdminShutdown])
 def test_a_lost_connection_says_nothing_of_what_is_not_known(kind: type[psycopg.Error]) -> None:
+    with pytest.raises(TimeoutError, match=r"more than 60 seconds.*Nothing was written"):
+        explain(psycopg.errors.LockNotAvailable("waited"))  # which is a wait that ended
     with pytest.raises(ConnectionResetError, match="Ask again with the same key") as caught:
         explain(kind("gone"), closed=True)
     assert "is not in it" not in str(caught.value)
@@ -502,8 +504,3 @@ def test_a_lost_connection_says_nothing_of_what_is_not_known(kind: type[psycopg.
 def test_what_postgres_cannot_explain_is_damage(kind: type[psycopg.Error]) -> None:
     with pytest.raises(Damaged, match="sound tables, found odd"):
         explain(kind("odd"))
-
-
-def test_a_wait_that_ended_is_a_timeout() -> None:
-    with pytest.raises(TimeoutError, match=r"more than 60 seconds.*Nothing was written"):
-        explain(psycopg.errors.LockNotAvailable("waited"))

@@ -360,12 +360,6 @@ def test_frequencies() -> None:
     assert alarm(seen, 3000, law(SKEWED, POINTS, EPSILON / 1.2))
 
 
-@pytest.mark.usefixtures("small_sample")
-def test_frequencies_with_a_stretch_cut_out() -> None:
-    seen = frequencies(SKEWED, POINTS, EPSILON, 2000)
-    assert not alarm(seen, 2000, law(SKEWED, POINTS, EPSILON))
-
-
 @pytest.mark.parametrize("epsilon", [0.02, 3e-4])
 def test_frequencies_of_large_data(epsilon: float) -> None:
     """70,000 values, with a stretch and without one; the grid's points in twelve groups."""

@@ -9,7 +9,7 @@ from holdfast.errors import InvalidInput
 from holdfast.mechanisms.looks import look
 from holdfast.randomness import SeededEntropy
 from holdfast.theory.coins import Coin, logistic_coin, probit_coin, steepest_coin
-from tests.mechanisms.laws import LARGEST_WORD, Constant, Script, alarm
+from tests.mechanisms.laws import LARGEST_WORD, Constant, Script
 
 COINS = [
     steepest_coin(order=8, price=0.05, floor=1e-3),
@@ -67,26 +67,3 @@ def test_offsets_are_whole_numbers_and_a_distance_is_not_negative() -> None:
     for wrong in (-1, -(2**63)):  # as an index it would count from the end
         with pytest.raises(InvalidInput, match="twice_distance must be distances of at least 0"):
             coin.error(np.array([0, wrong]))
-
-
-# A statistical test: false alarm at most 1e-6 (see `alarm`), and power against a coin 10 % off.
-
-OFFSETS = np.array([-9, -6, -4, -2, -1, 0, 1, 2, 4, 6, 9])
-TRIALS = 40_000
-
-
-def seen_to_differ(flipped: Coin, promised: Coin, seed: int) -> bool:
-    yes = look(np.tile(OFFSETS, (TRIALS, 1)), flipped, SeededEntropy(seed)).sum(axis=0)
-    return alarm(yes.tolist(), TRIALS, [promised.yes(int(x)) for x in OFFSETS])
-
-
-@coins
-def test_frequencies_agree_with_the_coin(coin: Coin) -> None:
-    assert not seen_to_differ(coin, coin, seed=7)
-
-
-@pytest.mark.parametrize("factor", [0.9, 1.1])
-def test_a_coin_ten_per_cent_off_is_noticed(factor: float) -> None:
-    promised = logistic_coin(slope=0.7, floor=1e-4)
-    mutant = logistic_coin(slope=0.7 * factor, floor=1e-4)
-    assert seen_to_differ(mutant, promised, seed=7)

@@ -188,18 +188,6 @@ def test_files_hold_whole_blocks_and_no_place_of_a_unit(
             assert file.stat().st_mode & 0o077 == 0 or cluster.folder in file.parents
 
 
-def test_another_secret_makes_other_blocks(cluster: Cluster, tmp_path: Path) -> None:
-    data = saved(numbers(2_000), tmp_path)
-    orders = [
-        made(cluster, tmp_path / name, data, seed=seed, blocks=10)[1]
-        .table(hidden=True)["__row"]
-        .to_pylist()
-        for name, seed in [("a", 1), ("b", 1), ("c", 2)]
-    ]
-    assert orders[0] == orders[1]
-    assert sum(a == b for a, b in zip(orders[0], orders[2], strict=True)) < 40  # 1 on average
-
-
 def test_a_holdout_is_made_and_asked(cluster: Cluster, tmp_path: Path) -> None:
     frame = numbers(4_500, seed=8).assign(name=[f"row {i}" for i in range(4_500)])
     seen: list[tuple[str, float]] = []

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from holdfast.engines.dask import worker
-from holdfast.engines.dask.engine import Address, Connection, DaskEngines, Tasks, longest
+from holdfast.engines.dask.engine import Address, Connection, DaskEngines, longest
 from holdfast.engines.dask.worker import (
     EngineCache,
     ExpectedOutcome,
@@ -34,7 +34,7 @@ from holdfast.engines.python.estimator import local_estimator, packages
 from holdfast.engines.python.metrics import score_estimator
 from holdfast.engines.source import Engines, Limits
 from holdfast.engines.sql.estimator import sql_estimator
-from holdfast.errors import Damaged, HoldfastError, InvalidInput, Unavailable
+from holdfast.errors import Damaged, InvalidInput, Unavailable
 from tests.engines.contract_stores import BLOCKS, Stored, stored
 
 
@@ -50,44 +50,24 @@ def engines(given: Stored) -> Iterator[Engines]:
     engines.close()
 
 
-@pytest.mark.parametrize(
-    "end",
-    [
-        *("", "host", "host:x", "host:99999", "user@host:8786", "host:8786/path"),
-        *(
-            f"host:8786?{option}"
-            for option in ("patience", "patience=0", "patience=a", "workers=2")
-        ),
-    ],
-)
-def test_an_address_that_is_none_is_refused(end: str) -> None:
-    with pytest.raises(InvalidInput):
-        Address.read(f"dask://{end}")
-
-
 def test_addresses() -> None:
-    with pytest.raises(InvalidInput):
-        Address.read("tcp://host:8786")
+    options = ("patience", "patience=0", "patience=a", "workers=2")
+    ends = ("", "host", "host:x", "host:99999", "user@host:8786", "host:8786/path")
+    wrong = [*ends, *(f"host:8786?{option}" for option in options)]
+    for url in ("tcp://host:8786", *(f"dask://{end}" for end in wrong)):
+        with pytest.raises(InvalidInput):
+            Address.read(url)
     assert Address.read("dask://[::1]:8786").scheduler == "tcp://[::1]:8786"
     assert Address.read("dask+tls://a.b:1/").scheduler == "tls://a.b:1"
     assert Address.read("dask://a:1").patience == 300
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        Damaged("a", "b", "c", "d"),
-        Unavailable("a", "b", "c", "d"),
-        InvalidInput("a", "b", "c", "d"),
-    ],
-)
-def test_errors_come_as_they_were(error: HoldfastError) -> None:
-    with pytest.raises(type(error)) as raised:
-        numbers_of(error_reply(error), 3, integers=False)
-    assert str(raised.value) == str(error)
-
-
-def test_of_other_errors_only_the_kind_is_told() -> None:
+def test_errors_come_as_they_were_and_of_others_only_the_kind_is_told() -> None:
+    for kind in (Damaged, Unavailable, InvalidInput):
+        error = kind("a", "b", "c", "d")
+        with pytest.raises(kind) as raised:
+            numbers_of(error_reply(error), 3, integers=False)
+        assert (type(raised.value), str(raised.value)) == (kind, str(error))
     reply = error_reply(KeyError("the data"))
     assert b"data" not in reply[1]
     with pytest.raises(Unavailable, match="one met KeyError"):
@@ -152,9 +132,7 @@ def test_other_versions_are_refused() -> None:
         with pytest.raises(Unavailable, match="on every worker, as here"):
             check_versions((wanted,))
         assert asyncio.run(worker.check((wanted,), b""))[0] == "unavailable"
-
-
-def test_packages_that_a_function_imports_when_it_is_called_are_compared() -> None:
+    # Also of packages that a function imports when it is called.
     named = packages([pickle.dumps(("sklearn.no_such_part", "this", "no_such_package"))])
     assert named == ("sklearn",)
     assert ("sklearn", f"sklearn {version('scikit-learn')}") in versions(named)
@@ -230,17 +208,6 @@ def test_tasks_are_given_time() -> None:
     assert longest(limits, 5000) > 5 * 10 + 5000 * 1
 
 
-def test_tasks_know_of_each_other() -> None:
-    connection = Connection(Address("tcp://nowhere:1"))
-    first, second, third = (Tasks(connection, lambda: None) for _ in range(3))
-    with connection.noted(first):
-        assert not first.shared
-        with connection.noted(second):
-            assert [first.shared, second.shared] == [True, True]
-    with connection.noted(third):
-        assert not third.shared
-
-
 def test_without_dask_it_is_said_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "distributed.py").write_text("raise ImportError('no')")
     code = (
@@ -249,14 +216,6 @@ def test_without_dask_it_is_said_what_to_install(tmp_path: Path) -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert "pip install 'dask[dataframe]' distributed fsspec" in run.stderr
-
-
-def test_the_module_alone_loads_no_dask() -> None:
-    code = (
-        "import sys, holdfast.engines.dask.engine\nprint({'dask', 'distributed'} & {*sys.modules})"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == "set()\n"
 
 
 def test_blocks_of_python_functions_are_divided(

@@ -106,14 +106,11 @@ def test_no_more_tasks_are_under_way_than_a_cluster_can_use() -> None:
     assert (begun, most) == (50, 6)
 
 
-def test_what_is_broken_is_said() -> None:
+def test_what_is_broken_and_that_nobody_works_is_said() -> None:
     with pytest.raises(Unavailable, match=r"could not be run \(ModuleNotFoundError\)"):
         replies(Line(), Future("bad", ModuleNotFoundError("no holdfast"), "error"))
     with pytest.raises(ConnectionError, match="does not answer"):
         replies(Line(), Future("bad", OSError("gone"), "finished"))
-
-
-def test_without_workers_patience_ends() -> None:
     with pytest.raises(TimeoutError, match=r"no worker for 0\.05 seconds"):
         replies(Line(workers=0, patience=0.05), Future("waits"))
 
@@ -181,20 +178,14 @@ class Controlled(Line):
         return self.begun
 
 
-@pytest.mark.parametrize(
-    ("outcome", "begun"), [("reply", 2), (KilledWorker("control", cast(Any, None), 1), 4)]
-)
-def test_workers_that_die_of_nothing_are_an_error(outcome: object, begun: int) -> None:
-    line = Controlled(outcome, begun)
+def test_workers_that_die_of_nothing_are_an_error() -> None:
     asked = question(b"", (None,), Limits(), sums=False)
-    with pytest.raises(ConnectionError, match="loses its workers"):
-        QuestionTasks(line, asked, evaluate)._control(3.0, lambda: None)
-    assert line.told["seconds"] == 3.0
-
-
-def test_a_control_that_ends_well_says_nothing() -> None:
-    asked = question(b"", (None,), Limits(), sums=False)
-    QuestionTasks(Controlled("reply", 1), asked, evaluate)._control(3.0, lambda: None)
+    QuestionTasks(Controlled("reply", 1), asked, evaluate)._control(3.0, lambda: None)  # none did
+    for outcome, begun in (("reply", 2), (KilledWorker("control", cast(Any, None), 1), 4)):
+        line = Controlled(outcome, begun)
+        with pytest.raises(ConnectionError, match="loses its workers"):
+            QuestionTasks(line, asked, evaluate)._control(3.0, lambda: None)
+        assert line.told["seconds"] == 3.0
 
 
 class Telling(Line):
@@ -237,6 +228,11 @@ def test_tasks_know_whether_they_were_alone() -> None:
     tried = Tasks(line, lambda: None)
     list(tried.replies(lambda _: Future("a", 1, "finished"), 1))
     assert not tried.shared
-    with line.noted(Tasks(line, lambda: None)):
+    other = Tasks(line, lambda: None)
+    with line.noted(other):
+        assert not other.shared
         list(tried.replies(lambda _: Future("b", 1, "finished"), 1))
-    assert tried.shared
+    assert [tried.shared, other.shared] == [True, True]
+    later = Tasks(line, lambda: None)
+    list(later.replies(lambda _: Future("c", 1, "finished"), 1))
+    assert not later.shared

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.test_docs_examples import compare, run_python
+from tests.test_docs_examples import compare, run_console, run_python
 from tools.cluster import dask_cluster
 from tools.fences import fences
 
 pytestmark = pytest.mark.cluster
 
 PAGES = Path(__file__).parents[3] / "docs" / "how-to"
+
+
+def run_page(name: str, address: str, place: str) -> tuple[int, int]:
+    """How many blocks marked `cluster` ran, here and not there, and how many were compared."""
+    names: dict[str, object] = {"__name__": "__main__"}
+    ran = compared = 0
+    blocks = fences((PAGES / name).read_text("utf-8").replace(address, place))
+    for fence, following in zip(blocks, [*blocks[1:], None], strict=True):
+        if "cluster" not in fence.words:
+            continue
+        ran += 1
+        if fence.language == "console":
+            run_console(fence, name)
+            continue
+        printed = run_python(fence, names, PAGES / name)
+        if following and following.language == "text" and not following.gap:
+            compare(following.text, printed, f"{name}:{fence.first_line}")
+            compared += 1
+    return ran, compared
 
 
 @pytest.mark.parametrize(
@@ -28,16 +45,5 @@ def test_examples_do_what_the_page_says(
     name: str, address: str, shown: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "__main__"}
-    ran = compared = 0
     with dask_cluster(2, nanny=True) as cluster:
-        for fence, following in pairwise(fences((PAGES / name).read_text("utf-8"))):
-            if "cluster" not in fence.words:
-                continue
-            text = fence.text.replace(address, cluster.url)
-            printed = run_python(replace(fence, text=text), names, PAGES / name)
-            if following.language == "text" and not following.gap:
-                compare(following.text, printed, f"{name}:{fence.first_line}")
-                compared += 1
-            ran += 1
-    assert (ran, compared) == (3, shown)
+        assert run_page(name, address, cluster.url) == (3, shown)

@@ -36,9 +36,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> BlockStore:
 
 
 @pytest.fixture(scope="module")
-def grouped(tmp_path_factory: pytest.TempPathFactory) -> BlockStore:
-    folder = tmp_path_factory.mktemp("units")
-    return make_store(folder, grouped_rows(BLOCKS * UNITS + 7), BLOCKS, unit="who")
+def frames(store: BlockStore) -> list[pd.DataFrame]:
+    """The blocks, read another way."""
+    rows = store.table(hidden=True).to_pandas()
+    return [each.reset_index(drop=True) for _, each in rows.groupby("__block")]
 
 
 @pytest.fixture(scope="module")
@@ -48,19 +49,11 @@ def engine(store: BlockStore) -> Iterator[LocalEngine]:
 
 
 @pytest.fixture(scope="module")
-def grouped_engine(grouped: BlockStore) -> Iterator[LocalEngine]:
-    with LocalEngine(grouped, workers=2, block_time_limit=5) as engine:
+def grouped_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalEngine]:
+    folder, rows = tmp_path_factory.mktemp("units"), grouped_rows(BLOCKS * UNITS + 7)
+    store = make_store(folder, rows, BLOCKS, unit="who")
+    with LocalEngine(store, workers=2, block_time_limit=5) as engine:
         yield engine
-
-
-def frames(store: BlockStore) -> list[pd.DataFrame]:
-    """The blocks, read another way."""
-    rows = store.table(hidden=True).to_pandas()
-    return [each.reset_index(drop=True) for _, each in rows.groupby("__block")]
-
-
-def expected(store: BlockStore, value: Callable[[pd.DataFrame], float]) -> list[float]:
-    return [value(frame) for frame in frames(store)]
 
 
 def correlation(frame: pd.DataFrame) -> float:
@@ -126,12 +119,12 @@ def estimator_of(name: str) -> LocalEstimator:
 
 @pytest.mark.parametrize("name", PER_BLOCK)
 def test_values_are_those_of_each_block_alone(
-    name: str, engine: LocalEngine, store: BlockStore
+    name: str, engine: LocalEngine, frames: list[pd.DataFrame]
 ) -> None:
     function, _, by_pandas = PER_BLOCK[name]
     values = engine.values(estimator_of(name))
     assert values.dtype == np.float64
-    wanted = expected(store, by_pandas or function)
+    wanted = [(by_pandas or function)(frame) for frame in frames]
     np.testing.assert_allclose(values, np.array(wanted, np.float64), rtol=1e-12)
 
 
@@ -156,21 +149,21 @@ def test_numbers_of_rows_and_units_are_no_columns(name: str, grouped_engine: Loc
         grouped_engine.values(hidden)
 
 
-def test_a_vectorised_function_needs_units_of_one_row(grouped_engine: LocalEngine) -> None:
-    estimator = local_estimator(lambda a: a["x"].mean(axis=1), vectorised=True)
+def test_a_vectorised_function_needs_units_of_one_row_and_gives_a_value_for_each_block(
+    engine: LocalEngine, grouped_engine: LocalEngine
+) -> None:
     with pytest.raises(InvalidInput, match="several rows"):
-        grouped_engine.values(estimator)
-
-
-def scaled(values: Any) -> Any:
-    return np.floor(np.asarray(values, np.float64) * WEIGHT_SCALE + 0.5)
+        grouped_engine.values(local_estimator(lambda a: a["x"].mean(axis=1), vectorised=True))
+    wrong = local_estimator(lambda a: np.zeros(3), vectorised=True)
+    assert np.isnan(engine.values(wrong)).all()
 
 
 def test_sums_by_vectorised_functions_are_the_same(engine: LocalEngine) -> None:
     one = local_estimator(lambda f: f.y / 3)
     many = local_estimator(lambda a: a["y"] / 3, vectorised=True, columns=["y"])
     some = local_estimator(lambda a: a["arm"] == "a", vectorised=True, columns=["arm"])
-    assert np.array_equal(engine.sums(many), engine.sums(one))
+    for bounds in ((0.0, 1.0), (-0.5, 1.5)):
+        assert np.array_equal(engine.sums(many, bounds=bounds), engine.sums(one, bounds=bounds))
     mixed = engine.sums(one, some)
     assert np.array_equal(engine.sums(many, some), mixed)
     assert 0 < mixed.sum() < engine.sums(one).sum()
@@ -184,6 +177,7 @@ def test_a_failure_counts_as_0_in_sums(engine: LocalEngine) -> None:
     wrong += [lambda f: 1 / 0, lambda f: "text", lambda f: None, lambda f: f]
     for each in map(local_estimator, wrong):
         assert engine.sums(each, None, 0, 1).sum() == 0
+        assert engine.sums(each, None, 0, 1, bounds=(-0.5, 1.5)).sum() == 0  # the lowest
         assert engine.sums(good, each, 0, 1).sum() == 0
         assert engine.sums(each, None, 0, 1, terms=True).tolist() == [0] * UNITS
 
@@ -213,24 +207,6 @@ def test_terms_come_with_the_rows_of_many_blocks(tmp_path: Path) -> None:
         assert (terms / WEIGHT_SCALE).tolist() == sums.tolist()
     assert np.flatnonzero(sums == 0).tolist() == [70, 71, 4_321]
     assert np.count_nonzero(sums == 0.25) < 50  # few were asked alone to find them
-
-
-def test_terms_are_cut_to_their_bounds_and_scaled(engine: LocalEngine, store: BlockStore) -> None:
-    def terms(frame: Any) -> Any:
-        return (frame.x.fillna(-0.5).clip(-0.5, 1.5) + 0.5) / 2
-
-    wanted = expected(store, lambda f: scaled(terms(f)).sum())
-    many = local_estimator(lambda a: a["x"], columns=["x"], vectorised=True)
-    assert np.array_equal(engine.sums(many, bounds=(-0.5, 1.5)), wanted)
-    each = engine.sums(many, bounds=(-0.5, 1.5), terms=True).reshape(BLOCKS, UNITS)
-    assert np.array_equal(each.sum(axis=1), wanted)
-    fails = local_estimator(lambda f: 1 / 0)
-    assert engine.sums(fails, bounds=(-0.5, 1.5)).sum() == 0  # the lowest
-
-
-def test_a_vectorised_function_of_the_wrong_shape_fails_everywhere(engine: LocalEngine) -> None:
-    estimator = local_estimator(lambda a: np.zeros(3), vectorised=True)
-    assert np.isnan(engine.values(estimator)).all()
 
 
 def test_a_vectorised_function_may_write_into_its_arrays(engine: LocalEngine) -> None:
@@ -311,16 +287,11 @@ def test_wrong_estimators_are_refused(wrong: dict[str, Any]) -> None:
         local_estimator(**wrong)
 
 
-def test_an_estimator_describes_itself_without_data() -> None:
+def test_an_estimator_says_without_data_which_it_is_and_how_it_is_called() -> None:
     estimator = local_estimator(correlation, columns=["x", "y"])
     assert estimator.identity is not None
-    shown = (
-        f"tests.engines.local.test_engine.correlation of x, y (pandas, {estimator.identity[:12]})"
-    )
-    assert estimator.describe() == shown
-
-
-def test_identity_tells_how_a_function_is_called() -> None:
+    name, first = f"{__name__}.correlation of x, y", estimator.identity[:12]
+    assert estimator.describe() == f"{name} (pandas, {first})"
     ways: list[dict[str, Any]] = [{}, {"block": "numpy"}, {"block": "polars"}, {"vectorised": True}]
     ways += [{"columns": list(names)} for names in ("x", "xy", "yx")]
     found = {local_estimator(correlation, **way).identity for way in ways}

@@ -309,19 +309,6 @@ def test_vectorised_functions_fail_block_by_block(store: BlockStore, engine: Loc
     np.testing.assert_allclose(values, wanted, rtol=1e-12)
 
 
-def test_sums_survive_hostile_functions(store: BlockStore, engine: LocalEngine) -> None:
-    marks = marked(store, [3])
-
-    def function(frame: Any) -> Any:
-        if marks & {float(x) for x in frame.x}:  # terms come with the rows of other blocks
-            os._exit(1)
-        return frame.x > 0
-
-    counts = (rows_of(store) > 0).sum(axis=1)
-    counts[3] = 0
-    assert np.array_equal(engine.sums(local_estimator(function)), counts * 2**16)
-
-
 def test_a_state_that_nothing_else_shows_is_found_by_asking_again(engine: LocalEngine) -> None:
     """A counter in a module of Python's own: every block is then asked in a fresh process."""
     code = "calendar = importlib.import_module('calendar'); calendar.mdays.append(1)"

@@ -55,17 +55,27 @@ def gone(tmp_path: Path) -> IsGone:
 
 
 @pytest.fixture
-def controls(monkeypatch: pytest.MonkeyPatch) -> list[Control]:
-    """The controls that were made."""
+def ended() -> list[object]:
+    """The messages at which workers ended."""
+    return []
+
+
+@pytest.fixture
+def controls(monkeypatch: pytest.MonkeyPatch, ended: list[object]) -> list[Control]:
+    """The controls that were made; and `ended` is kept."""
     made: list[Control] = []
     call = WorkerSlot.call
 
-    def counted(self: WorkerSlot, message: object, seconds: float) -> bytes:
+    def watched(self: WorkerSlot, message: object, seconds: float) -> bytes:
         if isinstance(message, Control):
             made.append(message)
-        return call(self, message, seconds)
+        try:
+            return call(self, message, seconds)
+        except (WorkerDied, WorkerTimeout):
+            ended.append(message)
+            raise
 
-    monkeypatch.setattr(WorkerSlot, "call", counted)
+    monkeypatch.setattr(WorkerSlot, "call", watched)
     return made
 
 
@@ -183,13 +193,15 @@ def test_a_question_that_ends_only_who_holds_blocks_is_given_to_another(
     engine: LocalEngine,
     store: BlockStore,
     package: Callable[[str], None],
+    controls: list[Control],
+    ended: list[object],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with monkeypatch.context() as before:
         before.setattr(engine_module, "packages", lambda _: ())
         engine.values(mean_of_x())  # the worker keeps its blocks
     package("held")
-    ended = count_ended(monkeypatch)
+    ended.clear()
     np.testing.assert_allclose(engine.values(mean_of_x()), means(store), rtol=1e-12)
     assert len(ended) == 1
 
@@ -235,10 +247,13 @@ class KillsItsWorker:
 
 
 def test_a_block_that_really_ends_its_worker_has_failed(
-    fresh: LocalEngine, store: BlockStore, controls: list[Control], monkeypatch: pytest.MonkeyPatch
+    fresh: LocalEngine,
+    store: BlockStore,
+    controls: list[Control],
+    ended: list[object],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(engine_module, "_WORKER", UNSCOPED)
-    ended = count_ended(monkeypatch)
     bad = (0, 7, 8)  # of both ranges
     kill = KillsItsWorker(first_numbers(store, *bad))
     values = fresh.values(local_estimator(Loaded(never, "raises", kill)))
@@ -264,22 +279,6 @@ def test_a_worker_that_ends_where_nothing_can_be_loaded_is_an_error(
     monkeypatch.setattr(WorkerSlot, "_control", later)
     with pytest.raises(Unavailable, match="can no longer be loaded"):
         fresh.values(local_estimator(Loaded(gone, "raises", kill)))
-
-
-def count_ended(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """The messages at which workers ended."""
-    ended: list[object] = []
-    call = WorkerSlot.call
-
-    def watched(self: WorkerSlot, message: object, seconds: float) -> bytes:
-        try:
-            return call(self, message, seconds)
-        except (WorkerDied, WorkerTimeout):
-            ended.append(message)
-            raise
-
-    monkeypatch.setattr(WorkerSlot, "call", watched)
-    return ended
 
 
 @pytest.mark.parametrize("message", [Control, GivenJob, ReadRange])

@@ -246,12 +246,18 @@ def test_scores_of_models_are_those_of_scikit_learn(
     assert estimator.identity is not None
 
 
-def test_a_model_is_admitted_on_synthetic_blocks(
+def test_models_and_predictions_are_admitted_with_what_they_assume(
     fitted: dict[str, Any], engine: LocalEngine
 ) -> None:
     admitted = engine.admit(score_estimator(fitted["logistic"], "accuracy", target="label"))
     assert admitted.blocks >= 4
     assert admitted.assumptions == (ASSUMPTION, ASSUMPTION_ROWS)
+    scored = score_estimator(np.zeros(ROWS), "accuracy", target="label")
+    assert scored.assumes == (ASSUMPTION_PREDICTIONS,)
+    stated = engine.admit(scored).assumptions
+    assert stated == (ASSUMPTION, ASSUMPTION_ROWS, ASSUMPTION_PREDICTIONS)
+    area = score_estimator(np.zeros(ROWS), "roc_auc", target="label")
+    assert engine.admit(area).assumptions[1:] == (ASSUMPTION_PREDICTIONS,)
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "brier"])
@@ -273,15 +279,6 @@ def test_a_model_that_looks_at_other_rows_has_no_mean_of_rows(
         engine.admit(score_estimator(First(), metric, target="label", features=["a"]))
 
 
-def test_predictions_are_admitted_with_what_they_assume(engine: LocalEngine) -> None:
-    scored = score_estimator(np.zeros(ROWS), "accuracy", target="label")
-    assert scored.assumes == (ASSUMPTION_PREDICTIONS,)
-    stated = engine.admit(scored).assumptions
-    assert stated == (ASSUMPTION, ASSUMPTION_ROWS, ASSUMPTION_PREDICTIONS)
-    area = score_estimator(np.zeros(ROWS), "roc_auc", target="label")
-    assert engine.admit(area).assumptions[1:] == (ASSUMPTION_PREDICTIONS,)
-
-
 def test_numbers_of_rows_are_neither_features_nor_targets(fitted: dict[str, Any]) -> None:
     model = LogisticRegression().fit(pd.DataFrame({"__row": [0.0, 1.0]}), [0, 1])
     assert score_estimator(fitted["logistic"], "accuracy", target="label").assumes == ()
@@ -294,35 +291,34 @@ def test_numbers_of_rows_are_neither_features_nor_targets(fitted: dict[str, Any]
             score_estimator(asked, "accuracy", target=target, features=features)
 
 
-def test_a_model_with_other_features_is_refused_by_admission(
+def test_what_does_not_fit_the_data_is_refused_where_it_is_tried(
     fitted: dict[str, Any], engine: LocalEngine
 ) -> None:
     estimator = score_estimator(fitted["arrays without names"], "accuracy", target="label")
     with pytest.raises(InvalidInput, match="takes 2 features, and gets 6"):
         engine.admit(estimator)
+    with pytest.raises(InvalidInput, match="need a target of 0 and 1"):
+        engine.admit(score_estimator(np.zeros(ROWS), "roc_auc", target="name"))
+    with pytest.raises(InvalidInput, match="311 predictions, one for each row"):
+        engine.values(score_estimator(np.zeros(10), "accuracy", target="label"))
 
 
-def test_a_metric_of_the_users_own(
-    fitted: dict[str, Any], engine: LocalEngine, store: BlockStore
-) -> None:
-    def misses(target: Any, predicted: Any) -> float:
-        return float(np.sum(target != predicted))
-
-    model = fitted["logistic"]
-    estimator = score_estimator(model, misses, target="label")
-    wanted = by_block(store, lambda f: (model.predict(f[["a", "b"]]) != f.label).sum())
-    assert np.array_equal(engine.values(estimator), wanted)
-    assert estimator.range is None
-
-
-def test_an_object_with_predict_is_a_model(engine: LocalEngine, store: BlockStore) -> None:
+def test_a_model_and_a_metric_of_the_users_own(engine: LocalEngine, store: BlockStore) -> None:
     class Above:
         def predict(self, frame: Any) -> Any:
             return (frame["a"] > 0).astype(int)
 
-    estimator = score_estimator(Above(), "accuracy", target="label", features=["a"])
-    wanted = by_block(store, lambda f: float(((f.a > 0) == f.label).mean()))
-    np.testing.assert_allclose(engine.values(estimator), wanted)
+    def misses(target: Any, predicted: Any) -> float:
+        return float(np.mean(target != predicted))
+
+    wanted = np.array(by_block(store, lambda f: float(((f.a > 0) == f.label).mean())))
+    accuracy, own = (
+        score_estimator(Above(), metric, target="label", features=["a"])
+        for metric in ("accuracy", misses)
+    )
+    np.testing.assert_allclose(engine.values(accuracy), wanted)
+    np.testing.assert_allclose(engine.values(own), 1 - wanted)
+    assert own.range is None
 
 
 def test_units_of_several_rows_are_scored_block_by_block(tmp_path: Path) -> None:
@@ -374,17 +370,6 @@ def test_scores_of_predictions(
     np.testing.assert_allclose(values, wanted, rtol=1e-9)
 
 
-def test_predictions_must_be_for_all_rows(engine: LocalEngine) -> None:
-    with pytest.raises(InvalidInput, match="311 predictions, one for each row"):
-        engine.values(score_estimator(np.zeros(10), "accuracy", target="label"))
-
-
-def test_probabilities_of_a_text_target_are_refused_by_admission(engine: LocalEngine) -> None:
-    estimator = score_estimator(np.zeros(ROWS), "roc_auc", target="name")
-    with pytest.raises(InvalidInput, match="need a target of 0 and 1"):
-        engine.admit(estimator)
-
-
 RANGES: dict[tuple[tuple[int, int] | None, bool], str] = {  # and whether a mean of such terms
     ((0, 1), True): "accuracy error_rate brier",
     ((-1, 0), True): "neg_brier_score",
@@ -399,10 +384,6 @@ def test_ranges(expected: tuple[tuple[int, int] | None, bool], metrics: str) -> 
     for metric in metrics.split():
         estimator = score_estimator(np.zeros(3), metric, target="y")
         assert (estimator.range, estimator.bounded_mean) == expected, metric
-
-
-def test_every_name_of_scikit_learn_is_a_metric() -> None:
-    assert all(find_metric(name).name for name in sk.get_scorer_names())
 
 
 def test_identity_tells_models_metrics_and_targets(fitted: dict[str, Any]) -> None:
@@ -462,6 +443,11 @@ def test_terms_of_rows_without_a_target_are_misses(metric: str, expected: list[f
     term = term_estimator([1, 0, 1], chosen, "y")
     assert term.batched is not None
     assert np.asarray(term.batched(arrays)).tolist() == [expected]
+    if is_exact(chosen):  # labels may be text
+        texts = {"y": np.array([["a", "b", None]], object), "__row": arrays["__row"]}
+        text = term_estimator(np.array(["c", "c", "a"], object), chosen, "y")
+        assert text.batched is not None
+        assert np.asarray(text.batched(texts)).tolist() == [expected]
     mean = term_estimator([1, 0, 1], chosen, "y", mean=True)
     assert mean.batched is not None
     assert np.asarray(mean.batched(arrays)).tolist() == [np.mean(np.minimum(expected, 1.0))]
@@ -486,14 +472,8 @@ def test_which_metrics_are_means_over_rows() -> None:
     assert term_range(find_metric(lambda target, predicted: 0.5), span, told=True) is None
 
 
-def test_text_labels_have_terms_and_others_have_none() -> None:
-    arrays = {"y": np.array([["a", None]], object), "__row": np.array([[0.0, 1.0]])}
-    term = term_estimator(np.array(["a", "b"], object), find_metric("accuracy"), "y")
-    assert term.batched is not None
-    assert np.asarray(term.batched(arrays)).tolist() == [[1.0, 0.0]]
-
-
-def test_directions() -> None:
+def test_every_name_of_scikit_learn_is_a_metric_and_which_are_losses() -> None:
+    assert all(find_metric(name).name for name in sk.get_scorer_names())
     better = {name: find_metric(name).greater_is_better for name in NAMES}
     losses = {"brier", "brier_score_loss", "error_rate", "log_loss", "mae", "mse", "rmse"}
     losses |= {"mean_absolute_error", "mean_squared_error", "root_mean_squared_error"}

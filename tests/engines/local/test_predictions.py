@@ -34,7 +34,7 @@ from holdfast.store.blocks import BlockStore
 from tests.engines.local.stores import make_store
 from tools.shards import sharded
 
-BLOCKS, ROWS = 11, 500
+BLOCKS, ROWS = 7, 318
 TARGETS = ("whole", "gaps", "real", "infinite", "flag", "text")
 
 
@@ -128,10 +128,14 @@ def test_sums_and_terms_are_those_of_the_sandbox(
         assert terms.reshape(BLOCKS, -1).sum(axis=1).tolist() == here.tolist()
 
 
-def test_a_block_that_raises_fails_alone(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def sixty(tmp_path_factory: pytest.TempPathFactory) -> BlockStore:
+    """Six blocks of y = 0, …, 59."""
+    return make_store(tmp_path_factory.mktemp("sixty"), pd.DataFrame({"y": np.arange(60.0)}), 6)
+
+
+def test_a_block_that_raises_fails_alone(sixty: BlockStore) -> None:
     """None does. If one did, what is raised would tell of the rows."""
-    frame = pd.DataFrame({"y": np.arange(60.0)})
-    store = make_store(tmp_path, frame, 6)
 
     def picky(target: Any, predicted: Any) -> Any:
         del predicted
@@ -143,20 +147,19 @@ def test_a_block_that_raises_fails_alone(tmp_path: Path) -> None:
         metric = replace(find_metric(name), batched=picky)
         estimator = score_estimator(np.zeros(60), metric, target="y", checked=True)
         assert estimator.own
-        found = PredictionEngine(store).values(estimator, 0, 6)
-        blocks = [store.table(k, k + 1).column("y").to_numpy() for k in range(6)]
+        found = PredictionEngine(sixty).values(estimator, 0, 6)
+        blocks = [sixty.table(k, k + 1).column("y").to_numpy() for k in range(6)]
         wanted = [failure if 7 in block else block.mean() for block in blocks]
         np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize(("name", "failure"), [("accuracy", 0), ("error_rate", WEIGHT_SCALE)])
 def test_the_terms_of_a_block_that_raises_are_the_worst(
-    name: str, failure: int, tmp_path: Path
+    name: str, failure: int, sixty: BlockStore
 ) -> None:
-    store = make_store(tmp_path, pd.DataFrame({"y": np.arange(60.0)}), 6)
     term = term_estimator(np.full(60, 30.0), find_metric(name), "y")
     assert term.batched is not None
-    right, engine = term.batched, PredictionEngine(store)
+    right, engine = term.batched, PredictionEngine(sixty)
 
     def picky(arrays: dict[str, Any]) -> Any:
         if (arrays["y"] == 7).any():
@@ -164,7 +167,7 @@ def test_the_terms_of_a_block_that_raises_are_the_worst(
         return right(arrays)
 
     wanted = engine.sums(term, None, 0, 6, terms=True).reshape(6, 10).copy()
-    wanted[[7 in store.table(k, k + 1).column("y").to_pylist() for k in range(6)]] = failure
+    wanted[[7 in sixty.table(k, k + 1).column("y").to_pylist() for k in range(6)]] = failure
     failing = replace(term, batched=picky)
     assert engine.sums(failing, None, 0, 6, terms=True).tolist() == wanted.ravel().tolist()
     assert engine.sums(failing, None, 0, 6).tolist() == wanted.sum(axis=1).tolist()
@@ -237,19 +240,18 @@ def test_blocks_that_cannot_be_read_are_damage(tmp_path: Path) -> None:
         engine.values(estimator, 0, 6)
 
 
-def test_only_own_code_runs_here(tmp_path: Path) -> None:
+def test_only_own_code_runs_here(sixty: BlockStore) -> None:
     """A metric of the user's or of scikit-learn's, and predictions that nobody has checked."""
     given = {"target": "y", "checked": True}
     assert score_estimator(np.zeros(3), "mse", **given).own  # type: ignore[arg-type]
     assert not score_estimator(np.zeros(3), "mse", target="y").own
     assert not score_estimator(np.zeros(3), "f1_macro", **given).own  # type: ignore[arg-type]
     assert not score_estimator(np.zeros(3), max, **given).own  # type: ignore[arg-type]
-    store = make_store(tmp_path, pd.DataFrame({"y": np.arange(60.0)}), 6)
     term = term_estimator(np.zeros(60), find_metric("accuracy"), "y")
     kept = hf.local_estimator(lambda frame: frame.y > 30)
-    with LocalEngine(store, workers=1) as local:
+    with LocalEngine(sixty, workers=1) as local:
         wanted = local.sums(term, kept)
-    engines = Engines(store)
+    engines = Engines(sixty)
     assert engines.sums(term, kept, 0, 6).tolist() == wanted.tolist()
     engines.close()
 

@@ -13,10 +13,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from holdfast.engines.sql.worker import Setup, start
 from holdfast.store.blocks import BlockStore, Contents
 from holdfast.store.table import Column, Schema
 
-__all__ = ["HOSTILE_SCHEMA", "SCHEMA", "by_pandas", "hostile_store", "plain_store", "same", "write"]
+__all__ = [
+    "HOSTILE_SCHEMA",
+    "SCHEMA",
+    "by_pandas",
+    "hostile_store",
+    "path_of",
+    "plain_store",
+    "same",
+    "worker",
+    "write",
+]
 
 _KINDS = {
     **dict.fromkeys(("x", "y", "w", "n"), "number"),
@@ -121,6 +132,16 @@ def plain_store(folder: Path, blocks: int = 40, rows: int = 25) -> BlockStore:
         "order": pa.array(generator.random(size)),
     }
     return write(folder, columns, SCHEMA, blocks)
+
+
+def path_of(store: BlockStore) -> str:
+    return str(store.place(store.shards[0]))
+
+
+def worker(store: BlockStore, threads: int = 1, *, in_memory: bool = True) -> Any:
+    """What a worker's process runs, in this one."""
+    columns = tuple((each.name, each.kind) for each in store.schema.columns)
+    return start(Setup((path_of(store),), columns, threads, 2**28, in_memory=in_memory))
 
 
 # Values to compare with: bit for bit, or those of a loop over data frames.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,25 +11,14 @@ import pytest
 
 from holdfast.engines.sql.engine import SqlEngine
 from holdfast.engines.sql.estimator import sql_estimator, to_text, value_of
-from holdfast.engines.sql.worker import Number, Query, Setup, _groups, start, statement
+from holdfast.engines.sql.worker import Number, Query, _groups, statement
 from holdfast.randomness import SeededEntropy
 from holdfast.store.blocks import BlockStore
 from holdfast.store.inputs import open_input
 from holdfast.store.sealing import write_store
 from holdfast.store.table import Column, Schema
 from tests.engines.sql.expressions import Questions
-from tests.engines.sql.tables import SCHEMA, by_pandas, same, write
-
-
-def worker(store: BlockStore, threads: int = 1, *, in_memory: bool = True) -> Any:
-    """What a worker's process runs, in this one."""
-    columns = tuple((each.name, each.kind) for each in store.schema.columns)
-    path = str(store.place(store.shards[0]))
-    return start(Setup((path,), columns, threads, 2**28, in_memory=in_memory))
-
-
-def path_of(store: BlockStore) -> str:
-    return str(store.place(store.shards[0]))
+from tests.engines.sql.tables import SCHEMA, path_of, same, worker, write
 
 
 @pytest.fixture(scope="module")
@@ -81,16 +69,15 @@ def test_bits_do_not_depend_on_threads_or_on_what_is_asked_at_once(
     assert np.isfinite(found[0]).all()
 
 
-def test_random_questions_have_the_same_bits_block_by_block(plain: BlockStore) -> None:
+def test_random_questions_have_the_same_bits_block_by_block(engine: SqlEngine) -> None:
     schema = Schema(SCHEMA.columns[:8])
-    questions, engine = Questions(schema, 5), SqlEngine(plain, threads=4)
+    questions = Questions(schema, 5)
     for _ in range(60):
         estimator = sql_estimator(to_text(questions.aggregate_question()), schema)
         whole = engine.values(estimator)
         alone = [engine.values(estimator, k, k + 1) for k in (0, 13, 39)]
         assert same(np.concatenate(alone), whole[[0, 13, 39]]), estimator
     assert engine.fallbacks == 0
-    engine.close()
 
 
 def test_more_blocks_than_one_query_takes(
@@ -101,26 +88,6 @@ def test_more_blocks_than_one_query_takes(
     monkeypatch.setattr("holdfast.engines.sql.engine._BATCH", 999)
     assert same(engines[0].values(estimator), whole)
     assert same(engines[0].values(estimator, 5, 2_500), whole[5:2_500])
-
-
-def test_a_store_as_it_is_written(tmp_path: Path) -> None:
-    """From a frame to values, with units of several rows, on any number of threads."""
-    random = np.random.default_rng(9)
-    frame = pd.DataFrame(
-        {"id": random.integers(0, 4_000, 20_000), "X y": random.lognormal(0, 5, 20_000)}
-    )
-    with open_input(frame, unit="id") as data:
-        manifest = write_store(tmp_path, data, blocks=500, entropy=SeededEntropy(1))
-    store = BlockStore(tmp_path, manifest)
-    found = []
-    for threads in (1, 8):
-        engine = SqlEngine(store, threads=threads)
-        found.append(engine.values(sql_estimator('avg("x Y")', store.schema)))
-        found.append(engine.values(sql_estimator('sum("x y") / count(*)', store.schema)))
-        engine.close()
-    expected = by_pandas(store, lambda d: d["X y"].mean())
-    np.testing.assert_allclose(found[0], expected)
-    assert all(same(each, found[0]) for each in found)
 
 
 def test_groups_are_formed_by_number(skewed: BlockStore) -> None:
@@ -202,22 +169,25 @@ def test_bits_do_not_depend_on_what_is_asked_beside(tmp_path: Path, blocks: int,
         assert together == b"".join(alone[k] for k in chosen)
 
 
-def test_no_aggregate_is_made_of_others(tmp_path: Path) -> None:
+@pytest.fixture
+def small(tmp_path: Path) -> BlockStore:
+    return write(tmp_path, {"x": np.arange(40.0)}, Schema((Column("x", "number"),)), 4)
+
+
+def test_no_aggregate_is_made_of_others(small: BlockStore) -> None:
     """DuckDB would divide the sum by the count, where both are there, and call that an average."""
-    store = write(tmp_path, {"x": np.arange(40.0)}, Schema((Column("x", "number"),)), 4)
     for in_memory in (True, False):
-        answer = worker(store, in_memory=in_memory)
-        path, texts = path_of(store), ("avg(x)", "sum(x)", "count(x)")
-        together = [Query(Number(each), path, 0, store.blocks, whole=True) for each in texts]
+        answer, path = worker(small, in_memory=in_memory), path_of(small)
+        texts = ("avg(x)", "sum(x)", "count(x)")
+        together = [Query(Number(each), path, 0, small.blocks, whole=True) for each in texts]
         rows = answer.__self__.open(path).execute("EXPLAIN " + statement(together)).fetchall()
         grouped = rows[0][1].partition("Aggregates:")[2].partition("rows")[0]
         assert "avg(" in grouped
 
 
-def test_those_who_are_asked_with_a_question_that_fails(tmp_path: Path) -> None:
+def test_those_who_are_asked_with_a_question_that_fails(small: BlockStore) -> None:
     """It fails alone; those beside it are asked again, each by itself."""
-    store = write(tmp_path, {"x": np.arange(40.0)}, Schema((Column("x", "number"),)), 4)
-    path, answer = path_of(store), worker(store)
+    path, answer = path_of(small), worker(small)
     good = [Query(Number(f"sum(x + {k})"), path, 0, 4, whole=True) for k in range(3)]
     bad = Query(Number("error('no')"), path, 0, 4, whole=True)
     lengths = [32, 0, 32, 32]

@@ -84,14 +84,11 @@ def test_terms_are_of_one_row(term: str, words: str) -> None:
     assert caught.value.parameter == "question"
 
 
-def test_terms_may_be_truth_values_or_numbers() -> None:
+def test_terms_may_be_truth_values_or_numbers_and_conditions_are_truth_values() -> None:
     assert sql_term("X > 60", SCHEMA).text == "x > 60"
     assert sql_term("x", SCHEMA).text == "x"
-
-
-def test_conditions_are_truth_values() -> None:
     assert sql_condition("X > 60", SCHEMA).boolean
-    for where in ("x", "avg(x) > 0", None):
+    for where in ("x", "avg(x) > 0", "arm = 5", "TRUE; DROP TABLE blocks", None):
         with pytest.raises(InvalidInput) as caught:
             sql_condition(where, SCHEMA)
         assert caught.value.parameter == "where"
@@ -105,22 +102,16 @@ def test_estimators_are_equal_if_the_question_is() -> None:
     assert one.columns == ("flag", "x")
 
 
-def test_no_name_is_both_allowed_and_refused() -> None:
+def test_no_name_is_both_allowed_and_refused_and_the_page_has_all() -> None:
     names = [*AGGREGATES, *AGGREGATE_ALIASES, *CALLABLE, *ALIASES]
     assert set(names) & set(REFUSED) == set()
     assert set(AGGREGATES) & set(CALLABLE) == set()
     assert len(names) == len(set(names))
-
-
-def test_the_page_names_every_function() -> None:
     page = PAGE.read_text("utf-8")
-    names = [*AGGREGATES, *AGGREGATE_ALIASES, *CALLABLE, *ALIASES]
     assert [name for name in names if f"`{name}" not in page and f"{name}(" not in page] == []
 
 
 def test_a_compiled_sqlglot_is_refused_in_plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sqlglot.dialects.duckdb import DuckDB
-
     known: type = DuckDB.Parser
 
     class Compiled(known):  # type: ignore[misc]

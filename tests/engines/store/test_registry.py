@@ -15,7 +15,7 @@ import pytest
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.store.blocks import Contents, StoredFile
 from holdfast.store.table import Column, Schema
-from holdfast.store.user_state import first_seen, forget, known, recognise, remember, state_folder
+from holdfast.store.user_state import forget, known, recognise, remember, state_folder
 
 _FILE = StoredFile("blocks.parquet", "5" * 64, 4711)
 _NONE = dict.fromkeys(("open_units", "leftover_units", "open_rows", "leftover_rows"), 0)
@@ -53,24 +53,6 @@ def test_what_was_remembered_is_known(tmp_path: Path, monkeypatch: pytest.Monkey
     assert known("f1") == found
     forget("h1")
     assert known("f1") == found[1:]
-
-
-@pytest.mark.usefixtures("state")
-def test_what_another_account_made_is_kept_as_it_was_first_seen(tmp_path: Path) -> None:
-    assert first_seen("h1", CONTENTS) is None
-    recognise("h1", tmp_path / "a", CONTENTS, ())
-    seen = first_seen("h1", CONTENTS)
-    assert seen is not None
-    assert (seen.holdout_id, seen.path, seen.made_here) == ("h1", tmp_path / "a", False)
-    remember("h2", tmp_path / "b", CONTENTS, "f")
-    made = first_seen("h2", CONTENTS)
-    assert made is not None
-    assert made.made_here
-    for holdout in ("h1", "h2"):
-        with pytest.raises(Damaged, match=r"contents\.json"):
-            recognise(holdout, tmp_path / "c", OTHER, ())
-        with pytest.raises(Damaged, match="something else"):
-            first_seen(holdout, OTHER)
 
 
 @pytest.mark.usefixtures("state")

@@ -9,6 +9,7 @@ import pickle
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,17 +43,21 @@ def stores(
     return whole, sharded(whole, tmp_path_factory.mktemp("sharded") / "s", CUTS)
 
 
+def elsewhere(store: BlockStore, folder: Path) -> RemoteStore:
+    """The same behind a URL, whose open part is in this folder."""
+    (folder / "open.parquet").write_bytes((store.folder / "open.parquet").read_bytes())
+    found = store_of(folder, replace(store.manifest, location=f"file://{store.folder}"))
+    assert isinstance(found, RemoteStore)
+    return found
+
+
 @pytest.fixture
 def remote(
     stores: tuple[BlockStore, BlockStore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> RemoteStore:
-    """The same behind a URL, with a cache of its own."""
+    """The second of them behind a URL, with a cache of its own."""
     monkeypatch.setenv(SHARDS, str(tmp_path / "cache"))
-    manifest = replace(stores[1].manifest, location=f"file://{stores[1].folder}")
-    (tmp_path / "open.parquet").write_bytes((stores[1].folder / "open.parquet").read_bytes())
-    store = store_of(tmp_path, manifest)
-    assert isinstance(store, RemoteStore)
-    return store
+    return elsewhere(stores[1], tmp_path)
 
 
 either = pytest.mark.parametrize("stores", [None, "id"], indirect=True)
@@ -98,18 +103,6 @@ def test_a_manifest_whose_shards_do_not_fit(
     values["shards"][1] |= change
     with pytest.raises(Damaged, match="manifest"):
         Contents.from_dict(values)
-
-
-def test_progress_goes_on_from_shard_to_shard(stores: tuple[BlockStore, BlockStore]) -> None:
-    several, told = stores[1], list[tuple[int, int]]()
-    engines = Engines(several)
-    try:
-        average = sql_estimator("avg(x)", several.schema)
-        engines.values(average, 2, 18, lambda *each: told.append(each))
-    finally:
-        engines.close()
-    assert told == sorted(told)
-    assert set(told) == {(0, 16), (5, 16), (10, 16)}  # one is told more than once
 
 
 @pytest.mark.parametrize("damage", ["cut", "gone"])
@@ -228,10 +221,7 @@ def test_what_is_not_as_it_was_written_is_never_kept(
 ) -> None:
     monkeypatch.setenv(SHARDS, str(tmp_path / "cache"))
     several = sharded(stores[0], tmp_path / "s", CUTS)
-    location = f"file://{several.folder}"
-    store = store_of(tmp_path, replace(several.manifest, location=location))
-    assert isinstance(store, RemoteStore)
-    (tmp_path / "open.parquet").write_bytes((several.folder / "open.parquet").read_bytes())
+    store = elsewhere(several, tmp_path)
     path = several.place(several.shards[0])
     path.write_bytes(path.read_bytes()[:-1] + b"?") if damage == "changed" else path.unlink()
     with pytest.raises(Damaged, match="00000"), store.held(store.shards[0]):
@@ -255,16 +245,13 @@ def test_several_that_need_a_shard_fetch_it_once(
     monkeypatch.setattr(RemoteStore, "_fetch", counted)
     start = threading.Barrier(6)
 
-    def use() -> None:
+    def use(shard: Shard) -> None:
         start.wait()
-        with remote.held(remote.shards[0]):
-            assert remote.place(remote.shards[0]).exists()
+        with remote.held(shard):
+            assert remote.place(shard).exists()
 
-    threads = [threading.Thread(target=use) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(use, [remote.shards[0]] * 6))
     assert fetched == ["shards/00000.parquet"]
 
 

@@ -284,15 +284,23 @@ def test_data_of_the_same_size_are_not_taken_for_the_same(tmp_path: Path, column
     assert sorted(each.name for each in tmp_path.iterdir()) == ["data.parquet", "out"]
 
 
-def test_the_stages_of_progress(tmp_path: Path) -> None:
+def test_progress_is_told_from_start_to_end(tmp_path: Path) -> None:
     told: list[tuple[str, float]] = []
-    with open_input(mixed(), unit="id") as rows:
-        seed, tell = SeededEntropy(1), lambda *step: told.append(step)
-        write_store(tmp_path, rows, blocks=3, entropy=seed, progress=tell)
+    file, out = to_csv(mixed(), tmp_path / "data.csv"), tmp_path / "out"
+    out.mkdir()
+
+    def tell(stage: str, share: float) -> None:
+        told.append((stage, share))
+
+    with open_input(file, unit="id", progress=tell) as rows:
+        write_store(out, rows, blocks=3, entropy=SeededEntropy(1), progress=tell)
     stages = list(dict.fromkeys(stage for stage, _ in told))
-    assert stages == ["reading", "counting units", "shuffling", "writing"]
-    assert {stage for stage, fraction in told if fraction == 1.0} == set(stages)
-    assert all(0 <= fraction <= 1 for _, fraction in told)
+    assert stages == ["finding types", "reading", "counting units", "shuffling", "writing"]
+    for stage in stages:
+        steps = [fraction for name, fraction in told if name == stage]
+        assert steps[0] == 0.0 or stage not in {"finding types", "reading"}
+        assert steps[-1] == 1.0
+        assert steps == sorted(steps)
 
 
 # Any small table
