@@ -244,13 +244,6 @@ def asked(holdout: MemoryHoldout, name: str) -> int:
     return count
 
 
-@pytest.mark.parametrize("name", ["estimate", "interval", "verify"])
-def test_a_plan_buys_just_what_it_was_made_for(name: str) -> None:
-    holdout = fresh(alone(name))
-    assert holdout.buys()[name].questions == alone(name).part(name).queries
-    assert asked(holdout, name) == alone(name).part(name).queries
-
-
 @settings(max_examples=60)
 @given(
     st.lists(st.sampled_from(["estimate", "interval", "verify", "one look", "one side"])),
@@ -408,10 +401,6 @@ def admits_exactly(build: type[Account] = Account) -> bool:
     return admitted == 9 and mine.charged <= 1
 
 
-def test_the_last_bit_counts() -> None:
-    assert admits_exactly()
-
-
 # First the price, then the data, then the coins. (Every protocol: test_every_protocol.py)
 
 
@@ -455,10 +444,6 @@ def reserves_first(kind: type[Protocol[Any]] = Verify) -> bool:
     return True
 
 
-def test_nothing_is_drawn_before_it_is_paid() -> None:
-    assert reserves_first()
-
-
 def leaves_no_trace(kind: type[Protocol[Any]] = Verify, build: type[Account] = Account) -> bool:
     """Exhausted questions touch neither data nor coins nor the account, however often."""
     watch = Watch()
@@ -483,10 +468,6 @@ def leaves_no_trace(kind: type[Protocol[Any]] = Verify, build: type[Account] = A
         if watch.spent or (account(holdout), holdout.left, holdout.buys()) != before:
             return False
     return True
-
-
-def test_exhaustion_is_polite_final_and_free() -> None:
-    assert leaves_no_trace()
 
 
 # Threads.

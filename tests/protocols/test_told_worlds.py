@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from holdfast.grids import grid
 from holdfast.protocols.answers import AT_SHARES, RULE
 from holdfast.protocols.told import Expects
-from tests.protocols.told_worlds import Asking, Unlike, asking, chance_of_failure, drive, start
-from tests.theory.told_worlds import World
+from tests.protocols.told_worlds import Asking, Unlike, asking, drive, start
+from tests.theory.told_worlds import World, best
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 YES, NO = (1, 0), (0, 1)
@@ -39,7 +39,7 @@ def ratio(
     world: World, questions: Questions, left: int, failure: float, *, mixes: bool = False
 ) -> float:
     """The best analyst's chance of something false, over what is certified."""
-    chance = chance_of_failure(questions(world), left, start(failure, mixes=mixes), world)
+    chance = best(world, questions(world), left, start(failure, mixes=mixes))
     return float(chance / Fraction(failure))
 
 

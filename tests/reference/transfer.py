@@ -19,16 +19,9 @@ __all__ = [
     "ApproximateCurve",
     "LossDistribution",
     "coin_losses",
-    "flat_mass",
-    "mirror_flat_mass",
     "mirror_transfers",
     "pair_losses",
 ]
-
-
-def flat_mass(quantile: float, failure: float, slip: float) -> float:
-    """q·(β − b)₊: every answer has sample tails ≥ q, but for a slip of probability b."""
-    return quantile * max(0.0, failure - slip)
 
 
 def mirror_transfers(
@@ -39,11 +32,6 @@ def mirror_transfers(
     Holds if F(mass) < tail·β (neighbouring), F(mass) < tail·F⁻¹(β) (centred).
     """
     return curve.largest(mass) < least_population_mass(curve, tail, failure, centred=centred)
-
-
-def mirror_flat_mass(quantile: float, failure: float, slip: float) -> float:
-    """uβ + (1 − u)b: sample tails are at most u, but for a slip of probability b."""
-    return quantile * failure + (1 - quantile) * slip
 
 
 @dataclass(frozen=True)

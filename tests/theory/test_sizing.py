@@ -278,22 +278,6 @@ def confirmed(promise: Promise, found: Sized, size: Size) -> bool:
     )
 
 
-@pytest.mark.parametrize(
-    ("queries", "grid_size", "tail", "confidence"),
-    [(30, 2, 0.05, 0.99), (1, 1000, 0.01, 0.5), (20, 8, 0.25, 0.95)],
-)
-def test_a_slow_verifier_agrees(
-    queries: int, grid_size: int, tail: float, confidence: float
-) -> None:
-    promise = Promise(queries, grid_size, tail, tail, confidence)
-    found = sized(promise)
-    assert found is not None
-    blocks = found.size.blocks
-    assert confirmed(promise, found, found.size)
-    less = replace(found.size, blocks=blocks - 2, twice_target=blocks - 2)
-    assert not confirmed(promise, found, less)
-
-
 def test_a_slow_verifier_agrees_on_unequal_tails() -> None:
     verdicts = []
     for promise, _, target, found in unequal()[:4]:
@@ -381,23 +365,6 @@ def median_of(queries: int, tail: float, confidence: float = 0.95, grid_size: in
 @cache
 def best(name: str, asked: Promise) -> Sized:
     return BEST[name](asked)
-
-
-# k, ρ, what was reached, and the most that is allowed.
-FIGURES = [
-    (1_000, 0.25, 4_262, 6_800),
-    (1_000, 0.05, 686, 904),
-    (1_000, 0.01, 331, 450),
-]
-
-
-@pytest.mark.parametrize(("queries", "tail", "reached", "most"), FIGURES)
-def test_the_figures_of_the_steepest_coin(
-    queries: int, tail: float, reached: int, most: int
-) -> None:
-    blocks = best("steepest", median_of(queries, tail)).size.blocks
-    assert blocks <= most
-    assert blocks == pytest.approx(reached, rel=0.005)
 
 
 def test_the_steepest_coin_beats_the_others() -> None:

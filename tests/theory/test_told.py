@@ -31,7 +31,6 @@ from holdfast.theory.told import (
     add_nats,
     allowance,
     batch_in_order,
-    batch_together,
     cost,
     gap_epsilon,
     guess_error,
@@ -45,7 +44,6 @@ from holdfast.theory.told import (
     share_bar,
     share_high,
     share_low,
-    tolerance,
 )
 from tests.theory.told_worlds import (
     Level,
@@ -53,20 +51,16 @@ from tests.theory.told_worlds import (
     State,
     Sure,
     World,
-    batch,
     best,
     bits_then_claim,
     claim_after_a_look,
     coded,
     confirm,
-    ladder,
     look_after_a_letter,
     ratio,
     shifted,
-    stratified,
     tell,
     windows_of,
-    winner,
 )
 
 quick = settings(max_examples=40, deadline=None)
@@ -98,20 +92,6 @@ def test_sums_are_rounded_up(nats: list[float]) -> None:
     assert (
         exact <= Fraction(add_nats(*nats)) <= exact * (1 + Fraction(1, 10**12)) + Fraction(1, 10**9)
     )
-
-
-def test_a_long_history_costs_what_its_letters_cost() -> None:
-    """1,000 questions: never less than in 50 digits, and no more to nine of them."""
-    h, exact = History(0.05), mpf(0)
-    for i in range(1_000):
-        surprise = i % 97 == 5
-        sequence = h.confirmations
-        exact += mp.log(mixture(sequence) / mixture(sequence.then(surprise)))
-        h = h.tell(sequence.nats(surprise), confirmation=surprise)
-    assert exact <= h.told[0] <= exact + 1e-8
-    truth = exact - mp.log(mpf("0.9") * mpf(0.05))
-    assert truth <= level(h) <= truth + 1e-8
-    assert abs(h.confirmations.total - exact) < 1e-9
 
 
 def mixture(s: Surprises) -> mpf:
@@ -659,17 +639,6 @@ def letter_rule(level: Level = level) -> float:
     return ratio(world, questions, 2, History(0.46, extends=False))
 
 
-def of_a_winner(level: Level = level) -> float:
-    world = World((Fraction(1, 3),) * 3, (6,))
-    ends = [
-        coded(world, (a,), Windows(6, 0, t, 7), Sure(1), level=level)
-        for a in range(3)
-        for t in range(6)
-    ]
-    first = winner(world, [(0,), (1,), (2,)])
-    return ratio(world, [first, *ends], 2, History(0.32, extends=False))
-
-
 def of_any_letter(level: Level = level) -> float:
     """One row on nine atoms, a letter of three, then a claim about one atom of its own."""
     world = World((Fraction(1, 9),) * 9, (1,))
@@ -677,15 +646,6 @@ def of_any_letter(level: Level = level) -> float:
     sets = [(a,) for a in range(9)] + [(a, a + 1) for a in range(0, 9, 3)]
     ends = [coded(world, s, Windows(1, 0, 0, 1), Sure(1), level=level) for s in sets]
     return ratio(world, [tell(cells, Even(3)), *ends], 2, History(1 / 3, extends=False))
-
-
-def of_a_batch(extra: Callable[[int], float] = batch_together) -> float:
-    world = World(HALF, (5,))
-    halves = [((a,), Windows(5, 0, i, 5), Sure(1)) for a in range(2) for i in range(5)]
-    sure = [batch(world, [x, y], extra=extra) for x in halves for y in halves]
-    around = [((a,), w, Outward(0.1)) for a in range(2) for w in windows_of(5)[::4]]
-    two = [batch(world, [x, y], extra=extra) for x in around for y in around]
-    return max(ratio(world, sure + two, 1, History(b, extends=False)) for b in (0.19, 0.38))
 
 
 def of_epochs(level: Level = level) -> float:
@@ -701,28 +661,13 @@ def of_epochs(level: Level = level) -> float:
     return max(ratio(world, questions, 2, History(b).extend()) for b in (0.26, 0.28))
 
 
-def of_a_ladder(level: Level = level) -> float:
-    world = World(HALF, (5,))
-    kinds: list[Callable[[History], Code]] = [
-        lambda h: Verdict(h.verdicts.epsilon, 1),
-        lambda h: Verdict(h.verdicts.epsilon, 2),
-        lambda _: Verdict(0.5, 1),
-        lambda _: Sure(2),
-    ]
-    questions = [ladder(world, signs, kind, level) for kind in kinds for signs in ((1, -1), (1, 0))]
-    return max(ratio(world, questions, 3, History(b, extends=False)) for b in (1 / 32, 0.19))
-
-
 WORLDS: dict[str, tuple[Callable[..., float], float]] = {
     "the tail rule with learnt codes": (learnt_codes, 0.96),
     "with gap codes": (gap_codes, 0.91),
     "she chooses codes and adds bits without a claim": (chosen_codes, 0.999),
     "the letter rule": (letter_rule, 0.67),
-    "a winner": (of_a_winner, 0.99),
     "any letter of m": (of_any_letter, 1 - 1e-9),
-    "a batch": (of_a_batch, 0.98),
     "epochs": (of_epochs, 0.89),
-    "a ladder of comparisons": (of_a_ladder, 1 - 1e-9),
     "a look after an exact letter": (lambda: look_after_a_letter(4, Fraction(1, 3)), 1 - 1e-9),
     "a claim after a look": (lambda: claim_after_a_look(0.22), 0.99),
 }
@@ -751,7 +696,7 @@ def one_nat_short(history: History, account: int = 1) -> float:
 
 @pytest.mark.parametrize(
     "world",
-    [learnt_codes, gap_codes, chosen_codes, letter_rule, of_a_winner, of_any_letter, of_a_ladder],
+    [learnt_codes, gap_codes, chosen_codes, letter_rule, of_any_letter],
 )
 def test_levels_one_nat_short_are_caught(world: Callable[..., float]) -> None:
     assert world(one_nat_short) > 1.2
@@ -767,12 +712,6 @@ def whole_failure_for_each(history: History, account: int = 1) -> float:
     return add_nats(cost(history.failure), history.told[account - 1])
 
 
-def both_ends_take_the_whole_mass() -> float:
-    world = World(HALF, (7,))
-    questions = [confirm(world, (0,), w, whole_mass=True) for w in windows_of(7)]
-    return ratio(world, questions, 1, History(0.25, extends=False))
-
-
 def tail_rule_above_a_half() -> float:
     """Two rows, the middle count expected with certainty, β = ¾: every letter's claim is false."""
     world = World(HALF, (2,))
@@ -784,11 +723,8 @@ def tail_rule_above_a_half() -> float:
 
 MISTAKES: dict[str, tuple[Callable[[], float], float]] = {
     "a count that forgets when": (lambda: bits_then_claim(0.3, 2, 10**5, forgets_when), 1.14),
-    "both ends take the whole mass": (both_ends_take_the_whole_mass, 1.75),
     "epochs without their shares": (lambda: of_epochs(whole_failure_for_each), 1.51),
     "the tail rule above a half": (tail_rule_above_a_half, 1.33),
-    "a stratified split": (lambda: stratified(5, 8, 0.05), 7.7),
-    "a batch without ln m": (lambda: of_a_batch(lambda _: 0.0), 1.9),
     "a look that is not counted": (lambda: claim_after_a_look(0.11, priced=False), 1.9),
 }
 
@@ -936,14 +872,10 @@ def widths(n: int, p: float, h: History) -> tuple[float, float]:
 CASES = ((100, 0), (100, 1), (100, 3), (100, 10), (1_000, 0), (1_000, 3), (1_000, 10))
 TABLE = {
     500: (0.0280, 0.0597, 0.0857, 0.132, 0.0291, 0.100, 0.161),
-    2_000: (0.0137, 0.0296, 0.0427, 0.0662, 0.0143, 0.0500, 0.0808),
-    10_000: (0.0061, 0.0132, 0.0191, 0.0296, 0.0063, 0.0223, 0.0362),
     50_000: (0.0027, 0.0059, 0.0085, 0.0132, 0.0028, 0.0100, 0.0162),
 }
 PRECISE = {
     500: (0.0337, 0.0636, 0.0889, None, 0.0347, 0.103, None),
-    2_000: (0.0171, 0.0321, 0.0449, None, 0.0176, 0.0521, None),
-    10_000: (0.0076, 0.0143, 0.0201, None, 0.0078, 0.0233, None),
     50_000: (0.0034, 0.0064, 0.0090, None, 0.0035, 0.0104, None),
 }
 
@@ -1054,32 +986,3 @@ def test_bars_that_must_be_reached_with_a_tenth_kept_for_later_epochs() -> None:
     assert gains == [0.009, 0.0126]  # ≤ .0092, .0130
     assert difference_width(10_000, 0.05, after(100, 0, extends=True)) < 0.0079  # ≤ .0085
     assert round(winner_then_score(100, 10, extends=True), 4) == 0.0297  # ≤ .0310
-
-
-def natural_run(n: int, k: int, rng: np.random.Generator) -> float:
-    """The last bar with its tolerance: accuracy drifts from .85 to .93, n open rows beside n.
-
-    Models are alike: what is hard for one is hard for the next, but for a thirtieth of noise.
-    """
-    from scipy.special import ndtri
-
-    h, ease = History(0.05), rng.standard_normal((2, n))
-    low = high = 0.0
-    for limit in ndtri(np.linspace(0.85, 0.93, k)):
-        noise = rng.standard_normal((2, n))
-        right = (math.sqrt(0.97) * ease + math.sqrt(0.03) * noise < limit).sum(axis=1)
-        guess, count, s = int(right[0]) / n, int(right[1]), h.confirmations
-        sd = math.sqrt(guess * (1 - guess))
-        tau = tolerance(guess_error(sd, n), s.expected + s.surprised + 1)
-        windows = Windows.confirming(n, guess, tau, told.CONFIRM_CELL * sd / math.sqrt(n))
-        letter, code = windows.letter(count), Outward(s.epsilon)
-        low, high = share_bar(windows, code, letter, level(h))
-        h = h.tell(code.nats(letter), confirmation=letter != 0)
-    return (high - low) / 2
-
-
-def test_a_natural_run() -> None:
-    """The bar of 20 runs at 2,000 rows and 100 questions is .0465; fixed seed."""
-    rng = np.random.default_rng(20)
-    runs = [natural_run(2_000, 100, rng) for _ in range(20)]
-    assert 0.03 < float(np.mean(runs)) < 0.0465

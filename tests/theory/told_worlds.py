@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, product
+from itertools import product
+from typing import TypeVar
 
 from holdfast.theory import told
 from holdfast.theory.told import Code, History, Windows
@@ -88,11 +89,6 @@ class World:
     def mass(self, atoms: Iterable[int]) -> Fraction:
         return sum((self.masses[a] for a in atoms), Fraction(0))
 
-    @property
-    def sets(self) -> list[tuple[int, ...]]:
-        atoms = range(len(self.masses))
-        return [s for size in range(1, len(self.masses)) for s in combinations(atoms, size)]
-
 
 @dataclass(frozen=True)
 class State:
@@ -105,20 +101,26 @@ class State:
 Outcome = tuple[int, bool, State]  # samples, whether the claim is false, what follows
 Question = Callable[[State], Sequence[Outcome]]
 Level = Callable[..., float]
+S = TypeVar("S")
 
 
-def best(world: World, questions: Sequence[Question], left: int, state: State) -> Fraction:
+def best(
+    world: World,
+    questions: Sequence[Callable[[S], Sequence[tuple[int, bool, S]]]],
+    left: int,
+    state: S,
+) -> Fraction:
     """The largest chance that a claim is ever false, with `left` questions."""
-    answers: dict[tuple[int, State], Sequence[Outcome]] = {}
-    values: dict[tuple[int, State, int], int] = {}
+    answers: dict[tuple[int, S], Sequence[tuple[int, bool, S]]] = {}
+    values: dict[tuple[int, S, int], int] = {}
 
-    def ask(i: int, state: State) -> Sequence[Outcome]:
+    def ask(i: int, state: S) -> Sequence[tuple[int, bool, S]]:
         key = (i, state)
         if key not in answers:
             answers[key] = questions[i](state)
         return answers[key]
 
-    def value(cell: int, state: State, left: int) -> int:
+    def value(cell: int, state: S, left: int) -> int:
         if not cell or not left:
             return 0
         key = (cell, state, left)
@@ -162,13 +164,10 @@ def tail_claims(
     code: Code,
     level: float,
     epochs: slice = slice(None),
-    *,
-    whole_mass: bool = False,
 ) -> Iterator[tuple[int, int, bool]]:
     """Letter, samples, whether its claim is false: the tail rule, ends made monotone.
 
-    M < lower end of a letter up to a ⟺ P[count ≥ its first] ≤ e^(−level)·q(≥ it). `whole_mass`
-    is a mistake: both ends take q = 1.
+    M < lower end of a letter up to a ⟺ P[count ≥ its first] ≤ e^(−level)·q(≥ it).
     """
     mass, n = world.mass(atoms), sum(world.rows[epochs])
     up, down = _tails(n, mass), _tails(n, 1 - mass)
@@ -177,14 +176,8 @@ def tail_claims(
         letter = windows.letter(count)
         cells[letter] = cells.get(letter, 0) | samples
     letters = sorted(cells)
-    low = [
-        small(up[windows.counts(a)[0]], level + (0 if whole_mass else code.nats_at_least(a)))
-        for a in letters
-    ]
-    high = [
-        small(down[n - windows.counts(a)[1]], level + (0 if whole_mass else code.nats_at_most(a)))
-        for a in letters
-    ]
+    low = [small(up[windows.counts(a)[0]], level + code.nats_at_least(a)) for a in letters]
+    high = [small(down[n - windows.counts(a)[1]], level + code.nats_at_most(a)) for a in letters]
     for i, letter in enumerate(letters):
         yield letter, cells[letter], any(low[: i + 1]) or any(high[i:])
 
@@ -196,7 +189,6 @@ def confirm(
     *,
     level: Level = told.level,
     gaps: bool = False,
-    whole_mass: bool = False,
 ) -> Question:
     """A share is confirmed by windows, with the learnt code (or the one of gaps)."""
 
@@ -206,9 +198,7 @@ def confirm(
         code = told.Outward(epsilon)
         outcomes = []
         at = level(h, 1)
-        for a, samples, false in tail_claims(
-            world, atoms, windows, code, at, whole_mass=whole_mass
-        ):
+        for a, samples, false in tail_claims(world, atoms, windows, code, at):
             after = h.tell(code.nats(a), confirmation=a != 0)
             outcomes.append((samples, false, State(after, 0 if a else state.gap + 1)))
         return outcomes
@@ -305,71 +295,6 @@ def shifted(
     return question
 
 
-def winner(world: World, candidates: Sequence[Sequence[int]]) -> Question:
-    """Which candidate has the most rows, the first of equals; no claim."""
-    cells = [0] * len(candidates)
-    for i in range(len(world.samples)):
-        counts = [world.count(atoms, i) for atoms in candidates]
-        cells[counts.index(max(counts))] |= 1 << i
-    return tell(cells, told.Even(len(candidates)))
-
-
-def batch(
-    world: World,
-    parts: Sequence[tuple[Sequence[int], Windows, Code]],
-    *,
-    extra: Callable[[int], float] = told.batch_together,
-) -> Question:
-    """Questions that are answered at once: the product code, each at level + ln m."""
-
-    def question(state: State) -> list[Outcome]:
-        h = state.history
-        at = told.level(h) + extra(len(parts))
-        answers = [
-            [
-                (samples, false, code.nats(a))
-                for a, samples, false in tail_claims(world, atoms, windows, code, at)
-            ]
-            for atoms, windows, code in parts
-        ]
-        outcomes = []
-        for letter in product(*answers):
-            samples = world.everything
-            for cell, _, _ in letter:
-                samples &= cell
-            after = h.tell(min(told.NATS_MAX, sum(nats for _, _, nats in letter)))
-            outcomes.append((samples, any(false for _, false, _ in letter), State(after)))
-        return outcomes
-
-    return question
-
-
-def ladder(
-    world: World, signs: Sequence[int], code: Callable[[History], Code], level: Level = told.level
-) -> Question:
-    """worse / not shown / better by McNemar's test; on an atom B wins (+1), loses (−1), ties."""
-    wins = [a for a, sign in enumerate(signs) if sign > 0]
-    losses = [a for a, sign in enumerate(signs) if sign < 0]
-    gain = world.mass(wins) - world.mass(losses)
-
-    def question(state: State) -> list[Outcome]:
-        h, outcomes = state.history, []
-        letters, at = code(h), level(h)
-        for i in range(len(world.samples)):
-            won, lost = (world.count(atoms, i) for atoms in (wins, losses))
-            letter, false = 1, False
-            if told.log_mcnemar(won, lost) <= -(at + letters.nats(2)) + 1e-9:
-                letter, false = 2, gain <= 0
-            elif told.log_mcnemar(lost, won) <= -(at + letters.nats(0)) + 1e-9:
-                letter, false = 0, gain >= 0
-            nats = min(told.NATS_MAX, letters.nats(letter))
-            after = h.tell(nats, verdict=letter != getattr(letters, "expected", letter))
-            outcomes.append((1 << i, false, State(after)))
-        return outcomes
-
-    return question
-
-
 def bits_then_claim(failure: float, bits: int, atoms: int, level: Level = told.level) -> float:
     """Optimum/certified for one row, uniform on so many atoms: bits of her choice, then one claim.
 
@@ -383,25 +308,6 @@ def bits_then_claim(failure: float, bits: int, atoms: int, level: Level = told.l
             h = h.tell(h.verdicts.nats(surprise), verdict=surprise)
         false += math.floor(Fraction(math.exp(-level(h))) * _SLACK * atoms)
     return false / atoms / failure
-
-
-def stratified(classes: int, rows: int, failure: float) -> float:
-    """How often one claim is false over β, if the open part has the sealed part's class counts.
-
-    Classes are equally likely. She asks for the share of the classes that are frequent in the open
-    part, so that every row of theirs is counted: a split by class tells what no letter told.
-    """
-    world = World((Fraction(1, classes),) * classes, (rows,))
-    false, sizes = 0, range(1, classes)
-    ends = {
-        (size, count): told.share_low(rows, count, -math.log(failure)) > size / classes
-        for size in sizes
-        for count in range(rows + 1)
-    }
-    for weight, (sample,) in zip(world.weights, world.samples, strict=True):
-        ordered = sorted(sample, reverse=True)
-        false += weight * any(ends[size, sum(ordered[:size])] for size in sizes)
-    return float(Fraction(false, world.whole)) / failure
 
 
 def look_after_a_letter(m: int, slip: Fraction) -> float:
