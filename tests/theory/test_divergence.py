@@ -113,7 +113,7 @@ def test_what_is_refused() -> None:
         for function in (divergence, largest_probability, smallest_probability):
             with pytest.raises(InvalidInput, match="order"):
                 function(order, 0.1, 0.1)  # type: ignore[arg-type]
-    curves = (RenyiCurve(5, 0.3), GaussianCurve(0.5), ApproximateCurve([(0.1, 0.1)]))
+    curves = (RenyiCurve(5, 0.3), GaussianCurve(0.5))
     for wrong in (-0.1, 1.1, math.nan):
         calls = [lambda p: divergence(2, p, 0.5), lambda q: divergence(2, 0.5, q)]
         calls += [lambda p, f=f: f(2, 0.1, p) for f in (largest_probability, smallest_probability)]  # type: ignore[misc]
@@ -123,9 +123,6 @@ def test_what_is_refused() -> None:
     for function in (largest_probability, smallest_probability):
         with pytest.raises(InvalidInput):
             function(2, -0.1, 0.5)
-    for pairs in ([], [(-0.1, 0.0)], [(0.1, 1.1)], [(math.nan, 0.1)]):
-        with pytest.raises(InvalidInput):
-            ApproximateCurve(pairs)
 
 
 @given(ORDERS, SMALL, st.floats(1e-6, 1, exclude_max=True))

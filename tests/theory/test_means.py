@@ -397,13 +397,6 @@ def test_the_narrowest_bars_agree_with_the_fewest_blocks() -> None:
     assert narrowest_direct(10, 20, 0.95).half_width == 0.5  # too few blocks: nothing is promised
 
 
-def test_levels_prove_less_than_they_are() -> None:
-    tails = [level_tail(60.0, 24_400.0, 801.7, j / 50) for j in range(51)]
-    assert tails == sorted(tails)
-    assert all(tail < j / 50 for j, tail in enumerate(tails) if j)
-    assert tails[1] == 0
-
-
 def test_what_is_refused() -> None:
     for wrong in (
         (0, 0.1, 0.95),

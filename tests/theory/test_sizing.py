@@ -40,7 +40,6 @@ from holdfast.theory.sizing import (
     hoeffding_failure,
     median_failure,
     median_samples,
-    minimise,
     smallest_blocks,
     split_failure,
     steepest_at,
@@ -328,11 +327,6 @@ def test_the_verifier_is_not_easily_pleased() -> None:
         {"betas": (beta, beta * 0.98)},
     ):
         assert not says(**other), other
-
-
-def test_the_minimiser_finds_a_minimum() -> None:
-    found = minimise(lambda x: (x[0] - 1) ** 2 + 3 * (x[1] + 2) ** 2, (0.0, 0.0))
-    assert found == pytest.approx((1.0, -2.0), abs=0.01)
 
 
 def test_a_curve_without_any_loss_needs_only_the_coins_reach() -> None:

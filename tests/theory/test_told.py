@@ -120,13 +120,6 @@ def test_sequences_of_surprises_add_up_to_one_and_order_is_free() -> None:
     assert all(max(nats) - min(nats) < 1e-9 for nats in by_count.values())
 
 
-def test_what_expected_answers_cost_for_ever() -> None:
-    assert [round(Surprises(k, 0).total, 3) for k in (1, 100, 1_000)] == [0.161, 0.815, 1.015]
-    for k, f in ((100, 1), (100, 3), (1_000, 10)):
-        rough = math.log(math.comb(k, f)) + 0.5 * math.log(k) + 0.5 * math.log(f) + 1
-        assert abs(Surprises(k - f, f).total - rough) < 0.6
-
-
 @quick
 @given(st.integers(1, 8), st.integers(0, 8))
 def test_the_uniform_code_of_a_horizon(k: int, most: int) -> None:

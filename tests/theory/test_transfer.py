@@ -414,20 +414,6 @@ def test_transcripts_of_all_datasets_are_within_looks_times_price() -> None:
     assert 0.999 < neighbours < SLACK
 
 
-def test_real_weights_move_a_floored_count_by_half_a_step_from_its_centre() -> None:
-    """theory.md §2: C = ⌊Σ w⌋ is one of two counts given the other blocks, whatever w_i."""
-    coin = steepest_coin(8.0, 0.1, 1e-3)
-    weights = [Fraction(i, 8) for i in range(9)]
-    for rest in itertools.product(weights, repeat=2):
-        base = math.floor(sum(rest))
-        for weight in weights:
-            count = math.floor(sum(rest) + weight)
-            chosen, centre = coin.yes(2 * count - 3), coin.yes(2 * base + 1 - 3)
-            for p, q in ((chosen, centre), (centre, chosen)):
-                above = divergence(8.0, np.array([p, 1 - p]), np.array([q, 1 - q]))
-                assert above.max() <= 0.1 * SLACK
-
-
 # The conclusion.
 
 
