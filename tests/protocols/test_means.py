@@ -29,9 +29,8 @@ from holdfast.protocols.means import (
 from holdfast.protocols.memory import MemoryHoldout
 from holdfast.protocols.plans import JointPlan
 from holdfast.protocols.searches import SearchPart
-from holdfast.protocols.source import UNIT, WEIGHT_SCALE, BlockArray, Bounds, unit_terms
+from holdfast.protocols.source import UNIT, BlockArray, Bounds, unit_terms
 from holdfast.randomness import SeededEntropy
-from holdfast.theory.bars import mean_bar
 from tests.protocols.worlds import Rows, fresh
 from tests.reference.mechanisms import weighted_count
 
@@ -91,17 +90,6 @@ def test_the_bar_holds_the_mean(truth: float) -> None:
             low, high = ends(flips(plan, truth, seed))
             assert low <= truth <= high
             assert high - low <= widest
-
-
-def test_the_bar_is_chernoffs_and_allows_for_all_rounding() -> None:
-    answer = means(median(), np.full(median().blocks * 50, 0.3)).mean(
-        itself, grid=grid(0, 1, step=0.1)
-    )
-    low, high = mean_bar(0.2, 0.3, 50, 1e-3, 1e-3)
-    assert answer.value in (0.3, 0.4)  # 0.3 rounds to a little more or less in parts of 2⁻¹⁶
-    if answer.value == 0.3:
-        assert answer.low == pytest.approx((low or 0) - 0.5 / WEIGHT_SCALE)
-        assert answer.high == pytest.approx((high or 0) + 0.5 / WEIGHT_SCALE)
 
 
 def test_block_means_are_compared_as_whole_numbers() -> None:
