@@ -142,12 +142,13 @@ def profile_slips(coin: Coin, queries: int, looks: int) -> Array:
     return search_profile(coin, queries, looks).slips
 
 
-def shortfall_excess(half: bool = True, build: Slips = profile_slips) -> float:
-    """P[an answer is short by j or more] over the slips at j − 1/2, or at j; mixed thresholds.
+@cache
+def shortfalls() -> list[tuple[Coin, int, list[float]]]:
+    """A coin, looks of a search, and P[an answer is short by j or more] for every count; j from 1.
 
     An answer's shortfall is ⌈c₋⌉ − C or C − ⌊c₊⌋, whatever the kinds of its two thresholds are.
     """
-    worst = 0.0
+    found = []
     for parameters in COINS:
         coin = steepest_coin(*parameters)
         apart = coin.halfsteps.size - 1
@@ -155,7 +156,6 @@ def shortfall_excess(half: bool = True, build: Slips = profile_slips) -> float:
         targets = tuple(itertools.accumulate([apart, 2 * apart + 1, 2 * apart, 2 * apart + 1]))
         assert separated(coin, targets)
         assert len({t % 2 for t in targets}) == 2
-        slips = build(coin, 1, len(targets).bit_length())
         ups, downs = [-(-t // 2) for t in targets], [t // 2 for t in targets]
         for count in range(blocks + 1):
             law = cell_law(coin, targets, 2 * count)
@@ -163,9 +163,21 @@ def shortfall_excess(half: bool = True, build: Slips = profile_slips) -> float:
                 max(ups[j - 1] - count if j else 0, count - downs[j] if j < len(targets) else 0)
                 for j in range(len(targets) + 1)
             ]
-            for j in range(1, max(short) + 1):
-                chance = sum(p for p, s in zip(law, short, strict=True) if s >= j)
-                worst = max(worst, chance / slips[min(2 * j - half, slips.size - 1)])
+            chances = [
+                sum(p for p, s in zip(law, short, strict=True) if s >= j)
+                for j in range(1, max(short) + 1)
+            ]
+            found.append((coin, len(targets).bit_length(), chances))
+    return found
+
+
+def shortfall_excess(half: bool = True, build: Slips = profile_slips) -> float:
+    """The chances over the slips at j − 1/2, or at j; mixed thresholds."""
+    worst, slips_of = 0.0, cache(build)
+    for coin, looks, chances in shortfalls():
+        slips = slips_of(coin, 1, looks)
+        for j, chance in enumerate(chances, 1):
+            worst = max(worst, chance / slips[min(2 * j - half, slips.size - 1)])
     return worst
 
 
@@ -196,14 +208,14 @@ def test_bars_of_mixed_thresholds_allow_for_half_integers() -> None:
 # Step 3: the change of measure, E₁[1(bad)·(ν + λ·ψ)] ≤ K.
 
 
-def fenchel(budget_share: float) -> float:
-    """The largest left side, as a share of K, over random worlds, slopes and intercepts."""
-    rng, worst = random.Random(3), 0.0
+@cache
+def left_sides() -> list[tuple[float, float]]:
+    """(a − 1)·R and the left side, for random worlds, slopes and intercepts."""
+    rng, found = random.Random(3), []
     for _ in range(800):
         parameters = rng.choice([(3.0, 2e-2, 5e-3), (15.0, 0.02, 1e-2), (4.0, 0.1, 1e-2)])
         coin, order = steepest_coin(*parameters), rng.choice([1.5, 3.0, parameters[0], 15.0])
         blocks = rng.choice([1, 2, 3])
-        gain = math.expm1((order - 1) * coin.price(order) * budget_share)
         up, down = rng.uniform(0.01, 2) / order, -rng.uniform(0.01, 2) / order
         factor = order * (order - 1) / (2 * order - 1)
         whole, none = (
@@ -218,8 +230,13 @@ def fenchel(budget_share: float) -> float:
         if tail >= 0.5:  # then 1 − ψ is as rare: No is bad as well
             other = world.weights * no * (whole + (none - whole) * share)
             total += max(0.0, float(other.sum()))
-        worst = max(worst, total / gain)
-    return worst
+        found.append(((order - 1) * coin.price(order), total))
+    return found
+
+
+def fenchel(budget_share: float) -> float:
+    """The largest left side, as a share of K."""
+    return max(total / math.expm1(rent * budget_share) for rent, total in left_sides())
 
 
 def test_the_change_of_measure_holds_and_is_nearly_sharp() -> None:

@@ -20,6 +20,7 @@ from typing import TypeVar
 
 from holdfast.theory import told
 from holdfast.theory.told import Code, History, Windows
+from tests.theory import worlds
 
 _SLACK = Fraction(1 + 10**9, 10**9)
 
@@ -34,25 +35,19 @@ class World:
     rows: tuple[int, ...]
 
     @cached_property
+    def _epochs(self) -> list[dict[Sample, Fraction]]:
+        return [worlds.samples(self.masses, n) for n in self.rows]
+
+    @cached_property
     def samples(self) -> list[tuple[Sample, ...]]:
         """For each epoch, how often each atom occurs."""
-        atoms = range(len(self.masses))
-        parts = [
-            [c for c in product(range(n + 1), repeat=len(atoms)) if sum(c) == n] for n in self.rows
-        ]
-        return list(product(*parts))
+        return list(product(*self._epochs))
 
     @cached_property
     def _laws(self) -> list[Fraction]:
-        laws = []
-        for sample in self.samples:
-            law = Fraction(1)
-            for counts in sample:
-                law *= math.factorial(sum(counts))
-                for mass, n in zip(self.masses, counts, strict=True):
-                    law *= mass**n / math.factorial(n)
-            laws.append(law)
-        return laws
+        return [
+            math.prod(law, start=Fraction(1)) for law in product(*map(dict.values, self._epochs))
+        ]
 
     @cached_property
     def whole(self) -> int:
