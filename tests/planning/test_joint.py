@@ -51,7 +51,7 @@ small = pytest.mark.parametrize("name", [name for name in SMALL if name != "dire
 @pytest.mark.parametrize(
     ("request_", "most"),
     [
-        (Guesses(1000, 10), 3_700),  # ten thousand: tests/protocols/test_guesses.py
+        (Guesses(1000, 10), 3_700),  # ten thousand: test_proposals.py
         (GUESSES, 2_050),
         (Estimates(1000), 5_959),  # 5,949 with either direction by itself (sizing.md), or fewer
     ],

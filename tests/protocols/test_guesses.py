@@ -15,10 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
-from holdfast.planning.joint import joint_plan
 from holdfast.protocols.answers import Claim
 from holdfast.protocols.base import Protocol
-from holdfast.protocols.guesses import Correct, Guesses, Verify
+from holdfast.protocols.guesses import Correct, Verify
 from holdfast.protocols.plans import Charge
 from holdfast.randomness import Entropy
 from holdfast.theory.coins import VerdictCoin
@@ -206,15 +205,6 @@ def test_plans_of_one_sided_guesses_refuse_two_sides() -> None:
 
 # The promise, exactly. Plans of few blocks, and the best analyst there is about populations of two
 # and three atoms.
-
-
-def test_ten_thousand_guesses_and_one_refusal() -> None:
-    plan = joint_plan(Guesses(10_000, 1))
-    assert plan.blocks <= 2_500
-    asked = fresh(plan, np.linspace(0, 1, plan.blocks))
-    assert asked.buys()["verify"].questions == 10_000
-    found = [asked.verify(value, x).verdict for x in (0.5, 0.4, 0.001, 0.5)]
-    assert found == ["compatible", "compatible", "not compatible", "exhausted"]
 
 
 # Corrections.

@@ -201,23 +201,6 @@ def test_the_lattice_does_not_hide_questions(rows: int) -> None:
 # All of them
 
 
-def test_the_published_figures() -> None:
-    """Splitting, Bassily, Rogers and Jung at 100,000 rows and a half-width of 0.1."""
-    figures: dict[float, tuple[int, int, int, int, int]] = {
-        0.05: (288, 29, 935, 153, 156),
-        0.001: (196, 13, 0, 77, 77),
-    }
-    for failure, expected in figures.items():
-        found = (
-            published.split_queries(100_000, 0.1, failure),
-            published.bassily_queries(100_000, 0.1, failure),
-            published.rogers_queries(100_000, 0.1, failure),
-            published.jung_queries(100_000, 0.1, failure, shares="equal"),
-            published.jung_queries(100_000, 0.1, failure),
-        )
-        assert found == expected
-
-
 @pytest.mark.parametrize("method", ["bassily", "rogers", "jung"])
 def test_the_most_questions_are_the_most(method: str) -> None:
     assert QUERIES_AT[method](20, 0.1, 0.05) == 0

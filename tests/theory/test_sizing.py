@@ -329,13 +329,6 @@ def test_the_verifier_is_not_easily_pleased() -> None:
         assert not says(**other), other
 
 
-def test_a_curve_without_any_loss_needs_only_the_coins_reach() -> None:
-    promise = Promise(1, 2, 0.25, 0.25, 0.9)
-    size = smallest_blocks(promise, RenyiCurve(2, 0.0), NEVER)
-    # E ≥ β/2·(m + 1)/m > β/4 already for one block.
-    assert size == Size(1, 1, promise.failure, promise.failure)
-
-
 # --- The methods: the figures, that each is certified, and that optima are optima --------------
 
 
@@ -359,17 +352,6 @@ def median_of(queries: int, tail: float, confidence: float = 0.95, grid_size: in
 @cache
 def best(name: str, asked: Promise) -> Sized:
     return BEST[name](asked)
-
-
-def test_the_steepest_coin_beats_the_others() -> None:
-    """Gaussian counts need over twice, the exponential mechanism almost four times, as many."""
-    asked = median_of(1_000, 0.05)
-    sizes = {name: best(name, asked).size.blocks for name in BEST}
-    assert sizes["steepest"] < sizes["gaussian"] / 2
-    assert sizes["gaussian"] < sizes["exponential"]
-    # The figures of theory.md §9 for these two were made with neighbouring stability.
-    assert sizes["gaussian"] < 2_485
-    assert best("exponential", median_of(1_000, 0.25)).size.blocks < 32_665
 
 
 @methods
@@ -535,14 +517,6 @@ def tails(draw: st.DrawFn) -> tuple[float, float]:
     low, high = draw(st.floats(0.001, 0.9)), draw(st.floats(0.001, 0.9))
     scale = min(1.0, 0.9 / (low + high))
     return low * scale, high * scale
-
-
-def test_the_figures_of_fresh_splitting() -> None:
-    figures = {0.25: [4_300, 57_000, 730_000], 0.01: [500, 5_000, 70_000]}
-    for tail, expected in figures.items():
-        assert [fresh_blocks(k, 0.05, tail) for k in (100, 1_000, 10_000)] == expected
-    assert fresh_blocks(10**6, 0.05, 0.25) == 103 * 10**6
-    assert fresh_blocks(10**6, 1e-9, 0.49) > 10**9
 
 
 def test_the_papers_constants_win_only_above_168_thousand_questions() -> None:
