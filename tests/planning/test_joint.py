@@ -48,21 +48,6 @@ SEARCHES = ("estimate", "interval", "amplified")
 small = pytest.mark.parametrize("name", [name for name in SMALL if name != "direct"])
 
 
-@pytest.mark.parametrize(
-    ("request_", "most"),
-    [
-        (Guesses(1000, 10), 3_700),  # ten thousand: test_proposals.py
-        (GUESSES, 2_050),
-        (Estimates(1000), 5_959),  # 5,949 with either direction by itself (sizing.md), or fewer
-    ],
-)
-def test_a_thousand_questions_need_few_blocks(request_: Request, most: int) -> None:
-    """Figures of theory.md §9."""
-    plan = planned(request_)
-    assert plan.blocks <= most
-    assert plan.verify()
-
-
 @small
 def test_a_plan_proves_itself_and_pays_for_what_was_asked(name: str) -> None:
     plan = planned(*SMALL[name])

@@ -4,6 +4,9 @@ A state machine mixes all protocols at random and keeps a second account. The fi
 for what it is there for: every transcript of the real protocols on three blocks, for analysts who
 choose the next question by all verdicts so far, and the exact divergence between what they see and
 the centred reference, against the limit.
+
+What gives a yes or no and has no test here is run by tests/test_mutants.py: on the real code, which
+passes, and on broken copies, which must not.
 """
 
 from __future__ import annotations

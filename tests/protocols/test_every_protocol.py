@@ -185,6 +185,55 @@ def test_the_oracle_agrees(name: str) -> None:
     assert oracle_agrees(name) == ""
 
 
+@every
+def test_what_was_drawn_is_enough_to_say_it_again(name: str) -> None:
+    """Question and draw survive JSON; the same answer, charges and checks follow from them."""
+    taught: list[Any] = []
+    for protocol, question, drawn, paid, result in questions(name, 9):
+        again = Question.from_facts(json.loads(json.dumps(question.facts)))
+        kept = json.loads(json.dumps(drawn))
+        assert again == question or again.facts == question.facts
+        assert protocol.answer(again, kept, paid) == result
+        if kept is None:
+            assert paid.price() == 0
+            continue
+        assert protocol.charges(again, kept) == paid.charges
+        protocol.check(again, kept, taught)
+        worst = protocol.worst(again)
+        assert all(
+            paid_for.within(held) for paid_for, held in zip(paid.charges, worst, strict=False)
+        )
+        taught += [kept] if "steps" in kept else []
+
+
+SPOILED = {
+    "index": (-1, 10**6, True, 0.0, None, "0"),
+    "first": (-1, 10**6, None),
+    "last": (-1, 10**6, 1.0),
+    "cell": (-1, 10**6, False, None),
+    "yes": (-1, 3, True, None),
+    "refused": (0, "no", []),
+    "value": ("nan", None, [1]),
+}
+
+
+@every
+def test_what_cannot_have_been_drawn_is_refused(name: str) -> None:
+    for protocol, question, drawn, paid, _ in questions(name, 1):
+        for key, wrongs in SPOILED.items():
+            for wrong in wrongs if drawn is not None and key in drawn else ():
+                assert not sound(protocol, question, {**drawn, key: wrong}, paid), (key, wrong)
+
+
+def sound(protocol: Protocol[Any], question: Question, drawn: Any, paid: Any) -> bool:
+    try:
+        protocol.charges(question, drawn)
+        protocol.answer(question, drawn, paid)
+    except (ValueError, LookupError, TypeError):
+        return False
+    return True
+
+
 # What they have in common.
 
 

@@ -1,4 +1,8 @@
-"""Guesses: the chances of every verdict, what each costs, when it ends, and corrections."""
+"""Guesses: the chances of every verdict, what each costs, when it ends, and corrections.
+
+What gives a yes or no and has no test here is run by tests/test_mutants.py: on the real code, which
+passes, and on broken copies, which must not.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Searches: what they answer, with which chances, and what cannot hurt them."""
+"""Searches: what they answer, with which chances, and what cannot hurt them.
+
+What gives a yes or no and has no test here is run by tests/test_mutants.py: on the real code, which
+passes, and on broken copies, which must not.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +33,7 @@ from holdfast.protocols.searches import (
     Simple,
     SimpleEstimates,
 )
+from holdfast.protocols.shapes import BoundedMean, KnownSd
 from holdfast.protocols.source import BlockArray
 from holdfast.randomness import Entropy, SeededEntropy
 from holdfast.theory.coins import Coin
@@ -103,6 +108,18 @@ def test_a_target_of_its_own_is_aimed_at() -> None:
     answer = fresh(plan).ask(value, grid(0, 1, step=0.01))
     assert answer.value == pytest.approx(part.twice_target / (2 * BLOCKS), abs=0.01)
     assert (answer.tail_low, answer.tail_high, answer.tail) == (0.02, 0.5, 0.02)
+
+
+def test_a_known_shape_gives_a_bar_around_the_cell() -> None:
+    rows = np.repeat(np.tile([0.3, 0.5], BLOCKS // 2), 50)
+    asked = fresh(data=BlockArray(rows, BLOCKS))
+    answer = asked.ask(np.mean, grid(0, 1, step=0.05), shape=BoundedMean())
+    cell = grid(0, 1, step=0.05).cell(round(answer.value / 0.05))
+    assert (answer.low, answer.high) == BoundedMean().bar(cell, 50, 0.02, 0.02)
+    assert answer.low < cell[0] < cell[1] < answer.high  # type: ignore[operator]
+    assert "between low and high" in answer.promise
+    end = fresh().ask(lambda rows: -1.0, points(8), shape=KnownSd(1.0))
+    assert (end.low, end.at_grid_end) == (None, True)
 
 
 @failures

@@ -45,6 +45,7 @@ from holdfast.theory.told import (
     share_high,
     share_low,
 )
+from tests.theory.checker import exact_tail
 from tests.theory.told_worlds import (
     Level,
     State,
@@ -322,21 +323,6 @@ def test_a_batch_is_answered_in_the_better_way() -> None:
 
 
 # Confidence procedures, against 50 digits.
-
-
-def exact_tail(n: int, p: mpf, c: int) -> mpf:
-    """P[Bin(n, p) ≥ c]: terms from c on, until they add nothing."""
-    if c <= 0:
-        return mpf(1)
-    if p >= 1:
-        return mpf(1)
-    term, total = mp.binomial(n, c) * p**c * (1 - p) ** (n - c), mpf(0)
-    for i in range(c, n + 1):
-        total += term
-        term *= (n - i) * p / ((i + 1) * (1 - p))
-        if term < total * mpf(10) ** -45 and i > n * p:
-            break
-    return total
 
 
 rows_and_count = st.integers(1, 700).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
