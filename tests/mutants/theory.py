@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ from tests.theory import (
     test_transfer,
 )
 from tests.theory.test_paired import variant
-from tests.theory.test_transfer import SLACK, Case
+from tests.theory.test_transfer import SLACK
 
 __all__ = ["MUTANTS", "Mutant"]
 
@@ -76,16 +77,16 @@ def below(limit: float, measure: Callable[..., float]) -> Callable[..., bool]:
     return lambda *broken: measure(*broken) < limit
 
 
+def everywhere(
+    check: Callable[..., bool], real: object, cases: Iterable[Sequence[Any]]
+) -> Callable[..., bool]:
+    """Whether the real thing, or the broken one, passes a check in all of these cases."""
+    given = [tuple(case) for case in cases]
+    return lambda *broken: all(check(*(broken or (real,)), *case) for case in given)
+
+
 OTHER: dict[test_bars.Claim, test_bars.Claim] = {"at least": "at most", "at most": "at least"}
 POINTS = [(a, r, q) for a in (1.5, 8.0, 60.0) for r in (0.01, 0.5) for q in (1e-6, 0.01, 0.3)]
-
-
-def curve_is_right(largest: test_divergence.Inverse = largest_probability) -> bool:
-    return all(test_divergence.check_largest(largest, *point) for point in POINTS)
-
-
-def inverse_is_right(smallest: test_divergence.Inverse = smallest_probability) -> bool:
-    return all(test_divergence.check_smallest(smallest, *point) for point in POINTS)
 
 
 COINS = [
@@ -106,56 +107,70 @@ def whole_price_is_right(price: test_coins.Price = Coin.neighbour_price) -> bool
     return price_is_right(price, halves=2)
 
 
-def coin_is_steepest(build: test_coins.Steepest = steepest_coin) -> bool:
-    cases = [(8.0, 0.02, 1e-3), (1.5, 0.1, 1e-6), (40.0, 0.01, 0.01)]
-    return all(test_coins.check_steepest(build, *case) for case in cases)
-
-
 def sum_is_right(mass: Callable[[Profile, float, int, int], float] = Profile.mass) -> bool:
     profile = coin_profile(steepest_coin(8.0, 0.05, 1e-3), 20)
     cases = [(beta, twice, 60) for beta in (0.01, 0.1, 0.5) for twice in (0, 1, 2, 37, 60, 90)]
     return all(test_coins.check_mass(mass, profile, *case) for case in cases)
 
 
-def worst_neighbours(price: test_coins.Price = Coin.neighbour_price) -> float:
-    return test_transfer.worst_transcripts(neighbour=price)[1]
+curve_is_right = everywhere(test_divergence.check_largest, largest_probability, POINTS)
+inverse_is_right = everywhere(test_divergence.check_smallest, smallest_probability, POINTS)
+coin_is_steepest = everywhere(
+    test_coins.check_steepest,
+    steepest_coin,
+    [(8.0, 0.02, 1e-3), (1.5, 0.1, 1e-6), (40.0, 0.01, 0.01)],
+)
+tail_is_the_inverse = everywhere(
+    test_paired.inverts,
+    paired_tail,
+    [(*at, share, 0.05) for at in ((2.0, 0.05), (25.0, 0.1335)) for share in (0.2, 0.4, 0.7)],
+)
+mass_is_decisive = everywhere(
+    test_transfer.is_decisive, decisive_mass, test_transfer.SHARPEST.values()
+)
+law_dominates = everywhere(
+    test_composition.dominates,
+    test_composition.build,
+    product(test_composition.COINS, (True, False)),
+)
+shares_are_respected = everywhere(test_sizing.respects_the_shares, certified, [()])
 
 
-def worst_reach(reach: Callable[[Case], int] = lambda case: case.twice_reach) -> float:
-    return test_transfer.worst_profile(reach=reach)
-
-
-def worst_limit(limit: test_transfer.Limit = largest_sample_mass) -> float:
-    return test_transfer.worst_transfer(limit=limit)
-
-
-def worst_mirror(centred: bool = True) -> float:
-    return test_transfer.worst_mirror(centred=centred)
-
-
-def most_refused(price: test_coins.Refusal = refusal_price) -> float:
-    return test_coins.free_yes(price, test_coins.FLAT["logistic"], 1.3, 2, 200)
+def deltas_are_not_below(build: test_composition.Losses = pair_losses) -> bool:
+    return test_composition.lowest_margin(build, 0.01) >= -1e-16
 
 
 divergence_is_right = below(1e-12, test_divergence.worst_error)
 laws_are_close = below(SLACK, test_transfer.worst_stability)
-transcripts_are_close = below(SLACK, worst_neighbours)
+transcripts_are_close = below(
+    SLACK,
+    lambda price=Coin.neighbour_price: test_transfer.worst_transcripts(neighbour=price)[1],
+)
 sample_has_the_mass = below(SLACK, test_transfer.worst_profile)
-reach_is_right = below(SLACK, worst_reach)
-mass_is_limited = below(SLACK, worst_limit)
-mirror_is_limited = below(SLACK, worst_mirror)
+reach_is_right = below(
+    SLACK,
+    lambda reach=lambda case: case.twice_reach: test_transfer.worst_profile(reach=reach),
+)
+mass_is_limited = below(
+    SLACK, lambda limit=largest_sample_mass: test_transfer.worst_transfer(limit=limit)
+)
+mirror_is_limited = below(SLACK, lambda centred=True: test_transfer.worst_mirror(centred=centred))
 promises_are_kept = below(1, lambda *broken: test_transfer.tightest_central(*broken)[0])
 classes_are_kept = below(1, lambda *broken: test_transfer.tightest_classes(*broken)[0])
 sides_are_kept = below(1, lambda *broken: max(test_transfer.tightest_sides(*broken)[:2]))
 laws_keep_the_bound = below(SLACK, lambda *broken: max(test_paired.nearest_laws(*broken)))
 analysts_keep_the_bound = below(SLACK, test_paired.nearest_analyst)
 conjugate_is_right = below(2e-13, lambda *broken: test_paired.formulas(transfer._slope, *broken))
+profile_holds = below(
+    SLACK, lambda build=exponential_profile: test_transfer.worst_exponential(build=build)[1]
+)
 price_holds = below(SLACK, lambda *broken: test_transfer.worst_exponential(*broken)[0])
-refusals_pay = below(SLACK, most_refused)
-
-
-def shares_are_respected(test: test_transfer.Certified = certified) -> bool:
-    return test_sizing.respects_the_shares(test)
+refusals_pay = below(
+    SLACK,
+    lambda price=refusal_price: test_coins.free_yes(
+        price, test_coins.FLAT["logistic"], 1.3, 2, 200
+    ),
+)
 
 
 def bound_is_sharp(mass: test_paired.Mass = paired_mass) -> bool:
@@ -168,18 +183,6 @@ def bound_is_rounded_up(mass: test_paired.Mass = paired_mass) -> bool:
         return test_paired.rounding(mass, test_paired.one_step(patch))[0] > 0
 
 
-def tail_is_the_inverse(tail: test_paired.Tail = paired_tail) -> bool:
-    return all(
-        test_paired.inverts(tail, order, budget, share, 0.05)
-        for order, budget in ((2.0, 0.05), (25.0, 0.1335))
-        for share in (0.2, 0.4, 0.7)
-    )
-
-
-def mass_is_decisive(decisive: test_transfer.Decisive = decisive_mass) -> bool:
-    return all(test_transfer.is_decisive(decisive, *at) for at in test_transfer.SHARPEST.values())
-
-
 def directions_meet(meeting: test_transfer.Meeting = meeting_mass) -> bool:
     found = [
         test_transfer.gaussian_laws(meeting, mu, tail, y)[0]
@@ -190,10 +193,6 @@ def directions_meet(meeting: test_transfer.Meeting = meeting_mass) -> bool:
     return min(found) > 1 - 1e-12 and max(found) < 1 + 1e-6
 
 
-def profile_holds(build: Callable[[float, int, int], Profile] = exponential_profile) -> bool:
-    return test_transfer.worst_exponential(build=build)[1] < SLACK
-
-
 def no_true_mean_is_excluded(bar: Callable[..., Bar] = verdict_bar) -> bool:
     """Exactly, on blocks of 30 flips: every mean under which a verdict may be said is allowed."""
     return all(
@@ -201,18 +200,6 @@ def no_true_mean_is_excluded(bar: Callable[..., Bar] = verdict_bar) -> bool:
         for claim in OTHER
         for guess in (0.2, 0.5, 0.85)
         for k in range(1, 40)
-    )
-
-
-def deltas_are_not_below(build: test_composition.Losses = pair_losses) -> bool:
-    return test_composition.lowest_margin(build, 0.01) >= -1e-16
-
-
-def law_dominates(build: test_composition.Build = test_composition.build) -> bool:
-    return all(
-        test_composition.dominates(build, coin, centred)
-        for coin in test_composition.COINS
-        for centred in (True, False)
     )
 
 

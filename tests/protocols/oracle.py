@@ -22,10 +22,6 @@ from holdfast.theory.means import direct_bars, search_profile
 
 Charge = tuple[str, Fraction, int, int]  # part, price, looks, noes
 Clause = tuple[float, str, float]  # a share of fresh blocks, a comparison, a value
-OWN = {
-    "rounds": "rounds",
-    "split": "split",
-}
 PART = 2.0**-17 + 2.0**-50  # what a term of a mean may be off by
 
 
@@ -107,22 +103,15 @@ def opinion(plan: dict[str, Any], facts: dict[str, Any], drawn: Any, units: int)
 
 
 def _own(plan: dict[str, Any], facts: dict[str, Any], drawn: Any, units: int) -> Opinion:
-    kind, one = plan["kind"], Fraction(1)
-    name = "gate" if plan.get("sides") == 1 else OWN[kind]
+    kind = plan["kind"]
     if kind == "rounds":
         guesses = plan["verification"]
         asked = {**facts, "verb": "verify", "guess": 0.0, "part": "verify"}
         charged = opinion(guesses, asked, drawn, units).charges
         tails = (guesses["plan"]["parts"][0]["tail_low"],) * 2
-        return _as_it_came([(name, *each[1:]) for each in charged], tails, drawn)
-    if kind == "split":
-        return _as_it_came([(name, one, 1, 0)], (plan["tail_low"], plan["tail_high"]), drawn)
-    tails = plan["tail_low"], plan["tail_high"]
-    if drawn is None:
-        return Opinion([], tails)
-    refused = drawn["refused"]
-    charges = [(name, one if refused else Fraction(0), 1, int(refused))]
-    return Opinion(charges, tails, refused=refused, clauses=_verdict(facts, refused, tails))
+        return _as_it_came([(kind, *each[1:]) for each in charged], tails, drawn)
+    assert kind == "split"
+    return _as_it_came([(kind, Fraction(1), 1, 0)], (plan["tail_low"], plan["tail_high"]), drawn)
 
 
 def _guess(

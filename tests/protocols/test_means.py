@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from holdfast.errors import Exhausted, InvalidInput
+from holdfast.errors import InvalidInput
 from holdfast.grids import grid
 from holdfast.planning.joint import joint_plan
 from holdfast.protocols.answers import Answer
@@ -29,9 +29,8 @@ from holdfast.protocols.means import (
 from holdfast.protocols.memory import MemoryHoldout
 from holdfast.protocols.plans import JointPlan
 from holdfast.protocols.searches import SearchPart
-from holdfast.protocols.source import UNIT, WEIGHT_SCALE, BlockArray, Bounds, unit_terms
+from holdfast.protocols.source import UNIT, BlockArray, Bounds, unit_terms
 from holdfast.randomness import SeededEntropy
-from holdfast.theory.bars import mean_bar
 from tests.protocols.worlds import Rows, fresh
 from tests.reference.mechanisms import weighted_count
 
@@ -93,25 +92,6 @@ def test_the_bar_holds_the_mean(truth: float) -> None:
             assert high - low <= widest
 
 
-def test_the_bar_narrows_towards_the_ends() -> None:
-    for plan in (median(), direct()):
-        bars = [ends(flips(plan, truth, seed=3)) for truth in (0.005, 0.15, 0.5)]
-        widths = [high - low for low, high in bars]
-        assert widths == sorted(widths)
-        assert widths[0] < 0.7 * widths[-1]
-
-
-def test_the_bar_is_chernoffs_and_allows_for_all_rounding() -> None:
-    answer = means(median(), np.full(median().blocks * 50, 0.3)).mean(
-        itself, grid=grid(0, 1, step=0.1)
-    )
-    low, high = mean_bar(0.2, 0.3, 50, 1e-3, 1e-3)
-    assert answer.value in (0.3, 0.4)  # 0.3 rounds to a little more or less in parts of 2⁻¹⁶
-    if answer.value == 0.3:
-        assert answer.low == pytest.approx((low or 0) - 0.5 / WEIGHT_SCALE)
-        assert answer.high == pytest.approx((high or 0) + 0.5 / WEIGHT_SCALE)
-
-
 def test_block_means_are_compared_as_whole_numbers() -> None:
     """The float 1/3 is less than a third: a block's mean of a third lies above it, not on it."""
     rows = np.tile([1.0, 0.0, 0.0], median().blocks * 10)
@@ -167,15 +147,6 @@ def test_an_exact_plan_wants_single_units_and_makes_weights_zero_or_one() -> Non
     assert count(plan, rows, itself, (0.0, 4.0)) == 0  # and here to 0
     promise = means(plan, rows).mean(itself, range=(0, 4)).promise
     assert "and counts as 0 below the middle, as 4 from it on" in promise
-
-
-def test_a_question_costs_one_look_and_the_last_is_refused() -> None:
-    asked, part = means(direct(), np.zeros(direct().blocks)), direct().parts[0]
-    for _ in range(part.looks):
-        assert asked.mean(itself).price == part.prices(direct().order).worst
-    with pytest.raises(Exhausted, match="mean"):
-        asked.mean(itself)
-    assert asked.spent <= direct().budget * (1 + 1e-9)
 
 
 def test_any_sequence_of_terms_will_do() -> None:

@@ -24,7 +24,6 @@ from tests.protocols.toy import Highest, highest_plan
 from tests.protocols.worlds import fresh, source, value
 
 ROWS = pd.DataFrame({"x": (np.arange(400) * 7 % 400 + 0.5) / 400})
-NEED = 5 * highest_plan(5).each
 
 
 @pytest.fixture(autouse=True)

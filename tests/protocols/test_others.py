@@ -171,17 +171,6 @@ def test_no_data_makes_more_updates_than_planned(weighing: tuple[JointPlan, Univ
     assert most_updates(universe.size, part.mass(plan.blocks)) <= part.updates
 
 
-def test_weights_end_after_the_planned_looks(weighing: tuple[JointPlan, Universe]) -> None:
-    plan, universe = weighing
-    asked, points = dice(plan, universe, np.ones(3 * plan.blocks)), grid(0, 7, step=1)
-    answers = [asked.ask(lambda blocks: blocks.mean(axis=1), points) for _ in range(2)]
-    assert [answer.value for answer in answers] == [1, 1]
-    left = plan.parts[0].looks - asked.account.uses["weights"].looks
-    asked.account.hold(Charge("weights", Fraction(0), left - 1))
-    with pytest.raises(Exhausted, match="2 looks"):
-        asked.ask(lambda blocks: blocks.mean(axis=1), points)
-
-
 def test_weights_refuse_what_does_not_fit(weighing: tuple[JointPlan, Universe]) -> None:
     plan, universe = weighing
     with pytest.raises(InvalidInput, match="universe"):

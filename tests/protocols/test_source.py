@@ -21,26 +21,6 @@ from tests.protocols.worlds import FAILURES, Rows, failures
 LOWEST = -np.finfo(np.float64).max
 
 
-def test_blocks_are_runs_of_rows_in_their_order() -> None:
-    source = BlockArray(np.arange(14), blocks=4)
-    assert (source.blocks, source.units) == (4, 3)
-    assert source.values(lambda rows: rows.tolist()) == [
-        [0, 1, 2],
-        [3, 4, 5],
-        [6, 7, 8],
-        [9, 10, 11],  # 12 and 13 fill no block
-    ]
-
-
-def test_rows_may_have_columns() -> None:
-    source = BlockArray(np.arange(12).reshape(6, 2), blocks=3)
-    assert source.values(lambda rows: (rows.shape, int(rows.sum()))) == [
-        ((2, 2), 6),
-        ((2, 2), 22),
-        ((2, 2), 38),
-    ]
-
-
 @given(st.integers(1, 60), st.data())
 def test_every_row_is_in_at_most_one_block(rows: int, data: st.DataObject) -> None:
     blocks = data.draw(st.integers(1, rows))

@@ -9,7 +9,7 @@ Claims are compared with the law in exact fractions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -27,7 +27,7 @@ from holdfast.randomness import system_entropy
 from holdfast.theory.told import History
 from tests.theory.told_worlds import World
 
-__all__ = ["Asking", "State", "Unlike", "asking", "chance_of_failure", "drive", "start"]
+__all__ = ["Asking", "State", "Unlike", "asking", "drive", "start"]
 
 KINDS: dict[str, Any] = {kind.verb: kind for kind in PROTOCOLS if kind.told}
 
@@ -240,34 +240,3 @@ def _median(world: World, values: Sequence[Fraction]) -> Fraction:
         if total >= Fraction(1, 2):
             return value
     raise AssertionError
-
-
-def chance_of_failure(
-    questions: Sequence[Callable[[State], Sequence[Outcome]]],
-    left: int,
-    state: State,
-    world: World,
-) -> Fraction:
-    """The largest chance that a claim is ever false, with `left` questions: the best analyst's."""
-    answers: dict[tuple[int, State], Sequence[Outcome]] = {}
-    values: dict[tuple[int, State, int], int] = {}
-
-    def value(cell: int, state: State, left: int) -> int:
-        if not cell or not left:
-            return 0
-        key = (cell, state, left)
-        if key not in values:
-            most = 0
-            for i, question in enumerate(questions):
-                if (i, state) not in answers:
-                    answers[i, state] = question(state)
-                total = 0
-                for samples, false, after in answers[i, state]:
-                    inside = samples & cell
-                    if inside:
-                        total += world.chance(inside) if false else value(inside, after, left - 1)
-                most = max(most, total)
-            values[key] = most
-        return values[key]
-
-    return Fraction(value(world.everything, state, left), world.whole)

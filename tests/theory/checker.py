@@ -16,6 +16,7 @@ __all__ = [
     "check",
     "conjugate",
     "divergence",
+    "exact_tail",
     "largest",
     "mass",
     "paired",
@@ -174,6 +175,19 @@ def proves(order: Real, budget: Real, tail: Real, failure: Real, mass: Real) -> 
             return True
         fresh = (1 - mpf(tail)) * smallest(order, budget, failure)
         return bool(largest(order, budget, failure - mass) < fresh)
+
+
+def exact_tail(n: int, p: Real, c: int) -> Real:
+    """P[Bin(n, p) ≥ c]: terms from c on, until they add nothing."""
+    if c <= 0 or p >= 1:
+        return mpf(1)
+    term, total = mp.binomial(n, c) * p**c * (1 - p) ** (n - c), mpf(0)
+    for i in range(c, n + 1):
+        total += term
+        term *= (n - i) * p / ((i + 1) * (1 - p))
+        if term < total * mpf(10) ** -45 and i > n * p:
+            break
+    return total
 
 
 def _logit(p: Real) -> Real:

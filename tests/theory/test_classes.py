@@ -17,7 +17,6 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -33,7 +32,7 @@ from holdfast.theory.coins import (
     verdict_coin,
 )
 from holdfast.theory.divergence import Curve, RenyiCurve
-from holdfast.theory.transfer import FailureClass, all_hold, place_target, total_failure
+from holdfast.theory.transfer import FailureClass, place_target, total_failure
 from tests.theory.worlds import (
     Action,
     Guessing,
@@ -267,15 +266,6 @@ CURVE = RenyiCurve(8.0, 0.2)
 CLASS = FailureClass("a", 0.05, 200, 0.05, PROFILE)
 
 
-def test_a_class_holds_with_room_and_not_without() -> None:
-    assert CLASS.holds(CURVE, 200)
-    assert not replace(CLASS, twice_reach=30).holds(CURVE, 200)
-    assert not CLASS.holds(RenyiCurve(8.0, 20.0), 200)
-    assert all_hold([CLASS, CLASS], CURVE, 200)
-    assert all_hold([], CURVE, 200)
-    assert not all_hold([CLASS, replace(CLASS, tail=0.6)], CURVE, 200)
-
-
 def test_numbers_that_say_nothing_never_hold() -> None:
     """With slips of 0 and no budget every sensible class holds; these still do not."""
     sure, free = replace(CLASS, profile=Profile(np.zeros(3))), RenyiCurve(8.0, 1e-9)
@@ -375,12 +365,6 @@ def test_answers_have_a_block_for_every_lattice_point() -> None:
 
 
 NEVER = Profile(np.full(4, 1e-300))  # of looks that never err
-
-
-def test_the_profile_counts_just_these_points() -> None:
-    for twice_reach in range(1, 12):
-        kept = kept_points(None, twice_reach)
-        assert NEVER.mass(0.5, twice_reach, 6) == pytest.approx(0.5 * kept / 6)
 
 
 def test_a_class_at_a_half_integer_needs_a_whole_count() -> None:

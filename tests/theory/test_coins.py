@@ -386,12 +386,8 @@ def check_refusal(price: Refusal, coin: VerdictCoin, order: float, yes: float) -
         return bool(exact <= found <= exact * (1 + mpf("1e-6")) + mpf("1e-12"))
 
 
-@pytest.mark.parametrize("name", [*FLAT, *SETTINGS])
+@pytest.mark.parametrize("name", SETTINGS)
 def test_the_price_of_a_refusal_is_the_largest_that_any_pair_needs(name: str) -> None:
-    if name in FLAT:
-        for order, yes in itertools.product((1.05, 1.3, 8.0, 40.0), (0.0, 1e-4, 0.01, 0.3)):
-            assert check_refusal(refusal_price, VerdictCoin.symmetric(FLAT[name]), order, yes)
-        return
     order, no, yes, _, _ = SETTINGS[name]
     coin = verdict_coin(*SETTINGS[name])
     assert check_refusal(refusal_price, coin, order, yes)

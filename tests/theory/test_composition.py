@@ -12,7 +12,6 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution
 from numpy.typing import NDArray
 
-from holdfast.errors import InvalidInput
 from holdfast.theory.coins import Coin, logistic_coin, probit_coin, steepest_coin
 from tests.reference.transfer import LossDistribution, coin_losses, pair_losses
 
@@ -183,18 +182,6 @@ def test_what_q_cannot_do_is_an_infinite_loss() -> None:
     assert law.delta(50.0) == pytest.approx(0.2)
     assert law.composed(2).delta(50.0) == pytest.approx(1 - 0.8**2, abs=0.05)
     assert law.composed(2).delta(50.0) >= 1 - 0.8**2
-
-
-def test_what_is_refused() -> None:
-    fair = [0.5, 0.5]
-    for p, q in ((fair, [0.5, 0.4, 0.1]), ([0.5, 0.4], fair), (fair, [0.5, 0.6]), ([fair], [fair])):
-        with pytest.raises(InvalidInput):
-            pair_losses(np.array(p), np.array(q), 0.1)
-    with pytest.raises(InvalidInput):
-        pair_losses(np.array(fair), np.array(fair), 0.0)
-    for count in (0, -1, 1.5):
-        with pytest.raises(InvalidInput):
-            pair_losses(bernoulli(0.5), bernoulli(0.4), 0.1).composed(count)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("cells", [100, 4_000])

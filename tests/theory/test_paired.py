@@ -50,17 +50,6 @@ def renyi(a: Real, p: list[Real], q: list[Real]) -> Real:
     return sum(x**a * y ** (1 - a) for x, y in zip(p, q, strict=True))
 
 
-def test_phi_is_what_two_divergences_have_in_common() -> None:
-    """E_Q[φ(r)] = ½(E_Q[rᵃ] − 1) + ½(E_Q[r¹⁻ᵃ] − 1): e^((a−1)D) − 1 of either way, averaged."""
-    with workdps(50):
-        p, q = [mpf(x) / 10 for x in (2, 3, 5)], [mpf(x) / 10 for x in (1, 5, 4)]
-        for a in map(mpf, (1.5, 8, 40)):
-            mean = sum(y * phi(a, x / y) for x, y in zip(p, q, strict=True))
-            both = renyi(a, p, q) + renyi(a, q, p) - 2
-            assert abs(mean - both / 2) < mpf(10) ** -40 * both
-            assert min(phi(a, mpf(x) / 7) for x in (1, 3, 6, 8, 30)) > phi(a, mpf(1)) == 0
-
-
 @given(st.floats(1.01, 1e4), st.floats(-14, 14), st.sampled_from([-1, 1]))
 def test_the_conjugate_is_rounded_up_and_accurate(order: float, size: float, sign: int) -> None:
     slope = sign * math.exp(size) * order

@@ -40,7 +40,6 @@ from holdfast.theory.sizing import (
     hoeffding_failure,
     median_failure,
     median_samples,
-    minimise,
     smallest_blocks,
     split_failure,
     steepest_at,
@@ -278,22 +277,6 @@ def confirmed(promise: Promise, found: Sized, size: Size) -> bool:
     )
 
 
-@pytest.mark.parametrize(
-    ("queries", "grid_size", "tail", "confidence"),
-    [(30, 2, 0.05, 0.99), (1, 1000, 0.01, 0.5), (20, 8, 0.25, 0.95)],
-)
-def test_a_slow_verifier_agrees(
-    queries: int, grid_size: int, tail: float, confidence: float
-) -> None:
-    promise = Promise(queries, grid_size, tail, tail, confidence)
-    found = sized(promise)
-    assert found is not None
-    blocks = found.size.blocks
-    assert confirmed(promise, found, found.size)
-    less = replace(found.size, blocks=blocks - 2, twice_target=blocks - 2)
-    assert not confirmed(promise, found, less)
-
-
 def test_a_slow_verifier_agrees_on_unequal_tails() -> None:
     verdicts = []
     for promise, _, target, found in unequal()[:4]:
@@ -346,18 +329,6 @@ def test_the_verifier_is_not_easily_pleased() -> None:
         assert not says(**other), other
 
 
-def test_the_minimiser_finds_a_minimum() -> None:
-    found = minimise(lambda x: (x[0] - 1) ** 2 + 3 * (x[1] + 2) ** 2, (0.0, 0.0))
-    assert found == pytest.approx((1.0, -2.0), abs=0.01)
-
-
-def test_a_curve_without_any_loss_needs_only_the_coins_reach() -> None:
-    promise = Promise(1, 2, 0.25, 0.25, 0.9)
-    size = smallest_blocks(promise, RenyiCurve(2, 0.0), NEVER)
-    # E ≥ β/2·(m + 1)/m > β/4 already for one block.
-    assert size == Size(1, 1, promise.failure, promise.failure)
-
-
 # --- The methods: the figures, that each is certified, and that optima are optima --------------
 
 
@@ -381,34 +352,6 @@ def median_of(queries: int, tail: float, confidence: float = 0.95, grid_size: in
 @cache
 def best(name: str, asked: Promise) -> Sized:
     return BEST[name](asked)
-
-
-# k, ρ, what was reached, and the most that is allowed.
-FIGURES = [
-    (1_000, 0.25, 4_262, 6_800),
-    (1_000, 0.05, 686, 904),
-    (1_000, 0.01, 331, 450),
-]
-
-
-@pytest.mark.parametrize(("queries", "tail", "reached", "most"), FIGURES)
-def test_the_figures_of_the_steepest_coin(
-    queries: int, tail: float, reached: int, most: int
-) -> None:
-    blocks = best("steepest", median_of(queries, tail)).size.blocks
-    assert blocks <= most
-    assert blocks == pytest.approx(reached, rel=0.005)
-
-
-def test_the_steepest_coin_beats_the_others() -> None:
-    """Gaussian counts need over twice, the exponential mechanism almost four times, as many."""
-    asked = median_of(1_000, 0.05)
-    sizes = {name: best(name, asked).size.blocks for name in BEST}
-    assert sizes["steepest"] < sizes["gaussian"] / 2
-    assert sizes["gaussian"] < sizes["exponential"]
-    # The figures of theory.md §9 for these two were made with neighbouring stability.
-    assert sizes["gaussian"] < 2_485
-    assert best("exponential", median_of(1_000, 0.25)).size.blocks < 32_665
 
 
 @methods
@@ -574,14 +517,6 @@ def tails(draw: st.DrawFn) -> tuple[float, float]:
     low, high = draw(st.floats(0.001, 0.9)), draw(st.floats(0.001, 0.9))
     scale = min(1.0, 0.9 / (low + high))
     return low * scale, high * scale
-
-
-def test_the_figures_of_fresh_splitting() -> None:
-    figures = {0.25: [4_300, 57_000, 730_000], 0.01: [500, 5_000, 70_000]}
-    for tail, expected in figures.items():
-        assert [fresh_blocks(k, 0.05, tail) for k in (100, 1_000, 10_000)] == expected
-    assert fresh_blocks(10**6, 0.05, 0.25) == 103 * 10**6
-    assert fresh_blocks(10**6, 1e-9, 0.49) > 10**9
 
 
 def test_the_papers_constants_win_only_above_168_thousand_questions() -> None:

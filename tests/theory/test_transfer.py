@@ -46,8 +46,6 @@ from holdfast.theory.transfer import (
 from tests.reference.transfer import (
     ApproximateCurve,
     coin_losses,
-    flat_mass,
-    mirror_flat_mass,
     mirror_transfers,
 )
 from tests.theory.worlds import (
@@ -416,20 +414,6 @@ def test_transcripts_of_all_datasets_are_within_looks_times_price() -> None:
     assert 0.999 < neighbours < SLACK
 
 
-def test_real_weights_move_a_floored_count_by_half_a_step_from_its_centre() -> None:
-    """theory.md §2: C = ⌊Σ w⌋ is one of two counts given the other blocks, whatever w_i."""
-    coin = steepest_coin(8.0, 0.1, 1e-3)
-    weights = [Fraction(i, 8) for i in range(9)]
-    for rest in itertools.product(weights, repeat=2):
-        base = math.floor(sum(rest))
-        for weight in weights:
-            count = math.floor(sum(rest) + weight)
-            chosen, centre = coin.yes(2 * count - 3), coin.yes(2 * base + 1 - 3)
-            for p, q in ((chosen, centre), (centre, chosen)):
-                above = divergence(8.0, np.array([p, 1 - p]), np.array([q, 1 - q]))
-                assert above.max() <= 0.1 * SLACK
-
-
 # The conclusion.
 
 
@@ -578,20 +562,6 @@ def shared_size(blocks: int, twice_target: int, share: float, beta: float) -> Si
 
 
 # The formulas.
-
-
-def test_neighbouring_stability_in_the_form_of_the_theory_note() -> None:
-    """theory.md §4: F(ρβ) < q(β − b), and its mirror F(uβ + (1 − u)b) < ρβ."""
-    curve = RenyiCurve(20.0, 0.05)
-    mass = flat_mass(0.45, 0.05, 0.01)
-    assert mass == pytest.approx(0.45 * 0.04)
-    assert flat_mass(0.45, 0.01, 0.05) == 0
-    assert transfers(curve, 0.2, 0.05, mass, centred=False) == (curve.largest(0.01) < mass)
-    upper = mirror_flat_mass(0.1, 0.05, 0.01)
-    assert upper == pytest.approx(0.1 * 0.05 + 0.9 * 0.01)
-    assert mirror_transfers(curve, 0.5, 0.05, upper, centred=False) == (
-        curve.largest(upper) < 0.5 * 0.05
-    )
 
 
 @given(st.floats(1.1, 100), st.floats(1e-4, 1), st.floats(0.001, 0.99), st.floats(1e-6, 0.5))

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,7 @@ __all__ = [
     "looks",
     "most_broken",
     "samples",
+    "search_law",
     "tables",
 ]
 
@@ -70,25 +71,32 @@ def samples(atoms: Sequence[Fraction], blocks: int) -> dict[tuple[int, ...], Fra
 Mechanism = Callable[["World", NDArray[np.int64], bool], Array]
 
 
+def search_law(size: int, yes: Callable[[int], Any], reached: Any = 1.0) -> list[Any]:
+    """The law of a binary search: yes(i) is the chance to go left at i, as floats or arrays."""
+    law: list[Any] = [0.0] * size
+
+    def descend(low: int, high: int, reached: Any) -> None:
+        if low == high:
+            law[low] = reached
+            return
+        middle = (low + high) // 2
+        chance = yes(middle)
+        descend(low, middle, reached * chance)
+        descend(middle + 1, high, reached * (1 - chance))
+
+    descend(0, size - 1, reached)
+    return law
+
+
 def looks(yes: Yes, twice_target: int | None = None) -> Mechanism:
     """The search of theory.md §3: binary, one look per step. Its centre is half a count further."""
 
     def law(world: World, counts: NDArray[np.int64], centre: bool) -> Array:
         target = world.blocks if twice_target is None else twice_target
         offsets = 2 * counts + int(centre) - target
-        result = np.zeros(counts.shape)
-
-        def descend(low: int, high: int, reached: Array) -> None:
-            if low == high:
-                result[low] = reached
-                return
-            middle = (low + high) // 2
-            chance = np.vectorize(yes, otypes=[float])(offsets[middle])
-            descend(low, middle, reached * chance)
-            descend(middle + 1, high, reached * (1 - chance))
-
-        descend(0, world.size - 1, np.ones(counts.shape[1:]))
-        return result
+        each = np.vectorize(yes, otypes=[float])
+        law = search_law(world.size, lambda i: each(offsets[i]), np.ones(counts.shape[1:]))
+        return np.array(law)
 
     return law
 
@@ -425,21 +433,13 @@ class Searches:
         return (self.size - 1).bit_length() * (2 if self.mirrored else 1)
 
     def _law(self, world: Population, question: tuple[int, ...], twice_target: int) -> list[Array]:
-        law: list[Array] = [np.zeros(0)] * self.size
         coin = VerdictCoin.symmetric(self.coin)
 
-        def descend(low: int, high: int, reached: Array) -> None:
-            if low == high:
-                law[low] = reached
-                return
-            middle = (low + high) // 2
-            counts = world.counts([phi <= middle for phi in question])
-            yes = yes_chances(coin, counts, twice_target)
-            descend(low, middle, reached * yes)
-            descend(middle + 1, high, reached * (1 - yes))
+        def yes(point: int) -> Array:
+            counts = world.counts([phi <= point for phi in question])
+            return yes_chances(coin, counts, twice_target)
 
-        descend(0, self.size - 1, np.ones(len(world.datasets)))
-        return law
+        return search_law(self.size, yes, np.ones(len(world.datasets)))
 
     def _action(self, world: Population, question: tuple[int, ...]) -> Action:
         def at_most(v: int) -> Fraction:
