@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
 
-__all__ = ["Visitor", "one_browser", "visiting"]
+__all__ = ["Visiting", "Visitor", "one_browser", "visiting"]
 
 CHROMIUM = Path("/usr/bin/chromium")
 _QUIET = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run")
@@ -150,6 +150,9 @@ class Visitor:
         for name, text in {"estimator": estimator, **fields}.items():
             self.page.fill(f"#{name}", text)
         self.page.wait_for_selector("#ask-button:enabled")
+
+
+Visiting = Callable[..., AbstractContextManager[Visitor]]
 
 
 @contextmanager
