@@ -80,14 +80,19 @@ class Study:
         return self.send("POST", place, role, **more)
 
 
-def ended(job: Callable[[], Any]) -> Any:
-    """What is told of a job once it has ended, which it must."""
-    for _ in range(12_000):  # two minutes, on a busy machine
-        told = job()
-        if told["state"] not in ("queued", "running"):
-            return told
+def until(ready: Callable[[], bool]) -> None:
+    """Wait for something that must happen."""
+    for _ in range(12_000):
+        if ready():
+            return
         time.sleep(0.01)
-    raise AssertionError("it did not end within two minutes")
+    raise AssertionError("it did not happen within two minutes")
+
+
+def ended(job: Callable[[], Any]) -> Any:
+    """What is told of a job once it has ended."""
+    until(lambda: job()["state"] not in ("queued", "running"))
+    return job()
 
 
 def listening(connect: Callable[..., Coroutine[Any, Any, Any]]) -> Any:

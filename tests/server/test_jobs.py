@@ -16,18 +16,9 @@ from holdfast.holdout.holdout import Holdout
 from holdfast.server.errors import HttpError
 from holdfast.server.jobs import Jobs, Tick
 from holdfast.server.settings import Settings
-from tests.server.conftest import Study, ended
+from tests.server.conftest import Study, ended, until
 
 BODY = {"verb": "ask", "estimator": "avg(x)", "grid": "0:7:1"}
-
-
-def until(ready: Callable[[], bool]) -> None:
-    """Wait for something that must happen."""
-    for _ in range(12_000):
-        if ready():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it did not happen within two minutes")
 
 
 def test_a_cancelled_question_stays_paid(
