@@ -86,10 +86,11 @@ _STUDY = {
 @dataclass
 class Visitor:
     """A page, and what it did that it should not. `may` are statuses that a test provokes
-    (0: no response)."""
+    (0: no response); `site` is what a test module says of the server."""
 
     page: Page
     url: str
+    site: Any = None
     may: set[int] = field(default_factory=set)
     faults: list[str] = field(default_factory=list)
 

@@ -176,9 +176,10 @@ def visit(browser: Browser, site: Any) -> Visiting:
 
 
 @pytest.fixture
-def visitor(visit: Visiting) -> Iterator[Visitor]:
+def visitor(visit: Visiting, site: Any) -> Iterator[Visitor]:
     """Somebody new; what the page did that it should not fails the test in the end."""
     with visit() as found:
+        found.site = site
         yield found
 
 

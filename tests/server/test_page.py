@@ -201,9 +201,7 @@ def test_a_mean_of_a_term_in_a_range(visitor: Visitor, page: Page, site: Site) -
     expect(page.locator("#answer-group")).to_contain_text("means from −9 to 9")
 
 
-def test_what_is_told_has_its_sentence_and_no_budget(
-    visitor: Visitor, page: Page, site: Site
-) -> None:
+def test_what_is_told_has_its_sentence_and_no_budget(visitor: Visitor, page: Page) -> None:
     page.select_option("#holdout", "told")
     budget, price = page.locator("#budget"), page.locator("#price")
     expect(budget).to_contain_text(re.compile(r"told [\d.]+ nats in \d+ answers?"))
@@ -216,7 +214,7 @@ def test_what_is_told_has_its_sentence_and_no_budget(
     card = page.locator(".answer-card")
     expect(card).to_contain_text("on fresh rows, the share of rows with y = 1 is between")
     expect(price).to_contain_text("Free.")
-    (row,) = [row for row in site.answers("told") if row["question"]["verb"] == "mean"]
+    (row,) = [row for row in visitor.site.answers("told") if row["question"]["verb"] == "mean"]
     answer = row["answer"]
     assert answer["guess"] == 0.3
     expect(card).to_contain_text(answer["promise"])
@@ -245,10 +243,8 @@ def nats(told: float) -> str:
     return f"{number(told, 3 if told >= 10 else 2)} nats"
 
 
-def test_a_slip_is_told_and_asked_only_if_it_is_meant(
-    visitor: Visitor, page: Page, site: Site
-) -> None:
-    before = site.spent("registry")
+def test_a_slip_is_told_and_asked_only_if_it_is_meant(visitor: Visitor, page: Page) -> None:
+    before = visitor.site.spent("registry")
     page.select_option("#holdout", "registry")
     expect(page.locator("#columns li", has_text="sex")).to_contain_text("text: female, male")
     page.fill("#estimator", "avg(age)")
@@ -274,18 +270,16 @@ def test_a_slip_is_told_and_asked_only_if_it_is_meant(
     expect(page.locator("#ask-button")).to_be_enabled()
     page.fill("#where-text", "sex = 'Male'")
     page.check("#anyway")
-    assert site.spent("registry") == before
+    assert visitor.site.spent("registry") == before
     page.click("#ask-button")
     card = page.locator(".answer-card")
     expect(card).to_contain_text("a block without such rows counts as the lowest point")
     expect(page.locator("#price")).to_contain_text("Free.")
     expect(page.locator("#anyway")).to_be_hidden()
-    assert site.spent("registry") > before
+    assert visitor.site.spent("registry") > before
 
 
-def test_a_grid_belongs_to_its_verb_and_an_answer_to_its_form(
-    visitor: Visitor, page: Page, site: Site
-) -> None:
+def test_a_grid_belongs_to_its_verb_and_an_answer_to_its_form(visitor: Visitor, page: Page) -> None:
     visitor.may.add(400)
     page.select_option("#holdout", "registry")
     expect(page.locator("#columns li", has_text="sex")).to_be_visible()
@@ -299,7 +293,9 @@ def test_a_grid_belongs_to_its_verb_and_an_answer_to_its_form(
     visitor.ask("died = 1")
     page.click("#ask-button")
     expect(card).to_contain_text("mean of died = 1")
-    (row,) = [each for each in site.answers("registry") if each["question"]["verb"] == "mean"]
+    (row,) = [
+        each for each in visitor.site.answers("registry") if each["question"]["verb"] == "mean"
+    ]
     assert 0 <= row["answer"]["value"] <= 1
     page.fill("#grid", "0:800:10")
     expect(card).to_have_count(0)
@@ -328,12 +324,10 @@ def test_an_error_takes_the_answer_before_it_away(visitor: Visitor, page: Page) 
     expect(page.locator(".answer-card")).to_have_count(0)
 
 
-def test_a_question_can_be_asked_with_the_keyboard_alone(
-    visitor: Visitor, page: Page, site: Site
-) -> None:
+def test_a_question_can_be_asked_with_the_keyboard_alone(visitor: Visitor, page: Page) -> None:
     visitor.tab_to("sign-in-again")
     page.keyboard.press("Enter")
-    page.keyboard.type(site.tokens["second analyst"])
+    page.keyboard.type(visitor.site.tokens["second analyst"])
     page.keyboard.press("Enter")
     expect(page.locator("#view-ask h1")).to_be_focused()
     expect(page.locator("#verbs label").first).to_be_visible()
@@ -364,9 +358,7 @@ def test_a_long_question_runs_as_a_job(visitor: Visitor, page: Page, site: Site)
     assert "interval" in [row["question"]["verb"] for row in site.answers()]
 
 
-def test_a_job_can_be_cancelled_and_says_that_it_stays_paid(
-    visitor: Visitor, page: Page, site: Site
-) -> None:
+def test_a_job_can_be_cancelled_and_says_that_it_stays_paid(visitor: Visitor, page: Page) -> None:
     """The job is played, for a real one is done before it can be cancelled."""
     job = {"id": "0" * 24, "verb": "ask", "state": "running", "progress": 0.4}
 
@@ -375,7 +367,7 @@ def test_a_job_can_be_cancelled_and_says_that_it_stays_paid(
         job["state"] = "cancelled" if cancelled else job["state"]
         route.fulfill(json={**job, "result": None, "error": None})
 
-    visitor.sign_in(site.tokens["analyst"])
+    visitor.sign_in(visitor.site.tokens["analyst"])
     page.route("**/jobs", play)
     page.route("**/jobs/*", play)
     page.check("#as-job")
@@ -386,9 +378,7 @@ def test_a_job_can_be_cancelled_and_says_that_it_stays_paid(
     expect(page.locator("#jobs li")).to_contain_text("Cancelled. The question stays paid.")
 
 
-def test_a_lost_answer_comes_again_and_is_paid_once(
-    visitor: Visitor, page: Page, site: Site
-) -> None:
+def test_a_lost_answer_comes_again_and_is_paid_once(visitor: Visitor, page: Page) -> None:
     keys = []
 
     def lose_the_first(route: Route) -> None:
@@ -400,19 +390,17 @@ def test_a_lost_answer_comes_again_and_is_paid_once(
             route.fulfill(response=answer)
 
     visitor.may.add(0)
-    visitor.sign_in(site.tokens["analyst"])
+    visitor.sign_in(visitor.site.tokens["analyst"])
     page.route("**/ask", lose_the_first)
     visitor.ask("min(x)", grid="0:7:1")
     page.click("#ask-button")
     expect(page.locator(".answer-card")).to_contain_text("min(x)")
     assert len(keys) == 2
     assert len({*keys}) == 1
-    assert [*map(text_of, site.answers())].count("min(x)") == 1
+    assert [*map(text_of, visitor.site.answers())].count("min(x)") == 1
 
 
-def test_predictions_become_an_entry(
-    visitor: Visitor, page: Page, site: Site, tmp_path: Path
-) -> None:
+def test_predictions_become_an_entry(visitor: Visitor, page: Page, tmp_path: Path) -> None:
     broken = tmp_path / "broken.csv"
     broken.write_text("number,prediction\n1,1\n", encoding="utf-8")
     visitor.may.add(400)
@@ -434,7 +422,7 @@ def test_predictions_become_an_entry(
     page.set_input_files("#model-file", broken)
     expect(page.locator("#model-file-error")).to_contain_text("predictions must")
     expect(page.locator("#model-button")).to_be_disabled()
-    assert site.answers("board") == []
+    assert visitor.site.answers("board") == []
     page.set_input_files("#model-file", {"name": "p.csv", "mimeType": "", "buffer": guesses()})
     expect(price).to_contain_text("of what is left")
     page.click("#model-button")
@@ -446,7 +434,7 @@ def test_predictions_become_an_entry(
     line = page.locator("#board-table tbody tr")
     expect(line).to_contain_text("always no")
     expect(line.locator("svg.spark")).to_be_visible()
-    (row,) = site.answers("board")
+    (row,) = visitor.site.answers("board")
     expect(line.locator("button.receipt")).to_have_attribute("title", row["receipt"])
     visitor.visit("answers")
     expect(page.locator("#answer-table tbody tr")).to_contain_text(reading)
@@ -467,7 +455,7 @@ def test_predictions_become_an_entry(
     expect(result).to_contain_text("nats in")
     visitor.visit("leaderboard")
     expect(line).to_contain_text("always no")
-    (score,) = [row for row in site.answers("told") if row["question"]["verb"] == "score"]
+    (score,) = [row for row in visitor.site.answers("told") if row["question"]["verb"] == "score"]
     assert score["answer"]["guess"] == 0.7
 
 
@@ -537,10 +525,8 @@ def test_the_custodian_divides_revokes_and_checks(visitor: Visitor, page: Page, 
     expect(page.locator("#audit")).to_contain_text("revoked the token of viewer")
 
 
-def test_who_is_no_custodian_does_not_see_the_view(
-    visitor: Visitor, page: Page, site: Site
-) -> None:
-    visitor.sign_in(site.tokens["viewer"])
+def test_who_is_no_custodian_does_not_see_the_view(visitor: Visitor, page: Page) -> None:
+    visitor.sign_in(visitor.site.tokens["viewer"])
     expect(page.locator("#nav-custodian")).to_be_hidden()
     expect(page.locator("#ask")).to_be_hidden()
     expect(page.locator("#viewer-note")).to_be_visible()

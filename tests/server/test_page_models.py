@@ -334,9 +334,7 @@ def test_a_token_that_may_not_be_told_so_much_sees_it_before_asking(
     expect(page.locator("#model-button")).to_be_disabled()
 
 
-def test_a_double_click_and_a_lost_answer_are_one_question(
-    visitor: Visitor, page: Page, site: Site
-) -> None:
+def test_a_double_click_and_a_lost_answer_are_one_question(visitor: Visitor, page: Page) -> None:
     keys = []
 
     def lose_the_first(route: Route) -> None:
@@ -351,22 +349,22 @@ def test_a_double_click_and_a_lost_answer_are_one_question(
             route.fulfill(response=answer)
 
     visitor.may.add(0)
-    before = len(site.answers())
+    before = len(visitor.site.answers())
     page.route("**/score?**", lose_the_first)
-    given(page, site, Asked("score", ("good",), fields=(("guess", "0.93"),)))
+    given(page, visitor.site, Asked("score", ("good",), fields=(("guess", "0.93"),)))
     expect(page.locator("#model-button")).to_be_enabled()
     page.dblclick("#model-button")
     expect(page.locator("#model-result .answer-card")).to_be_visible()
     expect(page.locator("#model-price")).to_contain_text("Free.")
     assert (len(keys), len({*keys})) == (2, 1)
-    assert len(site.answers()) == before + 1
+    assert len(visitor.site.answers()) == before + 1
     page.fill("#model-guess", "0.94")  # another question: another key
     expect(page.locator("#model-price")).to_contain_text("Tells")
     expect(page.locator("#model-result .answer-card")).to_have_count(0)
     page.click("#model-button")
     expect(page.locator("#model-result .answer-card")).to_be_visible()
     assert len({*keys}) == 2
-    assert len(site.answers()) == before + 2
+    assert len(visitor.site.answers()) == before + 2
 
 
 def test_what_was_priced_is_asked_though_the_file_changes(
@@ -383,9 +381,7 @@ def test_what_was_priced_is_asked_though_the_file_changes(
     assert site.answers()[-1]["answer"]["expected"]
 
 
-def test_models_are_compared_with_the_keyboard_alone(
-    visitor: Visitor, page: Page, site: Site
-) -> None:
+def test_models_are_compared_with_the_keyboard_alone(visitor: Visitor, page: Page) -> None:
     visitor.tab_to("#models")
     page.keyboard.press("Enter")
     expect(page.locator("#view-models h1")).to_be_focused()
@@ -396,7 +392,7 @@ def test_models_are_compared_with_the_keyboard_alone(
         visitor.tab_to(place)
         with page.expect_file_chooser() as chooser:
             page.keyboard.press("Space")
-        chooser.value.set_files(site.file(name))
+        chooser.value.set_files(visitor.site.file(name))
     visitor.tab_to("model-margin")
     page.keyboard.type("0.05")
     expect(page.locator("#model-button")).to_be_enabled()

@@ -11,6 +11,7 @@ import pytest
 from holdfast.cli.app import run
 
 AUDIT = ["lab", "audit", "--workers", "1", "--seed", "1", "--queries", "40", "--tail", "0.05"]
+SPLIT = [*AUDIT, "--protocol", "split"]
 DEMO = ["demo", "--output", "FOLDER"]
 
 
@@ -25,7 +26,16 @@ DEMO = ["demo", "--output", "FOLDER"]
         (AUDIT, ["--sessions", "0"], "sessions must be a whole number from 1"),
         (AUDIT, ["--workers", "0"], "workers must be a whole number from 1"),
         (AUDIT, ["--tail", "0.7"], "tail must be a number in (0, 0.5)"),
+        (AUDIT, ["--tail", "0.5"], "tail must be a number in (0, 0.5)"),
         (AUDIT, ["--confidence", "1.5"], "confidence must be"),
+        (AUDIT, ["--seed", "-1"], "seed must be a whole number"),
+        (SPLIT, ["--grid", "8"], "grid must be left out but for estimates"),
+        (SPLIT, ["--analyst", "tuned"], "analyst must be collector for split"),
+        (
+            AUDIT,
+            ["--protocol", "weights", "--queries", "3"],
+            "queries must be a whole number from 4",
+        ),
         (["lab"], [], "audit"),  # the help
     ],
 )
