@@ -57,15 +57,12 @@ from holdfast_lab.attacks.targets import (
     DirectMeans,
     Estimates,
     Guesses,
-    HoldfastAmplified,
     HoldfastCorrect,
     HoldfastEstimate,
     HoldfastInterval,
     HoldfastMean,
     HoldfastMedianMean,
     HoldfastRounds,
-    HoldfastSimple,
-    HoldfastSplit,
     HoldfastVerify,
     HoldfastWeights,
     Intervals,
@@ -415,7 +412,6 @@ class SimpleAttack(SearchAttack):
 
     name: ClassVar[str] = "simple"
     promise: ClassVar[str] = "both tails of every answer are above 10⁻⁶"
-    target: ClassVar[Any] = HoldfastSimple
 
     queries: int = 10
     points: int = 2**22
@@ -434,7 +430,6 @@ class AmplifiedAttack(SearchAttack):
 
     name: ClassVar[str] = "amplified"
     promise: ClassVar[str] = "both tails of every answer on a sub-block are above 0.05"
-    target: ClassVar[Any] = HoldfastAmplified
 
     subblocks: int = 3
 
@@ -675,7 +670,7 @@ class SplitAttack(CollectorAttack):
 
     name: ClassVar[str] = "split"
     promise: ClassVar[str] = "both tails of every answer are above 0.05"
-    target: ClassVar[Any] = HoldfastSplit
+    target: ClassVar[Any] = HoldfastEstimate
 
     queries: int = 24
     tail: float = 0.05
