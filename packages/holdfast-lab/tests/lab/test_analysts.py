@@ -66,7 +66,7 @@ def next_question(analyst: Any, world: Any, *said: list[float]) -> Means:
         *((Boosting, each) for each in ({"rows": 0}, {"submissions": 0}, {"keep": "all"})),
         *((VariableSelection, each) for each in ({"rows": 1}, {"variables": 0}, {"signals": -1})),
         *((VariableSelection, {"sizes": sizes}) for sizes in ((), (2, 1), (1, 1), (0, 1))),
-        *((Quadratic, each) for each in ({"queries": 1}, {"adaptive": "first"})),
+        (Quadratic, {"queries": 1}),
         *((Subgroups, each) for each in ({"keep": 0.0}, {"least": 2.0})),
     ],
 )
@@ -169,7 +169,6 @@ def test_what_boosting_keeps() -> None:
 
 def test_votes_are_the_weighted_ones_of_all_answers() -> None:
     assert Quadratic(queries=20).votes == (4, 9, 16)
-    assert Quadratic(queries=20, adaptive="last").votes == (20,)
     analyst = Quadratic(rows=500, queries=20)
     world = analyst.draw(np.random.default_rng(2))
     agree = world.holdout.agree(0, 17)
