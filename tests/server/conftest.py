@@ -15,9 +15,11 @@ import uvicorn
 from fastapi.testclient import TestClient
 from uvicorn.server import ServerState
 
+from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.server.app import create_app
 from holdfast.server.middleware import HeaderLimits
+from holdfast.server.service import Rates
 from holdfast.server.settings import Settings
 from tests.holdout.plans import mixed
 from tests.holdout.tables import sealed
@@ -147,6 +149,17 @@ def served() -> Iterator[Serve]:
 def study(folder: Path, tokens: dict[str, str], served: Serve) -> Study:
     """An app that serves the holdout; every request needs a token."""
     return Study(served(folder), tokens)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Study]:
+    """One for the tests of a module that leave it as it was."""
+    path = made(tmp_path_factory.mktemp("shared") / "study")
+    app = create_app(Settings(folders=(path,), **FAST))  # type: ignore[arg-type]
+    app.state.service._failures = Rates(1e6, 10**6)
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        yield Study(client, tokens_of(path))
+    assert check_holdout(path).passed
 
 
 @pytest.fixture

@@ -12,33 +12,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 
 from holdfast.errors import Infeasible, InvalidInput
-from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.server.app import create_app
 from holdfast.server.errors import HttpError
 from holdfast.server.jobs import Job, Jobs
 from holdfast.server.run import _checked
 from holdfast.server.service import Rates
 from holdfast.server.settings import Settings
 from holdfast.verbs import SCORES
-from tests.server.conftest import FAST, Serve, Study, auth, ended, listening, made, tokens_of
+from tests.server.conftest import Serve, Study, auth, ended, listening, tokens_of
 
 BASE = "/api/holdouts/study"
 ASK = {"estimator": "avg(x)", "grid": "0:7:1"}
 
 
-@pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Study]:
-    """One server for all attacks that must not change anything."""
-    path = made(tmp_path_factory.mktemp("shared") / "study")
-    app = create_app(Settings(folders=(path,), **FAST))  # type: ignore[arg-type]
-    app.state.service._failures = Rates(1e6, 10**6)
-    with TestClient(app, base_url="http://127.0.0.1") as client:
-        yield Study(client, tokens_of(path))
-    assert check_holdout(path).passed
+@pytest.fixture
+def study(shared: Study) -> Study:
+    """The attacks must not change anything."""
+    return shared
 
 
 # Tokens.

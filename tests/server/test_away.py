@@ -19,28 +19,28 @@ ASK: dict[str, object] = {"estimator": "avg(x)", "grid": "0:7:1"}
 
 @pytest.mark.parametrize("number", [errno.ECONNRESET, errno.ECONNREFUSED, errno.EAGAIN])
 def test_whoever_asks_meanwhile_can_ask_again(
-    study: Study, number: int, monkeypatch: pytest.MonkeyPatch
+    shared: Study, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = {"Idempotency-Key": "k"}
-    assert study.post("ask", json=ASK, headers=key).status_code == 200
+    assert shared.post("ask", json=ASK, headers=key).status_code == 200
 
     def away(_: SqliteLedger) -> None:
         raise OSError(number, "no route", "postgresql://secret.example/holdouts")
 
     with monkeypatch.context() as patch:
         patch.setattr(SqliteLedger, "_reach", away)
-        replies = [study.post("ask", json=ASK, headers=key), study.get("transcript", headers=key)]
+        replies = [shared.post("ask", json=ASK, headers=key), shared.get("transcript", headers=key)]
     for reply in replies:
         assert (reply.status_code, reply.json()["error"]["kind"]) == (503, "busy")
         assert "with the same key" in reply.json()["error"]["message"]
         assert "secret" not in reply.text
-    assert study.post("ask", json=ASK, headers=key).json()["cached"]
+    assert shared.post("ask", json=ASK, headers=key).json()["cached"]
 
 
 def test_a_holdout_that_needs_no_token_needs_none_while_it_is_away(
-    study: Study, monkeypatch: pytest.MonkeyPatch
+    shared: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    authenticator = study.app.state.service.authenticator
+    authenticator = shared.app.state.service.authenticator
     monkeypatch.setattr(authenticator, "_open", True)
     monkeypatch.setattr(authenticator, "_opened", {"study"})
 
@@ -48,10 +48,10 @@ def test_a_holdout_that_needs_no_token_needs_none_while_it_is_away(
         raise ConnectionResetError("no route")
 
     monkeypatch.setattr(SqliteLedger, "_reach", away)
-    reply = study.post("ask", None, json=ASK)
+    reply = shared.post("ask", None, json=ASK)
     assert (reply.status_code, reply.json()["error"]["kind"]) == (503, "busy")
     authenticator._opened.clear()  # it needed one when that could last be read
-    assert study.post("ask", None, json=ASK).status_code == 401
+    assert shared.post("ask", None, json=ASK).status_code == 401
 
 
 @pytest.mark.parametrize(

@@ -534,16 +534,17 @@ def test_who_is_no_custodian_does_not_see_the_view(visitor: Visitor, page: Page)
     expect(page.locator("#view-ask")).to_be_visible()
 
 
-@pytest.mark.parametrize("width", [360, 1240])
-def test_every_view_fits_and_can_be_read_out(visit: Visiting, site: Site, width: int) -> None:
-    with visit(viewport={"width": width, "height": 740}) as visitor:
-        visitor.plan_quickly()
-        visitor.sign_in(site.tokens["custodian"])
+def test_every_view_fits_and_can_be_read_out(visitor: Visitor, page: Page) -> None:
+    visitor.plan_quickly()
+    visitor.sign_in(visitor.site.tokens["custodian"])
+    for width in (360, 1240):
+        page.set_viewport_size({"width": width, "height": 740})
+        page.reload()
         for view in VIEWS:
             visitor.visit(view)
-            expect(visitor.page.locator(f"#view-{view} h1")).to_be_visible()
-            expect(visitor.page.locator("[aria-current=page]")).to_have_count(1)
-            assert visitor.faults_here() == [], view
+            expect(page.locator(f"#view-{view} h1")).to_be_visible()
+            expect(page.locator("[aria-current=page]")).to_have_count(1)
+            assert visitor.faults_here() == [], (view, width)
 
 
 def test_numbers_are_written_as_in_reports_and_themes_can_be_chosen(visit: Visiting) -> None:

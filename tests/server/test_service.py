@@ -55,13 +55,13 @@ def test_a_key_asks_once(study: Study) -> None:
         ({"grid": "0:7:1"}, "estimator"),
     ],
 )
-def test_a_bad_question_is_free(study: Study, body: dict[str, object], parameter: str) -> None:
-    before = study.get("status").json()["receipt"]
-    response = study.post("ask", json=body)
+def test_a_bad_question_is_free(shared: Study, body: dict[str, object], parameter: str) -> None:
+    before = shared.get("status").json()["receipt"]
+    response = shared.post("ask", json=body)
     error = response.json()["error"]
     assert (response.status_code, error["kind"]) == (400, "bad_question")
     assert error["parameter"] == parameter
-    assert study.get("status").json()["receipt"] == before
+    assert shared.get("status").json()["receipt"] == before
 
 
 def test_a_job_ends_with_its_answer(study: Study) -> None:
