@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
 
-__all__ = ["Visitor", "one_browser", "visiting"]
+__all__ = ["Visiting", "Visitor", "one_browser", "visiting"]
 
 CHROMIUM = Path("/usr/bin/chromium")
 _QUIET = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run")
@@ -86,10 +86,11 @@ _STUDY = {
 @dataclass
 class Visitor:
     """A page, and what it did that it should not. `may` are statuses that a test provokes
-    (0: no response)."""
+    (0: no response); `site` is what a test module says of the server."""
 
     page: Page
     url: str
+    site: Any = None
     may: set[int] = field(default_factory=set)
     faults: list[str] = field(default_factory=list)
 
@@ -150,6 +151,9 @@ class Visitor:
         for name, text in {"estimator": estimator, **fields}.items():
             self.page.fill(f"#{name}", text)
         self.page.wait_for_selector("#ask-button:enabled")
+
+
+Visiting = Callable[..., AbstractContextManager[Visitor]]
 
 
 @contextmanager

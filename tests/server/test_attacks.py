@@ -6,57 +6,31 @@ import asyncio
 import json
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
-from fastapi.testclient import TestClient
-from uvicorn.server import ServerState
 
 from holdfast.errors import Infeasible, InvalidInput
-from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from holdfast.server.app import create_app
 from holdfast.server.errors import HttpError
 from holdfast.server.jobs import Job, Jobs
-from holdfast.server.middleware import HeaderLimits
 from holdfast.server.run import _checked
 from holdfast.server.service import Rates
 from holdfast.server.settings import Settings
 from holdfast.verbs import SCORES
-from tests.server.conftest import FAST, auth, made, tokens_of
+from tests.server.conftest import Serve, Study, auth, ended, listening, tokens_of
 
 BASE = "/api/holdouts/study"
 ASK = {"estimator": "avg(x)", "grid": "0:7:1"}
-Serve = Callable[..., TestClient]
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestClient, dict[str, str]]]:
-    """One server for all attacks that must not change anything."""
-    path = made(tmp_path_factory.mktemp("shared") / "study")
-    tokens = tokens_of(path)
-    app = create_app(Settings(folders=(path,), **FAST))  # type: ignore[arg-type]
-    app.state.service._failures = Rates(1e6, 10**6)
-    with TestClient(app, base_url="http://127.0.0.1") as client:
-        yield client, tokens
-    assert check_holdout(path).passed
 
 
 @pytest.fixture
-def client(shared: tuple[TestClient, dict[str, str]]) -> TestClient:
-    """A client of it."""
-    return shared[0]
-
-
-@pytest.fixture
-def tokens(shared: tuple[TestClient, dict[str, str]]) -> dict[str, str]:
-    """A token of every role for it."""
-    return shared[1]
+def study(shared: Study) -> Study:
+    """The attacks must not change anything."""
+    return shared
 
 
 # Tokens.
@@ -77,51 +51,48 @@ def tokens(shared: tuple[TestClient, dict[str, str]]) -> dict[str, str]:
     ],
     ids=["basic", "empty", "longer", "twice", "bare", "tab", "long", "latin", "quoted"],
 )
-def test_a_token_is_sent_in_one_way(client: TestClient, tokens: dict[str, str], value: str) -> None:
-    sent = value.format(token=tokens["custodian"]).encode("latin-1")
-    assert client.get(f"{BASE}/status", headers={b"Authorization": sent}).status_code == 401
+def test_a_token_is_sent_in_one_way(study: Study, value: str) -> None:
+    sent = value.format(token=study.tokens["custodian"]).encode("latin-1")
+    assert study.get("status", None, headers={b"Authorization": sent}).status_code == 401
 
 
-def test_two_tokens_are_none(client: TestClient, tokens: dict[str, str]) -> None:
-    good, bad = (f"Bearer {token}" for token in (tokens["viewer"], "hf_x"))
+def test_two_tokens_and_two_hosts_are_none(study: Study) -> None:
+    good, bad = (f"Bearer {token}" for token in (study.tokens["viewer"], "hf_x"))
     for pair in ((good, bad), (bad, good), (good, good)):
         headers = [("Authorization", each) for each in pair]
-        assert client.get(f"{BASE}/status", headers=headers).status_code == 401
+        assert study.client.get(f"{BASE}/status", headers=headers).status_code == 401
+    two = [("Host", "evil.example"), ("Host", "127.0.0.1")]
+    for hosts in (two, two[::-1]):
+        assert study.client.get("/health", headers=hosts).status_code == 400
 
 
-def test_tokens_elsewhere_do_not_count(client: TestClient, tokens: dict[str, str]) -> None:
-    token = tokens["custodian"]
+def test_tokens_elsewhere_do_not_count(study: Study) -> None:
+    token = study.tokens["custodian"]
     places = {"token": token, "access_token": token, "authorization": f"Bearer {token}"}
-    assert client.get(f"{BASE}/status", params=places).status_code == 401
+    assert study.get("status", None, params=places).status_code == 401
     cookies = "; ".join(f"{name}={value}" for name, value in places.items())
     others = {"Cookie": cookies, "X-Authorization": f"Bearer {token}", "Proxy-Authorization": token}
-    assert client.get(f"{BASE}/status", headers=others).status_code == 401
+    assert study.get("status", None, headers=others).status_code == 401
     spelt = {"Authorization": f"bEARER {token}"}  # schemes have no case (RFC 9110, section 11.1)
-    assert client.get(f"{BASE}/status", headers=spelt).status_code == 200
+    assert study.get("status", None, headers=spelt).status_code == 200
 
 
 def test_guesses_do_not_lock_out_the_others(folder: Path, served: Serve) -> None:
     """Behind a proxy all clients have one address, and none may name another."""
-    tokens, client = tokens_of(folder), served(folder)
+    here = Study(served(folder), tokens_of(folder))
     for number in range(60):
-        guess = {**auth(f"hf_guess{number}"), "X-Forwarded-For": f"10.0.0.{number}"}
-        last = client.get(f"{BASE}/status", headers=guess)
+        named = {"X-Forwarded-For": f"10.0.0.{number}"}
+        last = here.get("status", f"hf_guess{number}", headers=named)
     assert last.status_code == 429
-    assert client.get(f"{BASE}/status", headers=auth(tokens["viewer"])).status_code == 200
+    assert here.get("status", "viewer").status_code == 200
 
 
 def test_rates_are_not_cheated_by_headers(folder: Path, served: Serve) -> None:
-    tokens, client = tokens_of(folder), served(folder, rate=0.001, burst=3)
-    seen = [
-        client.get(
-            f"{BASE}/status",
-            headers={**auth(tokens["viewer"]), "X-Forwarded-For": f"10.0.0.{number}"},
-        ).status_code
-        for number in range(5)
-    ]
+    here = Study(served(folder, rate=0.001, burst=3), tokens_of(folder))
+    named = [{"X-Forwarded-For": f"10.0.0.{number}"} for number in range(5)]
+    seen = [here.get("status", "viewer", headers=each).status_code for each in named]
     assert seen == [200, 200, 200, 429, 429]
-    other = client.get(f"{BASE}/status", headers=auth(tokens["analyst"]))
-    assert other.status_code == 200  # a token's rate is its own
+    assert here.get("status").status_code == 200  # a token's rate is its own
 
 
 def test_rates_remember_so_many_names_and_no_more() -> None:
@@ -152,26 +123,12 @@ def test_simple_requests_of_other_sites_ask_nothing(folder: Path, served: Serve)
     assert not [name for name in asked.headers if name.startswith("access-control")]
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "evil.example",
-        "127.0.0.1.evil.example",
-        "evil.example:8000",
-        "0.0.0.0",
-        "",
-        "[::2]",
-        "10.0.0.1",
-    ],
-)
-def test_names_that_lead_here_are_refused(client: TestClient, host: str) -> None:
-    assert client.get("/health", headers={"Host": host}).status_code == 400
+HOSTS = ("evil.example", "127.0.0.1.evil.example", "evil.example:8000", "0.0.0.0", "", "[::2]")
 
 
-def test_two_hosts_are_none(client: TestClient) -> None:
-    two = [("Host", "evil.example"), ("Host", "127.0.0.1")]
-    assert client.get("/health", headers=two).status_code == 400
-    assert client.get("/health", headers=two[::-1]).status_code == 400
+@pytest.mark.parametrize("host", [*HOSTS, "10.0.0.1"])
+def test_names_that_lead_here_are_refused(study: Study, host: str) -> None:
+    assert study.client.get("/health", headers={"Host": host}).status_code == 400
 
 
 # Addresses and methods.
@@ -197,8 +154,8 @@ def test_two_hosts_are_none(client: TestClient) -> None:
         "/" + "a" * 5_000,
     ],
 )
-def test_paths_lead_nowhere(client: TestClient, tokens: dict[str, str], path: str) -> None:
-    response = client.get(path, headers=auth(tokens["custodian"]), follow_redirects=False)
+def test_paths_lead_nowhere(study: Study, path: str) -> None:
+    response = study.get(path, "custodian", follow_redirects=False)
     assert response.status_code == 404
     assert response.json()["error"]["kind"] == "not_found"
 
@@ -206,16 +163,16 @@ def test_paths_lead_nowhere(client: TestClient, tokens: dict[str, str], path: st
 @pytest.mark.parametrize(
     "name", ["study%00", "study%0a", "%2e%2e", "st%C3%BCdy", "study%20", "a" * 200]
 )
-def test_odd_names_are_no_holdouts(client: TestClient, tokens: dict[str, str], name: str) -> None:
-    response = client.get(f"/api/holdouts/{name}/status", headers=auth(tokens["custodian"]))
+def test_odd_names_are_no_holdouts(study: Study, name: str) -> None:
+    response = study.get(f"/api/holdouts/{name}/status", "custodian")
     assert response.status_code in (400, 404)
 
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "TRACE", "PUT", "CONNECT", "BREW"])
-def test_other_methods_do_nothing(client: TestClient, tokens: dict[str, str], method: str) -> None:
-    headers = {**auth(tokens["custodian"]), "X-HTTP-Method-Override": "GET"}
-    assert client.request(method, f"{BASE}/status", headers=headers).status_code == 405
-    text = client.get("/metrics", headers=auth(tokens["viewer"])).text
+def test_other_methods_do_nothing(study: Study, method: str) -> None:
+    meant = {"X-HTTP-Method-Override": "GET"}
+    assert study.send(method, "status", "custodian", headers=meant).status_code == 405
+    text = study.get("/metrics", "viewer").text
     assert "BREW" not in text  # what clients make up is not remembered
     assert "TRACE" not in text
 
@@ -246,11 +203,8 @@ def test_other_methods_do_nothing(client: TestClient, tokens: dict[str, str], me
     ],
     ids=lambda body: repr(body[:24]),
 )
-def test_bodies_that_are_no_questions(
-    client: TestClient, tokens: dict[str, str], body: bytes
-) -> None:
-    headers = {**auth(tokens["analyst"]), "Content-Type": "application/json"}
-    response = client.post(f"{BASE}/ask", content=body, headers=headers)
+def test_bodies_that_are_no_questions(study: Study, body: bytes) -> None:
+    response = study.post("ask", content=body, headers={"Content-Type": "application/json"})
     assert response.status_code == 400
     assert response.json()["error"]["kind"] == "bad_question"
     assert len(response.content) < 2_000  # what was sent is not sent back
@@ -271,73 +225,64 @@ def test_bodies_that_are_no_questions(
     ],
     ids=["wide", "turned", "nul", "cyrillic", "separator", "deep", "long", "comments", "cases"],
 )
-def test_odd_sql_is_refused_or_answered(
-    client: TestClient, tokens: dict[str, str], text: str
-) -> None:
-    body = {"verb": "ask", **ASK, "estimator": text}
-    response = client.post(f"{BASE}/price", json=body, headers=auth(tokens["analyst"]))
+def test_odd_sql_is_refused_or_answered(study: Study, text: str) -> None:
+    response = study.post("price", json={"verb": "ask", **ASK, "estimator": text})
     assert response.status_code in (200, 400)
     assert len(response.content) < 2_000
 
 
-def test_rows_to_come_are_none(client: TestClient, tokens: dict[str, str]) -> None:
-    headers = auth(tokens["custodian"])
+def test_rows_to_come_are_none(study: Study) -> None:
     for name in ("transcript", "audit"):
         for after in (5, 10**6, 2**53):
-            response = client.get(f"{BASE}/{name}", params={"after": after}, headers=headers)
+            response = study.get(name, "custodian", params={"after": after})
             assert response.json() == {"rows": [], "next": None}
 
 
 # Keys and jobs.
 
 
-def test_a_key_of_a_job_names_one_question(client: TestClient, tokens: dict[str, str]) -> None:
-    headers = {**auth(tokens["analyst"]), "Idempotency-Key": "k"}
-    first = client.post(f"{BASE}/jobs", json={"verb": "ask", **ASK}, headers=headers)
-    again = client.post(f"{BASE}/jobs", json={"verb": "ask", **ASK}, headers=headers)
-    assert first.json()["id"] == again.json()["id"]
-    other = {"verb": "ask", **ASK, "estimator": "avg(y)"}
-    clash = client.post(f"{BASE}/jobs", json=other, headers=headers)
+def test_a_key_of_a_job_names_one_question(study: Study) -> None:
+    job, key = {"verb": "ask", **ASK}, {"Idempotency-Key": "k"}
+    first, again = (study.post("jobs", json=job, headers=key).json() for _ in range(2))
+    assert first["id"] == again["id"]
+    other = {**job, "estimator": "avg(y)"}
+    clash = study.post("jobs", json=other, headers=key)
     assert (clash.status_code, clash.json()["error"]["kind"]) == (409, "conflict")
-    theirs = {**auth(tokens["custodian"]), "Idempotency-Key": "k"}
-    assert client.post(f"{BASE}/jobs", json=other, headers=theirs).status_code == 202
+    assert study.post("jobs", "custodian", json=other, headers=key).status_code == 202
 
 
 @pytest.mark.parametrize("key", ["", "a" * 129, "a b", "\u00e4", "a\tb"])
-def test_odd_keys_are_refused(client: TestClient, tokens: dict[str, str], key: str) -> None:
-    token = auth(tokens["analyst"])["Authorization"].encode()
+def test_odd_keys_are_refused(study: Study, key: str) -> None:
+    token = auth(study.tokens["analyst"])["Authorization"].encode()
     headers = {b"Authorization": token, b"Idempotency-Key": key.encode("latin-1")}
-    response = client.post(f"{BASE}/ask", json=ASK, headers=headers)
+    response = study.post("ask", None, json=ASK, headers=headers)
     assert response.status_code == 400
     assert response.json()["error"]["parameter"] == "Idempotency-Key"
 
 
 def test_a_job_that_waits_does_not_outlive_its_token(folder: Path, served: Serve) -> None:
-    tokens, client = tokens_of(folder), served(folder)
-    service: Any = client.app.state.service  # type: ignore[attr-defined]
-    gate = threading.Event()
+    here, gate = Study(served(folder), tokens_of(folder)), threading.Event()
     for _ in range(4):  # all places are taken
-        service.jobs._pool.submit(gate.wait, 20)
-    begun = client.post(
-        f"{BASE}/jobs", json={"verb": "ask", **ASK}, headers=auth(tokens["analyst"])
-    )
+        here.app.state.service.jobs._pool.submit(gate.wait, 20)
+    place = f"jobs/{here.post('jobs', json={'verb': 'ask', **ASK}).json()['id']}"
     with Holdout.open(folder) as holdout:
-        holdout.access.revoke(tokens["analyst"].split("_")[1])
+        holdout.access.revoke(here.tokens["analyst"].split("_")[1])
         rows = len(holdout.journal.ledger.rows())
         gate.set()
-        place, keeper = f"{BASE}/jobs/{begun.json()['id']}", auth(tokens["custodian"])
-        for _ in range(12_000):  # two minutes, on a busy machine
-            job = client.get(place, headers=keeper).json()
-            if job["state"] not in ("queued", "running"):
-                break
-            time.sleep(0.01)
+        job = ended(lambda: here.get(place, "custodian").json())
         assert (job["state"], job["error"]["kind"]) == ("failed", "unauthorized")
         assert len(holdout.journal.ledger.rows()) == rows
-    assert client.get(place, headers=auth(tokens["analyst"])).status_code == 401
+    assert here.get(place).status_code == 401
 
 
-def test_what_was_cancelled_stays_so_whoever_writes_last(tmp_path: Path) -> None:
-    jobs = Jobs(Settings(folders=(tmp_path,), state=tmp_path / "state"), threading.Event())
+@pytest.fixture
+def jobs(tmp_path: Path) -> Iterator[Jobs]:
+    made = Jobs(Settings(folders=(tmp_path,), state=tmp_path / "state"), threading.Event())
+    yield made
+    made.close()
+
+
+def test_what_was_cancelled_stays_so_whoever_writes_last(jobs: Jobs) -> None:
     go, begun = threading.Event(), threading.Event()
 
     def work(_: object) -> dict[str, Any]:
@@ -353,26 +298,21 @@ def test_what_was_cancelled_stays_so_whoever_writes_last(tmp_path: Path) -> None
     assert jobs.end(20)
     seen = jobs.get("h", job.id, "ann")
     assert (told.state, seen.state, seen.result) == ("cancelled", "cancelled", None)
-    jobs.close()
 
 
-def test_jobs_of_a_process_that_died_have_failed(tmp_path: Path) -> None:
-    jobs = Jobs(Settings(folders=(tmp_path,), state=tmp_path / "state"), threading.Event())
-    ended = subprocess.Popen(["true"])
-    ended.wait(120)
-    jobs._write(Job("a" * 24, "h", "ann", "ask", state="running", worker=ended.pid))
+def test_jobs_of_a_process_that_died_have_failed(jobs: Jobs) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait(120)
+    jobs._write(Job("a" * 24, "h", "ann", "ask", state="running", worker=gone.pid))
     told = jobs.get("h", "a" * 24, "ann")
     assert (told.state, told.to_dict()["error"]["kind"]) == ("failed", "busy")
-    jobs.close()
 
 
-def test_jobs_have_no_names_of_files(tmp_path: Path) -> None:
-    jobs = Jobs(Settings(folders=(tmp_path,), state=tmp_path / "state"), threading.Event())
+def test_jobs_have_no_names_of_files(jobs: Jobs, tmp_path: Path) -> None:
     (tmp_path / "state" / "secret.json").write_text("{}")
     for name in ("../secret", "..", "", "a/b", "\0"):
         with pytest.raises(HttpError):
             jobs.get("h", name, None)
-    jobs.close()
 
 
 # Who may be reached from where.
@@ -402,8 +342,8 @@ def test_names_of_tokens_cannot_write_the_log(folder: Path) -> None:
                 holdout.access.grant("viewer", name=name)
 
 
-def test_openapi_names_no_holdout(client: TestClient) -> None:
-    text = client.get("/api/openapi.json").text
+def test_openapi_names_no_holdout(study: Study) -> None:
+    text = study.client.get("/api/openapi.json").text
     assert "study" not in text
     told = json.loads(text)
     assert "422" not in told["paths"]["/api/holdouts/{holdout}/ask"]["post"]["responses"]
@@ -418,20 +358,11 @@ def test_a_head_that_does_not_come_ends_the_connection(
 ) -> None:
     monkeypatch.setattr("holdfast.server.middleware._SECONDS", 0.05)
 
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        raise AssertionError("there is no request")
+    async def wait_for_the_end(*place: Any) -> bytes:
+        reader, writer = await asyncio.open_connection(*place)
+        writer.write(begun)
+        told = await asyncio.wait_for(reader.read(), 20)
+        writer.close()
+        return told
 
-    async def wait_for_the_end() -> bytes:
-        config = uvicorn.Config(app, log_config=None, lifespan="off")
-        config.load()
-        server = await asyncio.get_running_loop().create_server(
-            lambda: HeaderLimits(config, ServerState(), {}), "127.0.0.1", 0
-        )
-        async with server:
-            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-            writer.write(begun)
-            told = await asyncio.wait_for(reader.read(), 20)
-            writer.close()
-            return told
-
-    assert asyncio.run(wait_for_the_end()) == b""
+    assert listening(wait_for_the_end) == b""

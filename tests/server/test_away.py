@@ -8,55 +8,50 @@ import logging
 from typing import Any, NoReturn
 
 import pytest
-from fastapi.testclient import TestClient
 
 from holdfast.engines.sql.engine import SqlEngine
 from holdfast.errors import Damaged, Unavailable
 from holdfast.ledger.sqlite import SqliteLedger
-from tests.server.conftest import auth
+from tests.server.conftest import Study
 
 ASK: dict[str, object] = {"estimator": "avg(x)", "grid": "0:7:1"}
 
 
 @pytest.mark.parametrize("number", [errno.ECONNRESET, errno.ECONNREFUSED, errno.EAGAIN])
 def test_whoever_asks_meanwhile_can_ask_again(
-    client: TestClient, tokens: dict[str, str], number: int, monkeypatch: pytest.MonkeyPatch
+    shared: Study, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    headers = {**auth(tokens["analyst"]), "Idempotency-Key": "k"}
-    assert client.post("/api/holdouts/study/ask", json=ASK, headers=headers).status_code == 200
+    key = {"Idempotency-Key": "k"}
+    assert shared.post("ask", json=ASK, headers=key).status_code == 200
 
     def away(_: SqliteLedger) -> None:
         raise OSError(number, "no route", "postgresql://secret.example/holdouts")
 
     with monkeypatch.context() as patch:
         patch.setattr(SqliteLedger, "_reach", away)
-        replies = [
-            client.post("/api/holdouts/study/ask", json=ASK, headers=headers),
-            client.get("/api/holdouts/study/transcript", headers=headers),
-        ]
+        replies = [shared.post("ask", json=ASK, headers=key), shared.get("transcript", headers=key)]
     for reply in replies:
         assert (reply.status_code, reply.json()["error"]["kind"]) == (503, "busy")
         assert "with the same key" in reply.json()["error"]["message"]
         assert "secret" not in reply.text
-    again = client.post("/api/holdouts/study/ask", json=ASK, headers=headers)
-    assert again.json()["cached"]
+    assert shared.post("ask", json=ASK, headers=key).json()["cached"]
 
 
 def test_a_holdout_that_needs_no_token_needs_none_while_it_is_away(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
+    shared: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service = client.app.state.service  # type: ignore[attr-defined]
-    monkeypatch.setattr(service.authenticator, "_open", True)
-    monkeypatch.setattr(service.authenticator, "_opened", {"study"})
+    authenticator = shared.app.state.service.authenticator
+    monkeypatch.setattr(authenticator, "_open", True)
+    monkeypatch.setattr(authenticator, "_opened", {"study"})
 
     def away(_: SqliteLedger) -> None:
         raise ConnectionResetError("no route")
 
     monkeypatch.setattr(SqliteLedger, "_reach", away)
-    reply = client.post("/api/holdouts/study/ask", json=ASK)
+    reply = shared.post("ask", None, json=ASK)
     assert (reply.status_code, reply.json()["error"]["kind"]) == (503, "busy")
-    service.authenticator._opened.clear()  # it needed one when that could last be read
-    assert client.post("/api/holdouts/study/ask", json=ASK).status_code == 401
+    authenticator._opened.clear()  # it needed one when that could last be read
+    assert shared.post("ask", None, json=ASK).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -76,8 +71,7 @@ def test_a_holdout_that_needs_no_token_needs_none_while_it_is_away(
     ids=lambda each: type(each).__name__ if isinstance(each, Exception) else str(each),
 )
 def test_one_body_and_one_line_for_what_nobody_asked_for(
-    client: TestClient,
-    tokens: dict[str, str],
+    study: Study,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     error: Exception,
@@ -90,7 +84,7 @@ def test_one_body_and_one_line_for_what_nobody_asked_for(
     monkeypatch.setattr(logging.getLogger("holdfast.server"), "propagate", True)
     caplog.set_level(logging.INFO, "holdfast.server")
     monkeypatch.setattr(SqliteLedger, "_reach", broken)
-    reply = client.post("/api/holdouts/study/ask", json=ASK, headers=auth(tokens["analyst"]))
+    reply = study.post("ask", json=ASK)
     assert (reply.status_code, reply.json()["error"]["kind"]) == (status, kind)
     assert "4711" not in reply.text
     assert "digest" not in reply.text
@@ -106,28 +100,24 @@ def test_one_body_and_one_line_for_what_nobody_asked_for(
 
 
 def test_what_the_machine_does_to_a_question_is_no_bad_question(
-    client: TestClient, tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was charged first, and asked again it is charged again: nothing may say otherwise."""
-    headers, base = auth(tokens["analyst"]), "/api/holdouts/study"
+    key = {"Idempotency-Key": "once"}
 
     def left() -> Any:
-        [main, *_] = client.get(f"{base}/status", headers=headers).json()["sets"]
-        return main["spent"]
+        return study.get("status").json()["sets"][0]["spent"]
 
     def broken(*_: Any, **__: Any) -> NoReturn:
         raise Unavailable("Evaluating SQL", "a disk", "there is none", "Look at the machine.")
 
-    keyed = {**headers, "Idempotency-Key": "once"}
     before = left()
     with monkeypatch.context() as patch:
         patch.setattr(SqlEngine, "values", broken)
-        reply = client.post(f"{base}/ask", json=ASK, headers=keyed)
-    assert reply.status_code == 500
-    assert reply.json()["error"]["kind"] == "unavailable"
+        reply = study.post("ask", json=ASK, headers=key)
+    assert (reply.status_code, reply.json()["error"]["kind"]) == (500, "unavailable")
     assert "Whatever was charged stays charged." in reply.json()["error"]["message"]
     charged = left() - before
     assert charged > 0
-    reply = client.post(f"{base}/ask", json=ASK, headers=keyed)
-    assert reply.status_code == 200
+    assert study.post("ask", json=ASK, headers=key).status_code == 200
     assert left() - before == pytest.approx(2 * charged)

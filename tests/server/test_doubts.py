@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 
 import holdfast as hf
 from holdfast.client.client import AsyncClient, Client
@@ -18,7 +15,7 @@ from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from tests.client.conftest import Served
 from tests.holdout.registry import made
-from tests.server.conftest import auth, tokens_of
+from tests.server.conftest import Serve, Study, ended, tokens_of
 
 SLIP: dict[str, object] = {"estimator": "avg(age)", "where": "sex = 'Male'", "grid": "18:102:12"}
 BODIES: dict[str, dict[str, object]] = {
@@ -39,36 +36,28 @@ def registry(tmp_path: Path) -> Path:
     return path
 
 
-def test_every_verb_refuses_a_slip_and_asks_it_anyway(
-    registry: Path, served: Callable[..., TestClient]
-) -> None:
-    headers = auth(tokens_of(registry)["analyst"])
-    client, base = served(registry), "/api/holdouts/registry"
-
-    def post(verb: str, body: dict[str, object]) -> Any:
-        return client.post(f"{base}/{verb}", json=body, headers=headers)
-
-    before = client.get(f"{base}/status", headers=headers).json()
+def test_every_verb_refuses_a_slip_and_asks_it_anyway(registry: Path, served: Serve) -> None:
+    here = Study(served(registry), tokens_of(registry), "/api/holdouts/registry")
+    before = here.get("status").json()
     for verb, body in BODIES.items():
-        price = post("price", {"verb": verb, **body}).json()
+        price = here.post("price", json={"verb": verb, **body}).json()
         (first, *_) = [each for each in price["doubts"] if each["refused"]]
-        for response in (post(verb, body), post("jobs", {"verb": verb, **body})):
+        asked = here.post(verb, json=body), here.post("jobs", json={"verb": verb, **body})
+        for response in asked:
             error = response.json()["error"]
             assert (response.status_code, error["kind"]) == (400, "doubtful")
             assert error["parameter"] == first["parameter"]
             assert error["message"].startswith(first["message"])
             assert "anyway=True" in error["hint"]
-    assert client.get(f"{base}/status", headers=headers).json() == before
+    assert here.get("status").json() == before
     for verb, body in BODIES.items():
-        assert post(verb, {**body, "anyway": True}).status_code == 200
-        assert post(verb, body).status_code == 200  # recorded: free, and nothing to refuse
-    assert client.get(f"{base}/status", headers=headers).json()["answers"] == len(BODIES)
-    job = post("jobs", {"verb": "ask", **SLIP, "where": "race = 'White'", "anyway": True}).json()
-    while job["state"] in ("queued", "running"):
-        time.sleep(0.02)
-        job = client.get(f"{base}/jobs/{job['id']}", headers=headers).json()
-    assert job["state"] == "done"
-    columns = client.get(f"{base}/columns", headers=headers).json()["columns"]
+        assert here.post(verb, json={**body, "anyway": True}).status_code == 200
+        assert here.post(verb, json=body).status_code == 200  # recorded: free, nothing to refuse
+    assert here.get("status").json()["answers"] == len(BODIES)
+    meant = {"verb": "ask", **SLIP, "where": "race = 'White'", "anyway": True}
+    place = f"jobs/{here.post('jobs', json=meant).json()['id']}"
+    assert ended(lambda: here.get(place).json())["state"] == "done"
+    columns = here.get("columns").json()["columns"]
     told = {each["name"]: each["categories"] for each in columns}
     assert told["race"] == ["black", "rare", "white", "other"]
     assert told["sex"] is None

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 
 from holdfast.planning.compare import compare_widths
 from holdfast.server import routes
 from holdfast.server.errors import STATUS
 from tests.holdout.test_told import made, right, rows
-from tests.server.conftest import auth, tokens_of
+from tests.server.conftest import Serve, Study, auth, tokens_of
 from tests.server.test_matrix import TABLE
 from tests.test_docs_examples import compare
 from tools.fences import fences
@@ -43,20 +42,16 @@ def test_every_kind_of_error_is_explained_with_its_status() -> None:
 
 
 def test_keys_that_openapi_does_not_tell_are_there(
-    client: TestClient, tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def compared(*study: Any) -> dict[str, Any]:
         return compare_widths(*study[:-1], curve=study[-1])
 
     monkeypatch.setattr(routes, "comparison", compared)
-    places = {
-        "plan": "/api/plan?rows=1000&queries=2",
-        **{word: f"/api/holdouts/study/{word}" for word in ("columns", "left", "audit", "check")},
-    }
-    for word, place in places.items():
+    places = {word: word for word in ("columns", "left", "audit", "check")}
+    for word, place in {"plan": "/api/plan?rows=1000&queries=2", **places}.items():
         method = "POST" if word == "check" else "GET"
-        reply = client.request(method, place, headers=auth(tokens["custodian"])).json()
-        for key in _keys(reply):
+        for key in _keys(study.send(method, place, "custodian").json()):
             assert f"`{key}`" in TOLD[word], f"{word}: {key}"
 
 
@@ -71,9 +66,7 @@ def _keys(reply: Any) -> Iterator[str]:
 _DESCRIBED = ("methods", "columns", "parts", "grids", "findings")
 
 
-def test_the_examples_happen(
-    tmp_path: Path, folder: Path, served: Callable[..., TestClient]
-) -> None:
+def test_the_examples_happen(tmp_path: Path, folder: Path, served: Serve) -> None:
     models, frame = tmp_path / "models.holdfast", rows(size=2_000)
     made(models, frame).close()
     predicted = right(frame, 0.9).to_csv(index=False)

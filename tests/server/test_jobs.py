@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 
 from holdfast.engines.source import Engines
 from holdfast.holdout.check import check_holdout
@@ -17,26 +16,15 @@ from holdfast.holdout.holdout import Holdout
 from holdfast.server.errors import HttpError
 from holdfast.server.jobs import Jobs, Tick
 from holdfast.server.settings import Settings
-from tests.server.conftest import auth
+from tests.server.conftest import Study, ended, until
 
 BODY = {"verb": "ask", "estimator": "avg(x)", "grid": "0:7:1"}
-PLACE = "/api/holdouts/study/jobs"
-
-
-def until(ready: Callable[[], bool]) -> None:
-    """Wait for something that must happen."""
-    for _ in range(12_000):
-        if ready():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it did not happen within two minutes")
 
 
 def test_a_cancelled_question_stays_paid(
-    client: TestClient, tokens: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+    study: Study, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = threading.Event()
-    original = Engines.values
 
     def endless(*given: Any) -> Any:
         progress: Callable[[int, int], None] = given[-1]
@@ -45,47 +33,38 @@ def test_a_cancelled_question_stays_paid(
             progress(3, 10)
             time.sleep(0.01)
 
-    monkeypatch.setattr(Engines, "values", endless)
-    headers = auth(tokens["analyst"])
-    job = client.post(PLACE, json=BODY, headers=headers).json()
-    assert begun.wait(120)
-    until(lambda: client.get(f"{PLACE}/{job['id']}", headers=headers).json()["progress"] == 0.9)
-    other = auth(tokens["custodian"])
-    assert [each["id"] for each in client.get(PLACE, headers=other).json()] == [job["id"]]
-    ended = client.delete(f"{PLACE}/{job['id']}", headers=headers).json()
-    assert ended["state"] == "cancelled"
-    monkeypatch.setattr(Engines, "values", original)
-    status = client.get("/api/holdouts/study/status", headers=headers).json()
+    with monkeypatch.context() as patch:
+        patch.setattr(Engines, "values", endless)
+        job = study.post("jobs", json=BODY).json()
+        place = f"jobs/{job['id']}"
+        assert begun.wait(120)
+        until(lambda: study.get(place).json()["progress"] == 0.9)
+        assert [each["id"] for each in study.get("jobs", "custodian").json()] == [job["id"]]
+        assert study.send("DELETE", place).json()["state"] == "cancelled"
+    status = study.get("status").json()
     assert status["answers"] == 0
     assert status["sets"][0]["unsettled"] == 1
     assert status["sets"][0]["spent"] > 0
-    answer = client.post("/api/holdouts/study/ask", json={**BODY} | {"verb": None}, headers=headers)
-    assert answer.status_code == 400  # `verb` is for jobs
+    assert study.post("ask", json={**BODY, "verb": None}).status_code == 400  # `verb` is for jobs
     body = {name: value for name, value in BODY.items() if name != "verb"}
-    assert client.post("/api/holdouts/study/ask", json=body, headers=headers).json()["price"] > 0
-    assert client.get(f"{PLACE}/{job['id']}", headers=headers).json()["state"] == "cancelled"
+    assert study.post("ask", json=body).json()["price"] > 0
+    assert study.get(place).json()["state"] == "cancelled"
     assert check_holdout(folder).passed
 
 
-def test_a_job_that_cannot_be_paid_says_so(
-    folder: Path, tokens: dict[str, str], served: Callable[..., TestClient]
-) -> None:
+def test_a_job_that_cannot_be_paid_says_so(folder: Path, study: Study) -> None:
     with Holdout.open(folder) as holdout:
         _, small = holdout.access.grant("analyst", quota=1e-6)
-    client = served(folder)
-    job = client.post(PLACE, json=BODY, headers=auth(small)).json()
-    place = f"{PLACE}/{job['id']}"
-    until(lambda: client.get(place, headers=auth(small)).json()["state"] == "failed")
-    assert client.get(place, headers=auth(small)).json()["error"]["kind"] == "exhausted"
-    assert client.get(place, headers=auth(tokens["analyst"])).status_code == 404
+    place = f"jobs/{study.post('jobs', small, json=BODY).json()['id']}"
+    told = ended(lambda: study.get(place, small).json())
+    assert (told["state"], told["error"]["kind"]) == ("failed", "exhausted")
+    assert study.get(place).status_code == 404
 
 
-def test_a_bad_question_is_no_job(client: TestClient, tokens: dict[str, str]) -> None:
-    headers = auth(tokens["analyst"])
-    wrong = client.post(PLACE, json={**BODY, "estimator": "avg(nothing)"}, headers=headers)
-    assert wrong.status_code == 400
-    assert client.get(PLACE, headers=headers).json() == []
-    malformed = client.post(PLACE, json={**BODY, "protocol": 7}, headers=headers).json()["error"]
+def test_a_bad_question_is_no_job(study: Study) -> None:
+    assert study.post("jobs", json={**BODY, "estimator": "avg(nothing)"}).status_code == 400
+    assert study.get("jobs").json() == []
+    malformed = study.post("jobs", json={**BODY, "protocol": 7}).json()["error"]
     assert malformed["parameter"] == "protocol"
 
 

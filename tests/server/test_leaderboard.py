@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
 from holdfast.engines.python.estimator import row_terms, unit_parts
@@ -19,7 +18,7 @@ from holdfast.holdout.holdout import Holdout
 from holdfast.server.schemas import StandingsShape, SubmissionShape
 from tests.holdout.plans import board, scores
 from tests.holdout.tables import Still, sources, table
-from tests.server.conftest import auth, tokens_of
+from tests.server.conftest import Serve, Study, tokens_of
 from tools.leaderboard_attack import TRUTH, attack, in_process, labels_of, make_board
 
 ROWS = board().blocks
@@ -27,94 +26,76 @@ CSV = "row,prediction\n" + "".join(f"{k},1\n" for k in range(ROWS))
 WHERE = "/api/holdouts/play"
 
 
+def board_of(folder: Path) -> dict[str, str]:
+    """A leaderboard whose every score is one half; a token of every role."""
+    Holdout.create(
+        folder, table(ROWS).assign(row=range(ROWS)), board(), ids="row", target="y"
+    ).close()
+    return tokens_of(folder)
+
+
 @pytest.fixture
-def play(
-    tmp_path: Path, served: Callable[..., TestClient]
-) -> Iterator[tuple[TestClient, dict[str, str]]]:
-    """A leaderboard whose every score is one half, and a token of every role."""
+def play(tmp_path: Path, served: Serve) -> Iterator[Study]:
+    """It is served, without an engine."""
     folder = tmp_path / "play.holdfast"
-    frame = table(ROWS).assign(row=range(ROWS))
-    Holdout.create(folder, frame, board(), ids="row", target="y").close()
-    tokens = tokens_of(folder)
+    tokens = board_of(folder)
     with sources():
-        yield served(folder), tokens
+        yield Study(served(folder), tokens, WHERE)
     check = check_holdout(folder)
     assert check.passed, str(check)
 
 
-def post(
-    client: TestClient,
-    what: str,
-    token: str,
+def entered(
+    play: Study,
+    role: str = "analyst",
     content: str | bytes = CSV,
     kind: str = "text/csv",
     key: str | None = None,
     **parameters: Any,
 ) -> Any:
-    headers = {**auth(token), "Content-Type": kind}
-    headers |= {} if key is None else {"Idempotency-Key": key}
-    url = f"{WHERE}/{what}"
-    return client.post(url, params=parameters, content=content, headers=headers)
+    headers = {"Content-Type": kind} | ({} if key is None else {"Idempotency-Key": key})
+    return play.post("enter", role, params=parameters, content=content, headers=headers)
 
 
-def told(client: TestClient, token: str, metric: str = "accuracy") -> Any:
-    return client.get(f"{WHERE}/leaderboard", params={"metric": metric}, headers=auth(token)).json()
+def told(play: Study, role: str = "analyst", metric: str = "accuracy") -> Any:
+    return play.get("leaderboard", role, params={"metric": metric}).json()
 
 
-def test_replies_are_as_openapi_says(play: tuple[TestClient, dict[str, str]]) -> None:
-    client, tokens = play
-    token = tokens["analyst"]
-    first = post(client, "enter", token, name="mine").json()
+def test_replies_are_as_openapi_says_and_name_their_reading(play: Study) -> None:
+    first, standings = entered(play, name="mine").json(), told(play)
     assert TypeAdapter(SubmissionShape).validate_python(first).type == "answer"
-    standings = StandingsShape.model_validate(told(client, token))
-    assert [each.name for each in standings.entries] == ["mine"]
-
-
-def test_every_reply_about_predictions_names_its_reading(
-    play: tuple[TestClient, dict[str, str]],
-) -> None:
-    client, tokens = play
-    token = tokens["analyst"]
-    replies = [
-        post(client, "enter", token, name="mine").json(),
-        told(client, token),
-        client.get(f"{WHERE}/transcript", headers=auth(token)).json()["rows"][0]["answer"],
-    ]
-    for each in replies:
+    shown = StandingsShape.model_validate(standings)
+    assert [each.name for each in shown.entries] == ["mine"]
+    recorded = play.get("transcript").json()["rows"][0]["answer"]
+    for each in (first, standings, recorded):
         assert each["reading"] == "rule-on-fresh-rows"
         assert each["reading_words"].startswith("this rule, on fresh rows (assumes that it was")
 
 
-def test_submissions_and_who_sees_them(play: tuple[TestClient, dict[str, str]]) -> None:
-    client, tokens = play
-    first = post(client, "enter", tokens["analyst"], name="mine", key="k1")
+def test_submissions_and_who_sees_them(play: Study) -> None:
+    first = entered(play, name="mine", key="k1")
     assert first.status_code == 200
     answer = first.json()
     assert (answer["type"], answer["name"], answer["metric"]) == ("answer", "mine", "accuracy")
     assert answer["low"] <= 0.5 <= answer["high"]
     assert answer["certified"] is True
 
-    again = post(client, "enter", tokens["analyst"], name="mine", key="k1")
-    assert again.json()["receipt"] == answer["receipt"]
-    assert again.json()["cached"] is True
-    other = CSV.replace("0,1\n", "0,0\n", 1)
-    conflict = post(client, "enter", tokens["analyst"], other, name="mine", key="k1")
+    again = entered(play, name="mine", key="k1").json()
+    assert (again["receipt"], again["cached"]) == (answer["receipt"], True)
+    conflict = entered(play, content=CSV.replace("0,1\n", "0,0\n", 1), name="mine", key="k1")
     assert (conflict.status_code, conflict.json()["error"]["kind"]) == (409, "conflict")
 
     data = json.dumps({str(k): 1 for k in range(ROWS)})
-    same = post(client, "enter", tokens["custodian"], data, "application/json", name="theirs")
-    assert same.json()["receipt"] == answer["receipt"]
-    mine, seen = told(client, tokens["analyst"]), told(client, tokens["viewer"])
-    assert [(each["name"], each["mine"]) for each in mine["entries"]] == [
-        ("mine", True),
-        ("theirs", False),
-    ]
+    same = entered(play, "custodian", data, "application/json", name="theirs").json()
+    assert same["receipt"] == answer["receipt"]
+    mine, seen = told(play), told(play, "viewer")
+    names = [(each["name"], each["mine"]) for each in mine["entries"]]
+    assert names == [("mine", True), ("theirs", False)]
     assert [each["mine"] for each in seen["entries"]] == [False, False]
     assert (mine["ties"], mine["greater_is_better"]) == (2, True)
-    assert {"rank", "rank_low", "rank_high", "value", "low", "high", "at", "receipt"} <= set(
-        mine["entries"][0]
-    )
-    assert "asker" not in mine["entries"][0]
+    entry = set(mine["entries"][0])
+    assert {"rank", "rank_low", "rank_high", "value", "low", "high", "at", "receipt"} <= entry
+    assert "asker" not in entry
 
 
 WRONG: list[tuple[str, dict[str, Any], int, str]] = [
@@ -133,30 +114,18 @@ WRONG: list[tuple[str, dict[str, Any], int, str]] = [
 ]
 
 
-def test_what_is_wrong_costs_nothing(
-    tmp_path: Path, served: Callable[..., TestClient], still: None
-) -> None:
+def test_what_is_wrong_costs_nothing(tmp_path: Path, served: Serve) -> None:
     folder = tmp_path / "play.holdfast"
-    frame = table(ROWS).assign(row=range(ROWS))
-    Holdout.create(folder, frame, board(), ids="row", target="y").close()
-    tokens = tokens_of(folder)
-    client = served(folder, submission_limit=2048)
-    with Holdout.open(folder) as holdout:
+    tokens = board_of(folder)
+    with sources(), Holdout.open(folder) as holdout:
+        here = Study(served(folder, submission_limit=2048), tokens, WHERE)
         rows = holdout.receipt.number
         for _, more, status, kind in WRONG:
-            given = {"name": "a", **more}
-            reply = post(client, "enter", tokens["analyst"], **given)
+            reply = entered(here, **{"name": "a", **more})
             assert (reply.status_code, reply.json()["error"]["kind"]) == (status, kind), more
-        assert post(client, "enter", tokens["viewer"], name="a").status_code == 403
-        assert post(client, "enter", "hf_none_x", name="a").status_code == 401
+        assert entered(here, "viewer", name="a").status_code == 403
+        assert entered(here, "hf_none_x", name="a").status_code == 401
         assert holdout.receipt.number == rows
-
-
-@pytest.fixture
-def still() -> Iterator[None]:
-    """No engine is started in this test."""
-    with sources():
-        yield
 
 
 class Labels(Still):
@@ -187,17 +156,9 @@ def test_the_boosting_attack_by_several_tokens_gains_nothing(tmp_path: Path) -> 
     assert check_holdout(folder).passed
 
 
-def test_frames_of_a_client_are_read(play: tuple[TestClient, dict[str, str]]) -> None:
-    client, tokens = play
+def test_frames_of_a_client_are_read(play: Study) -> None:
     frame = pd.DataFrame({"row": range(ROWS), "prediction": [0.5] * ROWS})
-    reply = post(
-        client,
-        "enter",
-        tokens["analyst"],
-        frame.to_parquet(index=False),
-        "application/vnd.apache.parquet",
-        name="probabilities",
-        metric="brier",
-    )
+    data, kind = frame.to_parquet(index=False), "application/vnd.apache.parquet"
+    reply = entered(play, content=data, kind=kind, name="probabilities", metric="brier")
     assert reply.status_code == 200
-    assert told(client, tokens["viewer"], "brier")["greater_is_better"] is False
+    assert told(play, "viewer", "brier")["greater_is_better"] is False

@@ -7,7 +7,6 @@ import select
 import signal
 import socket
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,7 +18,7 @@ import pytest
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.server.run import _listen, _Workers
 from holdfast.server.settings import Settings
-from tests.server.conftest import auth, made, tokens_of
+from tests.server.conftest import auth, made, tokens_of, until
 from tests.server.processes import serving
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they share one socket")
@@ -100,18 +99,16 @@ def test_a_worker_that_dies_is_replaced_and_nobody_is_turned_away(tmp_path: Path
             assert answer.status_code == 200, answer.text
 
         ask(0)
-        before = workers_of(server.process.pid)
-        assert len(before) == 2
-        os.kill(before[0], signal.SIGKILL)
+        killed, other = workers_of(server.process.pid)
+        os.kill(killed, signal.SIGKILL)
         for number in range(1, 12):  # by new connections, each to either socket
             ask(number)
-        for _ in range(600):
+
+        def replaced() -> bool:
             after = workers_of(server.process.pid)
-            if len(after) == 2 and before[0] not in after:
-                break
-            time.sleep(0.1)
-        assert before[1] in after
-        assert before[0] not in after
+            return len(after) == 2 and other in after and killed not in after
+
+        until(replaced)
         assert server.stop() == 0
 
 

@@ -22,7 +22,7 @@ from holdfast.holdout.holdout import Holdout
 from holdfast.server import routes
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings
-from tests.server.conftest import FAST, ROLES, auth, made, tokens_of
+from tests.server.conftest import FAST, ROLES, Serve, Study, ended, made, tokens_of
 
 HOLDOUTS = ("one", "two")
 COMMAND = str(Path(sys.executable).with_name("holdfast"))
@@ -123,12 +123,14 @@ class World:
 
     def send(self, method: str, place: str, entry: Entry, name: str, token: str | None) -> Any:
         """The request of an entry, with this token."""
-        address = place.format(
-            holdout=name, job=self.jobs[name], token=self.targets[name], file="index.html"
-        )
-        more = dict(entry.request)
-        headers = {**more.pop("headers", {}), **auth(token)}
-        return self.client.request(method, address, headers=headers, **more)
+        named = {"job": self.jobs[name], "token": self.targets[name], "file": "index.html"}
+        address = place.format(holdout=name, **named)
+        return Study(self.client, {}).send(method, address, token, **entry.request)
+
+    def of(self, name: str) -> Study:
+        """One of the holdouts, asked with its own tokens."""
+        tokens = {role: str(self.tokens[name][role]) for role in ROLES}
+        return Study(self.client, tokens, f"/api/holdouts/{name}")
 
 
 def _sorts(holdout: Holdout, path: Path) -> tuple[dict[str, str | None], datetime]:
@@ -136,7 +138,7 @@ def _sorts(holdout: Holdout, path: Path) -> tuple[dict[str, str | None], datetim
     tokens: dict[str, str | None] = dict(tokens_of(path))
     grant, tokens["revoked"] = holdout.access.grant("custodian")
     holdout.access.revoke(grant.id)
-    soon = datetime.now(UTC) + timedelta(seconds=4)
+    soon = datetime.now(UTC) + timedelta(seconds=2)
     _, tokens["expired"] = holdout.access.grant("custodian", expires=soon)
     return tokens, soon
 
@@ -145,7 +147,8 @@ def _sorts(holdout: Holdout, path: Path) -> tuple[dict[str, str | None], datetim
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("matrix")
     folders = {name: made(folder / name) for name in HOLDOUTS}
-    tokens, targets, jobs, last = {}, {}, {}, datetime.now(UTC)
+    tokens, targets, last = {}, {}, datetime.now(UTC)
+    jobs: dict[str, str] = {}
     for name, path in folders.items():
         with Holdout.open(path) as holdout:
             tokens[name], last = _sorts(holdout, path)
@@ -160,23 +163,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         patch.setattr("holdfast.server.service._FAILURES", 10**6)
         app = create_app(Settings(folders=tuple(folders.values()), **rates))  # type: ignore[arg-type]
         with TestClient(app, base_url="http://127.0.0.1") as client:
+            world = World(client, folders, tokens, targets, jobs)
             for name in HOLDOUTS:
-                begun = client.post(
-                    f"/api/holdouts/{name}/jobs",
-                    json={"verb": "ask", **ASK},
-                    headers=auth(tokens[name]["analyst"]),
-                )
-                jobs[name] = begun.json()["id"]
-                while _job(client, name, jobs[name], tokens[name]["analyst"]) != "done":
-                    time.sleep(0.01)
+                here = world.of(name)
+                jobs[name] = here.post("jobs", json={"verb": "ask", **ASK}).json()["id"]
+                told = ended(lambda here=here, name=name: here.get(f"jobs/{jobs[name]}").json())  # type: ignore[misc]
+                assert told["state"] == "done", told
             time.sleep(max(0.0, (last - datetime.now(UTC)).total_seconds()))
-            yield World(client, folders, tokens, targets, jobs)
-
-
-def _job(client: TestClient, name: str, job: str, token: str | None) -> str:
-    told = client.get(f"/api/holdouts/{name}/jobs/{job}", headers=auth(token)).json()
-    assert told["state"] not in ("failed", "cancelled"), told
-    return str(told["state"])
+            yield world
 
 
 def test_the_table_has_every_route(world: World) -> None:
@@ -220,10 +214,10 @@ def test_nobody_is_let_in_wrongly(world: World, method: str, place: str) -> None
 
 
 def test_a_holdout_of_others_looks_like_none(world: World) -> None:
-    for token in (None, "hf_nonsense", world.tokens["one"]["custodian"]):
+    for token in (None, "hf_nonsense", "custodian"):
         told = []
         for name in ("two", "three"):
-            response = world.client.get(f"/api/holdouts/{name}/status", headers=auth(token))
+            response = world.of("one").get(f"/api/holdouts/{name}/status", token)
             error = response.json()["error"]
             told.append((response.status_code, error["kind"], error["message"]))
         assert told[0] == told[1]
@@ -231,10 +225,10 @@ def test_a_holdout_of_others_looks_like_none(world: World) -> None:
 
 def test_lists_show_only_what_the_token_may_see(world: World) -> None:
     for name, other in (HOLDOUTS, HOLDOUTS[::-1]):
-        headers = auth(world.tokens[name]["viewer"])
-        listed = world.client.get("/api/holdouts", headers=headers).json()
+        here = world.of(name)
+        listed = here.get("/api/holdouts", "viewer").json()
         assert [(each["name"], each["role"]) for each in listed] == [(name, "viewer")]
-        counts = world.client.get("/metrics", headers=headers).text
+        counts = here.get("/metrics", "viewer").text
         assert f'holdout="{name}"' in counts
         assert f'holdout="{other}"' not in counts
 
@@ -242,71 +236,62 @@ def test_lists_show_only_what_the_token_may_see(world: World) -> None:
 def test_jobs_of_others_look_like_none(world: World) -> None:
     with Holdout.open(world.folders["one"]) as holdout:
         _, colleague = holdout.access.grant("analyst")
-    place, job = "/api/holdouts/one/jobs", world.jobs["one"]
+    here, job = world.of("one"), world.jobs["one"]
     for method in ("GET", "DELETE"):
-        theirs = world.client.request(method, f"{place}/{job}", headers=auth(colleague))
-        absent = world.client.request(method, f"{place}/{'0' * 24}", headers=auth(colleague))
-        across = world.client.request(
-            method, f"/api/holdouts/two/jobs/{job}", headers=auth(world.tokens["two"]["custodian"])
-        )
+        theirs = here.send(method, f"jobs/{job}", colleague)
+        absent = here.send(method, f"jobs/{'0' * 24}", colleague)
+        across = world.of("two").send(method, f"jobs/{job}", "custodian")
         assert {each.status_code for each in (theirs, absent, across)} == {404}
         assert len({each.json()["error"]["message"] for each in (theirs, absent, across)}) == 1
-    assert world.client.get(place, headers=auth(colleague)).json() == []
+    assert here.get("jobs", colleague).json() == []
 
 
 def test_another_process_revokes_at_once(world: World) -> None:
-    path = world.folders["two"]
+    path, here = world.folders["two"], world.of("two")
     with Holdout.open(path) as holdout:
         grant, token = holdout.access.grant("analyst", quota=0.2)
-    place = "/api/holdouts/two/status"
-    first = world.client.get(place, headers=auth(token))
-    assert first.json()["quota"]["share"] == 0.2
+    assert here.get("status", token).json()["quota"]["share"] == 0.2
     command = [COMMAND, "token", "revoke", str(path), grant.id]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
-    assert world.client.get(place, headers=auth(token)).status_code == 401
-    asked = world.client.post("/api/holdouts/two/ask", json=ASK, headers=auth(token))
-    assert asked.status_code == 401  # not even what is recorded, and free
+    assert here.get("status", token).status_code == 401
+    assert here.post("ask", token, json=ASK).status_code == 401  # not even what is recorded
 
 
-def test_without_tokens_everyone_is_an_analyst_until_there_is_one(tmp_path: Path) -> None:
-    folder = made(tmp_path / "open")
-    app = create_app(Settings(folders=(folder,), **FAST))  # type: ignore[arg-type]
-    with TestClient(app, base_url="http://127.0.0.1") as client:
-        place = "/api/holdouts/open"
-        assert client.post(f"{place}/price", json={"verb": "ask", **ASK}).status_code == 200
-        assert client.get(f"{place}/tokens").status_code == 403
-        assert client.get(f"{place}/status", headers=auth("hf_guess")).status_code == 401
-        with Holdout.open(folder) as holdout:
-            grant, _ = holdout.access.grant("viewer")
-            assert client.get(f"{place}/status").status_code == 401
-            holdout.access.revoke(grant.id)
-        assert client.get(f"{place}/status").status_code == 401  # closed for good
+def test_without_tokens_everyone_is_an_analyst_until_there_is_one(
+    folder: Path, served: Serve
+) -> None:
+    here = Study(served(folder), {})
+    assert here.post("price", None, json={"verb": "ask", **ASK}).status_code == 200
+    assert here.get("tokens", None).status_code == 403
+    assert here.get("status", "hf_guess").status_code == 401
+    with Holdout.open(folder) as holdout:
+        grant, _ = holdout.access.grant("viewer")
+        assert here.get("status", None).status_code == 401
+        holdout.access.revoke(grant.id)
+    assert here.get("status", None).status_code == 401  # closed for good
 
 
-def test_quotas_are_of_every_token_and_change_at_once(tmp_path: Path) -> None:
-    folder = made(tmp_path / "shared")
+def test_quotas_are_of_every_token_and_change_at_once(folder: Path, served: Serve) -> None:
     with Holdout.open(folder) as holdout:
         grant, token = holdout.access.grant("analyst", quota=0.06)  # one question of eight points
         _, keeper = holdout.access.grant("custodian")
-    app = create_app(Settings(folders=(folder,), **FAST))  # type: ignore[arg-type]
-    with TestClient(app, base_url="http://127.0.0.1") as client:
-        place = "/api/holdouts/shared"
+    here = Study(served(folder), {})
 
-        def ask(column: str, where: str = "ask", **more: str) -> Any:
-            body = {"estimator": f"avg({column})", "grid": "0:7:1", **more}
-            return client.post(f"{place}/{where}", json=body, headers=auth(token))
+    def ask(column: str, where: str = "ask", **more: str) -> Any:
+        return here.post(where, token, json={**ASK, "estimator": f"avg({column})", **more})
 
-        assert [ask(each).status_code for each in "xyx"] == [200, 409, 200]
-        assert "quota" in ask("y").json()["error"]["message"]
-        assert not ask("y", "price", verb="ask").json()["affordable"]
-        change = f"{place}/tokens/{grant.id}"
-        larger = client.patch(change, json={"quota": 0.12}, headers=auth(keeper))
-        assert (larger.json()["quota"], larger.json()["nats"]) == (0.12, 5)
-        assert [ask(each).status_code for each in "yc"] == [200, 409]
-        for body in ({"quota": 1.5}, {"nats": 0}, {"nats": -1}, {"more": 1}, {}):
-            wrong = client.patch(change, json=body, headers=auth(keeper))
-            assert wrong.status_code == 400, body
-        both = client.patch(change, json={"quota": None, "nats": 7.5}, headers=auth(keeper)).json()
-        assert (both["quota"], both["nats"]) == (None, 7.5)
-        freed = client.patch(change, json={"nats": None}, headers=auth(keeper)).json()
-        assert (freed["quota"], freed["nats"]) == (None, None)
+    def change(**quotas: Any) -> Any:
+        return here.send("PATCH", f"tokens/{grant.id}", keeper, json=quotas)
+
+    assert [ask(each).status_code for each in "xyx"] == [200, 409, 200]
+    assert "quota" in ask("y").json()["error"]["message"]
+    assert not ask("y", "price", verb="ask").json()["affordable"]
+    larger = change(quota=0.12).json()
+    assert (larger["quota"], larger["nats"]) == (0.12, 5)
+    assert [ask(each).status_code for each in "yc"] == [200, 409]
+    for body in ({"quota": 1.5}, {"nats": 0}, {"nats": -1}, {"more": 1}, {}):
+        assert change(**body).status_code == 400, body
+    both = change(quota=None, nats=7.5).json()
+    assert (both["quota"], both["nats"]) == (None, 7.5)
+    freed = change(nats=None).json()
+    assert (freed["quota"], freed["nats"]) == (None, None)

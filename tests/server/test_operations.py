@@ -13,31 +13,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
-from fastapi.testclient import TestClient
-from uvicorn.server import ServerState
 
 from holdfast.engines.process import Worker
 from holdfast.engines.sql.engine import SqlEngine
-from holdfast.errors import Damaged
+from holdfast.errors import Damaged, InvalidInput
+from holdfast.holdout.submissions import read_json
 from holdfast.server import routes, run, service
 from holdfast.server.errors import HttpError
-from holdfast.server.middleware import HeaderLimits
 from holdfast.server.run import _checked
 from holdfast.server.service import Bodies
 from holdfast.server.settings import Settings
 from tests.planning.test_widths import NAMES
-from tests.server.conftest import auth, made, tokens_of
+from tests.server.conftest import Serve, Study, auth, listening, made, tokens_of
 
-Serve = Callable[..., TestClient]
 ASK = {"estimator": "avg(x)", "grid": "0:7:1"}
 STRANGER = "hf_abcdefgh_" + "a" * 43
 
 
+Lines = Callable[[str], list[dict[str, Any]]]
+
+
 @pytest.fixture
-def lines(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> Callable[[str], list[dict[str, Any]]]:
+def lines(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Lines:
     """The facts of the log's lines about an event."""
     monkeypatch.setattr(logging.getLogger("holdfast.server"), "propagate", True)
     caplog.set_level(logging.INFO, "holdfast.server")
@@ -52,8 +49,8 @@ def lines(
 
 
 @pytest.fixture
-def two(tmp_path: Path, served: Serve) -> Iterator[tuple[TestClient, dict[str, dict[str, str]]]]:
-    """Holdouts a and b, each with a token of every role; the ledger of a is gone."""
+def two(tmp_path: Path, served: Serve) -> Iterator[dict[str, Study]]:
+    """Holdouts a and b on one server; the ledger of a is gone."""
     folders = {name: made(tmp_path / name) for name in "ab"}
     tokens = {name: tokens_of(path) for name, path in folders.items()}
     client = served(*folders.values())
@@ -62,57 +59,46 @@ def two(tmp_path: Path, served: Serve) -> Iterator[tuple[TestClient, dict[str, d
     ledger = sorted(folders["a"].glob("ledger.sqlite*"))
     for each in ledger:
         each.rename(away / each.name)
-    yield client, tokens
+    yield {name: Study(client, tokens[name], f"/api/holdouts/{name}") for name in "ab"}
     for each in ledger:
         (away / each.name).rename(each)
 
 
 def test_one_sick_holdout_does_not_touch_the_others(
-    two: tuple[TestClient, dict[str, dict[str, str]]],
-    lines: Callable[[str], list[dict[str, Any]]],
-    monkeypatch: pytest.MonkeyPatch,
+    two: dict[str, Study], lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client, tokens = two
-
     async def planned(*_: Any) -> dict[str, Any]:
         return {}
 
     monkeypatch.setattr("holdfast.server.routes.comparison", planned)
-
-    def status(place: str, token: str) -> int:
-        return client.get(place, headers=auth(token)).status_code
-
-    ours = tokens["b"]["analyst"]
-    for place in ("/api/holdouts", "/metrics", "/api/plan", "/api/holdouts/b/status"):
-        assert status(place, ours) == 200
-    assert client.post("/api/holdouts/b/ask", json=ASK, headers=auth(ours)).status_code == 200
+    sick, ours = two["a"], two["b"]
+    for place in ("/api/holdouts", "/metrics", "/api/plan", "status"):
+        assert ours.get(place).status_code == 200
+    assert ours.post("ask", json=ASK).status_code == 200
     for name in ("a", "zzz"):  # as ever: a token of b does not learn that there is an a
-        assert status(f"/api/holdouts/{name}/status", ours) == 404
-    for place in ("/api/holdouts", "/metrics", "/api/plan"):
-        assert status(place, STRANGER) == 401
-    for name in ("a", "b", "zzz"):
-        assert status(f"/api/holdouts/{name}/status", STRANGER) == 401
-    theirs = tokens["a"]["viewer"]
-    for place in ("/api/holdouts/a/status", "/api/holdouts"):
-        told = client.get(place, headers=auth(theirs))
+        assert ours.get(f"/api/holdouts/{name}/status").status_code == 404
+    statuses = [f"/api/holdouts/{name}/status" for name in ("a", "b", "zzz")]
+    for place in ("/api/holdouts", "/metrics", "/api/plan", *statuses):
+        assert ours.get(place, STRANGER).status_code == 401
+    for place in ("status", "/api/holdouts"):
+        told = sick.get(place, "viewer")
         assert (told.status_code, told.json()["error"]["kind"]) == (500, "damaged")
-    assert 'holdfast_holdout_up{holdout="b"} 1.0' in client.get("/metrics", headers=auth(ours)).text
-    seen = client.get("/metrics", headers=auth(theirs)).text
+    assert 'holdfast_holdout_up{holdout="b"} 1.0' in ours.get("/metrics").text
+    seen = sick.get("/metrics", "viewer").text
     assert 'holdfast_holdout_up{holdout="a"} 0.0' in seen
     assert 'holdout="b"' not in seen
     assert {each["holdout"] for each in lines("holdout away")} == {"a"}
     assert all("ledger" in each["reason"] for each in lines("holdout away"))
     failed = [each for each in lines("request") if each["status"] == 500]
     assert [each.get("holdout") for each in failed] == ["a", None]
-    assert all(
-        each["reason"] and each["error"].startswith("Damaged at holdfast") for each in failed
-    )
+    damaged = "Damaged at holdfast"
+    assert all(each["reason"] and each["error"].startswith(damaged) for each in failed)
 
 
 def test_ready_says_whether_every_holdout_can_be_asked(
-    two: tuple[TestClient, dict[str, dict[str, str]]], tmp_path: Path
+    two: dict[str, Study], tmp_path: Path
 ) -> None:
-    client, _ = two
+    client = two["a"].client
     assert client.get("/health").json() == {"status": "ok"}
     told = client.get("/ready")
     assert (told.status_code, told.json()["error"]["kind"]) == (503, "busy")
@@ -125,42 +111,46 @@ def test_ready_says_whether_every_holdout_can_be_asked(
 
 
 def test_ready_goes_through_the_threads_that_requests_need(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
+    study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As everything has a deadline: whoever waits is told to come again."""
     monkeypatch.setattr(service, "_READ_SECONDS", 0.05)
     free = threading.Event()
-    here: Any = client.app
     for _ in range(service._READERS):
-        here.state.service._reading.submit(free.wait, 120)
+        study.app.state.service._reading.submit(free.wait, 120)
     try:
-        for place in ("/ready", "/api/holdouts", "/api/holdouts/study/status"):
-            told = client.get(place, headers=auth(STRANGER))
+        for place in ("/ready", "/api/holdouts", "status"):
+            told = study.get(place, STRANGER)
             assert (told.status_code, told.json()["error"]["kind"]) == (503, "busy")
-        assert client.get("/health").status_code == 200
+        assert study.client.get("/health").status_code == 200
     finally:
         free.set()
 
 
-def test_a_question_that_never_ends_has_a_deadline(
-    client: TestClient, tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here: Any = client.app
-    here.state.service._ask_seconds = 0.5
+@pytest.fixture
+def stuck(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
+    """An evaluation that has begun, and one that may end."""
     begun, free, values = threading.Event(), threading.Event(), SqlEngine.values
 
-    def stuck(*words: Any, **more: Any) -> Any:
+    def waiting(*words: Any, **more: Any) -> Any:
         begun.set()
         assert free.wait(120)
         return values(*words, **more)
 
-    monkeypatch.setattr(SqlEngine, "values", stuck)
-    place, headers = "/api/holdouts/study/ask", auth(tokens["analyst"])
-    told = client.post(place, json=ASK, headers=headers)
+    monkeypatch.setattr(SqlEngine, "values", waiting)
+    return begun, free
+
+
+def test_a_question_that_never_ends_has_a_deadline(
+    study: Study, stuck: tuple[threading.Event, threading.Event]
+) -> None:
+    begun, free = stuck
+    study.app.state.service._ask_seconds = 0.5
+    told = study.post("ask", json=ASK)
     assert (told.status_code, told.json()["error"]["kind"]) == (503, "busy")
     free.set()
-    here.state.service._ask_seconds = 120.0
-    again = client.post(place, json=ASK, headers=headers).json()
+    study.app.state.service._ask_seconds = 120.0
+    again = study.post("ask", json=ASK).json()
     assert again["cached"] == begun.is_set()  # asked or, on a busy machine, not begun
 
 
@@ -168,26 +158,16 @@ def test_a_question_that_never_ends_has_a_deadline(
 
 
 def test_what_is_under_way_is_told_with_its_age(
-    client: TestClient, tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    study: Study, stuck: tuple[threading.Event, threading.Event]
 ) -> None:
-    begun, free, values = threading.Event(), threading.Event(), SqlEngine.values
-
-    def stuck(*words: Any, **more: Any) -> Any:
-        begun.set()
-        assert free.wait(120)
-        return values(*words, **more)
-
-    monkeypatch.setattr(SqlEngine, "values", stuck)
-    headers = auth(tokens["analyst"])
-    asker = threading.Thread(
-        target=lambda: client.post("/api/holdouts/study/ask", json=ASK, headers=headers)
-    )
+    begun, free = stuck
+    asker = threading.Thread(target=lambda: study.post("ask", json=ASK))
     asker.start()
     assert begun.wait(120)
-    during = client.get("/metrics", headers=headers).text
+    during = study.get("/metrics").text
     free.set()
     asker.join(120)
-    after = client.get("/metrics", headers=headers).text
+    after = study.get("/metrics").text
     assert 'holdfast_requests_under_way{holdout="study"} 1.0' in during
     assert 'holdfast_requests_under_way{holdout="study"} 0.0' in after
     age = 'holdfast_oldest_request_seconds{holdout="study"} '
@@ -209,29 +189,21 @@ def test_requests_are_counted_by_holdout_and_shown_to_those_who_may_see_it(
     assert 'holdout="b"' not in seen
 
 
-def test_only_custodians_learn_that_an_answer_was_late(
-    client: TestClient, tokens: dict[str, str], lines: Callable[[str], list[dict[str, Any]]]
-) -> None:
+def test_only_custodians_learn_that_an_answer_was_late(study: Study, lines: Lines) -> None:
     """It may be late because of what is in the rows."""
-    here: Any = client.app
-    here.state.service.counts.late("study", 0.125)
-    told = {
-        role: client.get("/metrics", headers=auth(token)).text for role, token in tokens.items()
-    }
+    study.app.state.service.counts.late("study", 0.125)
     line = 'holdfast_late_answers_total{holdout="study"} 1.0'
-    assert [role for role, text in told.items() if line in text] == ["custodian"]
+    told = [role for role in study.tokens if line in study.get("/metrics", role).text]
+    assert told == ["custodian"]
     assert lines("late") == [{"holdout": "study", "seconds": 0.125}]
 
 
 def test_refused_tokens_are_logged_with_an_address(
-    folder: Path,
-    tokens: dict[str, str],
-    served: Serve,
-    lines: Callable[[str], list[dict[str, Any]]],
+    folder: Path, tokens: dict[str, str], served: Serve, lines: Lines
 ) -> None:
-    client = served(folder, rate=0.001, burst=1)
-    for token in (STRANGER, tokens["viewer"], tokens["viewer"]):
-        client.get("/api/holdouts/study/status", headers=auth(token))
+    here = Study(served(folder, rate=0.001, burst=1), tokens)
+    for token in (STRANGER, "viewer", "viewer"):
+        here.get("status", token)
     told = [(each["status"], each.get("client")) for each in lines("request")]
     assert told == [(401, "testclient"), (200, None), (429, "testclient")]
 
@@ -239,16 +211,15 @@ def test_refused_tokens_are_logged_with_an_address(
 # Bodies.
 
 
-def test_without_a_token_nobody_learns_what_is_wrong_with_a_request(client: TestClient) -> None:
-    json_ = {"Content-Type": "application/json"}
-    for headers in (json_, {**json_, **auth(STRANGER)}):
+def test_without_a_token_nobody_learns_what_is_wrong_with_a_request(study: Study) -> None:
+    for token in (None, STRANGER):
         for content in (b"{", b"[]", b'{"estimator": 1}', b"[" * 60_000, b"\xff"):
-            sent = client.post("/api/holdouts/study/ask", content=content, headers=headers)
-            assert sent.status_code == 401
-        for place in ("/api/plan?rows=x", "/api/holdouts/%20/status", "/api/holdouts/study/jobs/x"):
-            assert client.get(place, headers=headers).status_code == 401
-        odd = {**headers, "Idempotency-Key": "a b", "Content-Type": "text/plain"}
-        assert client.post("/api/holdouts/study/gate", headers=odd).status_code == 401
+            json_ = {"Content-Type": "application/json"}
+            assert study.post("ask", token, content=content, headers=json_).status_code == 401
+        for place in ("/api/plan?rows=x", "/api/holdouts/%20/status", "jobs/x"):
+            assert study.get(place, token).status_code == 401
+        odd = {"Idempotency-Key": "a b", "Content-Type": "text/plain"}
+        assert study.post("gate", token, headers=odd).status_code == 401
 
 
 def test_bytes_in_flight_are_bounded_for_one_and_for_all() -> None:
@@ -266,33 +237,28 @@ def test_bytes_in_flight_are_bounded_for_one_and_for_all() -> None:
     assert not bodies._held
 
 
+CSV = {"Content-Type": "text/csv"}
+
+
 def test_a_body_is_counted_before_it_is_read(
     folder: Path, tokens: dict[str, str], served: Serve
 ) -> None:
-    client = served(folder, body_limit=2_000, submission_limit=2_000)
-    here: Any = client.app
-    headers = {**auth(tokens["analyst"]), "Content-Type": "text/csv"}
-    with here.state.service.bodies.held(f"study/{tokens['analyst'].split('_')[1]}", 1_500):
-        sent = client.post("/api/holdouts/study/gate", content=b"x" * 600, headers=headers)
+    here = Study(served(folder, body_limit=2_000, submission_limit=2_000), tokens)
+    asker = f"study/{tokens['analyst'].split('_')[1]}"
+    with here.app.state.service.bodies.held(asker, 1_500):
+        sent = here.post("gate", content=b"x" * 600, headers=CSV)
         assert (sent.status_code, sent.json()["error"]["kind"]) == (429, "too_many")
         assert sent.headers["retry-after"] == "1"
-        pieces = client.post(  # of unknown length: as much as may come
-            "/api/holdouts/study/gate", content=iter([b"x"]), headers=headers
-        )
+        pieces = here.post("gate", content=iter([b"x"]), headers=CSV)  # as much as may come
         assert pieces.status_code == 429
-    sent = client.post("/api/holdouts/study/gate", content=b"x" * 600, headers=headers)
-    assert sent.status_code == 400
+    assert here.post("gate", content=b"x" * 600, headers=CSV).status_code == 400
 
 
 def test_submissions_count_against_the_rate_before_they_are_read(
     folder: Path, tokens: dict[str, str], served: Serve
 ) -> None:
-    client = served(folder, rate=0.001, burst=2)
-    headers = {**auth(tokens["analyst"]), "Content-Type": "text/csv"}
-    seen = [
-        client.post("/api/holdouts/study/gate", content=b"x", headers=headers).status_code
-        for _ in range(3)
-    ]
+    here = Study(served(folder, rate=0.001, burst=2), tokens)
+    seen = [here.post("gate", content=b"x", headers=CSV).status_code for _ in range(3)]
     assert seen == [400, 400, 429]
 
 
@@ -300,7 +266,7 @@ def test_submissions_count_against_the_rate_before_they_are_read(
 
 
 def test_no_room_after_the_charge_is_not_told_as_busy(
-    client: TestClient, tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Asked again by itself, it would be paid again."""
 
@@ -308,7 +274,7 @@ def test_no_room_after_the_charge_is_not_told_as_busy(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(SqlEngine, "values", full)
-    told = client.post("/api/holdouts/study/ask", json=ASK, headers=auth(tokens["analyst"]))
+    told = study.post("ask", json=ASK)
     assert (told.status_code, told.json()["error"]["kind"]) == (500, "internal")
 
 
@@ -317,30 +283,19 @@ def test_connections_leave_descriptors_for_everything_else(
 ) -> None:
     monkeypatch.setattr("resource.getrlimit", lambda _: (8, 8))
 
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        raise AssertionError("there is no request")
+    async def connect(*place: Any) -> list[bool]:
+        made = [await asyncio.open_connection(*place) for _ in range(5)]
+        last = made[-1][0]
+        try:
+            ended = await asyncio.wait_for(last.read(), 20) == b""
+        except ConnectionResetError:
+            ended = True
+        open_ones = [not reader.at_eof() for reader, _ in made[:4]]
+        for _, writer in made:
+            writer.close()
+        return [ended, *open_ones]
 
-    async def connect() -> list[bool]:
-        config = uvicorn.Config(app, log_config=None, lifespan="off")
-        config.load()
-        state = ServerState()
-        server = await asyncio.get_running_loop().create_server(
-            lambda: HeaderLimits(config, state, {}), "127.0.0.1", 0
-        )
-        async with server:
-            place = server.sockets[0].getsockname()
-            made = [await asyncio.open_connection(*place) for _ in range(5)]
-            last = made[-1][0]
-            try:
-                ended = await asyncio.wait_for(last.read(), 20) == b""
-            except ConnectionResetError:
-                ended = True
-            open_ones = [not reader.at_eof() for reader, _ in made[:4]]
-            for _, writer in made:
-                writer.close()
-            return [ended, *open_ones]
-
-    assert asyncio.run(connect()) == [True] * 5
+    assert listening(connect) == [True] * 5
 
 
 def test_the_soft_limit_of_descriptors_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,9 +325,6 @@ def test_damaged_blocks_are_found_before_anybody_connects(folder: Path) -> None:
 def test_json_with_many_more_values_than_rows_is_not_parsed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from holdfast.errors import InvalidInput
-    from holdfast.holdout.submissions import read_json
-
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("it was parsed")
 
@@ -396,36 +348,27 @@ def test_strict_transport_security_goes_with_a_certificate(
 
 
 def test_the_server_plans_in_a_process_of_its_own_and_starts_it_again(
-    client: TestClient, tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dead = Worker("holdfast.planning.widths")
     dead.kill()
     monkeypatch.setattr(routes, "_workers", [dead])
-    header = auth(tokens["viewer"])
     asked: dict[str, int | str] = {"rows": 1_000, "queries": 3, "curve": "false"}
-    told = client.get("/api/plan", params=asked, headers=header).json()
+    told = study.get("/api/plan", "viewer", params=asked).json()
     assert [each["name"] for each in told["methods"]] == NAMES
     assert told["curve"] == []
     monkeypatch.setattr(routes, "_compare", _never)
-    assert client.get("/api/plan", params=asked, headers=header).json() == told  # remembered
-    wrongs: list[dict[str, float | str]] = [
-        {"rows": 1},
-        {"queries": 0},
-        {"tail": 0.5},
-        {"confidence": 2},
-        {"rows": "x"},
-    ]
-    for wrong in wrongs:
-        refused = client.get("/api/plan", params=wrong, headers=header)
+    assert study.get("/api/plan", "viewer", params=asked).json() == told  # remembered
+    wrongs = {"rows": 1, "queries": 0, "tail": 0.5, "confidence": 2}
+    for name, wrong in [*wrongs.items(), ("rows", "x")]:
+        refused = study.get("/api/plan", "viewer", params={name: wrong})
         assert refused.status_code == 400
-        assert refused.json()["error"]["parameter"] == next(iter(wrong))
+        assert refused.json()["error"]["parameter"] == name
 
 
-def test_too_many_at_once_are_told_to_wait(
-    client: TestClient, tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_at_once_are_told_to_wait(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routes._waiting, "acquire", lambda blocking: False)
-    busy = client.get("/api/plan", params={"rows": 1_001}, headers=auth(tokens["viewer"]))
+    busy = study.get("/api/plan", "viewer", params={"rows": 1_001})
     assert busy.status_code == 503
     assert busy.headers["Retry-After"]
 

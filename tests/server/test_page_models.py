@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import re
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +16,11 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from holdfast.holdout.holdout import Holdout
-from tests.server.browsing import Visitor, one_browser, visiting
+from tests.server.browsing import Visiting, Visitor
 from tests.server.processes import serving
 
 ROWS, SEED = 4_000, 2027
 SHARES = {"good": 0.95, "fair": 0.9, "poor": 0.7, 'we "quote" 5 % ü': 0.85}
-Visiting = Callable[..., AbstractContextManager[Visitor]]
 
 
 @dataclass(frozen=True)
@@ -59,13 +56,6 @@ def write(frame: pd.DataFrame, folder: Path, name: str, share: float, seed: int)
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One for all tests here."""
-    with one_browser() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """One server for all tests here; each asks what no other does."""
     del browser  # without one, nothing is served
@@ -81,12 +71,6 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with serving(models, few, log=folder / "log", options=options) as running:
         yield Site(running.url, folder, token)
         running.stop()
-
-
-@pytest.fixture
-def visit(browser: Browser, site: Site) -> Visiting:
-    """Visit the page as somebody new."""
-    return partial(visiting, browser, site.url)
 
 
 @dataclass(frozen=True)
@@ -144,59 +128,57 @@ ASKED = (
 
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: f"{asked.verb} {asked.metric}")
 def test_an_answer_is_a_sentence_a_picture_and_what_it_told(
-    visit: Visiting, site: Site, asked: Asked
+    visitor: Visitor, page: Page, site: Site, asked: Asked
 ) -> None:
-    with visit() as visitor:
-        page, before = visitor.page, len(site.answers())
-        given(page, site, asked)
-        expect(page.locator("#model-price")).to_contain_text(re.compile(r"Tells [\d.]+ nats"))
-        offers = page.locator("#models .offers tbody tr")
-        expect(offers).to_have_count({"gate": 3, "scores": 3, "compare": 4}.get(asked.verb, 5))
-        expect(offers.first).to_contain_text(re.compile(r"nats±0\.\d+$"))
-        assert len(site.answers()) == before  # a price tells nothing
-        row = answered(page, site, asked)
-        answer, card = row["answer"], page.locator("#model-result .answer-card")
-        assert len(site.answers()) == before + 1
-        expect(card.locator(".sentence")).to_have_text(f"{answer['promise']}.")
-        picture = card.locator("svg[role=img]")
-        expect(picture).to_have_attribute("aria-label", answer["promise"])
-        expect(picture.locator(".whisker")).to_have_count(len(answer["batch"]) or 1)
-        expect(card).to_contain_text("these rows, fresh labels")
-        expect(card).to_contain_text(f"in {answer['answers']} answer")
-        expect(card.get_by_text("a surprise", exact=True)).to_have_count(
-            1 if answer["expected"] is False else 0
-        )
-        expect(page.locator("#model-price")).to_contain_text("Free.")
-        expect(page.locator("#budget")).to_contain_text(f"in {answer['answers']} answer")
-        assert visitor.faults_here() == []
-        if asked.verb == "scores":
-            assert row["question"]["estimator"]["names"] == list(asked.files)
-        if asked.verb == "enter":
-            visitor.visit("leaderboard")
-            expect(page.locator("#board-table")).to_contain_text("the poor one")
+    before = len(site.answers())
+    given(page, site, asked)
+    expect(page.locator("#model-price")).to_contain_text(re.compile(r"Tells [\d.]+ nats"))
+    offers = page.locator("#models .offers tbody tr")
+    expect(offers).to_have_count({"gate": 3, "scores": 3, "compare": 4}.get(asked.verb, 5))
+    expect(offers.first).to_contain_text(re.compile(r"nats±0\.\d+$"))
+    assert len(site.answers()) == before  # a price tells nothing
+    row = answered(page, site, asked)
+    answer, card = row["answer"], page.locator("#model-result .answer-card")
+    assert len(site.answers()) == before + 1
+    expect(card.locator(".sentence")).to_have_text(f"{answer['promise']}.")
+    picture = card.locator("svg[role=img]")
+    expect(picture).to_have_attribute("aria-label", answer["promise"])
+    expect(picture.locator(".whisker")).to_have_count(len(answer["batch"]) or 1)
+    expect(card).to_contain_text("these rows, fresh labels")
+    expect(card).to_contain_text(f"in {answer['answers']} answer")
+    expect(card.get_by_text("a surprise", exact=True)).to_have_count(
+        1 if answer["expected"] is False else 0
+    )
+    expect(page.locator("#model-price")).to_contain_text("Free.")
+    expect(page.locator("#budget")).to_contain_text(f"in {answer['answers']} answer")
+    assert visitor.faults_here() == []
+    if asked.verb == "scores":
+        assert row["question"]["estimator"]["names"] == list(asked.files)
+    if asked.verb == "enter":
+        visitor.visit("leaderboard")
+        expect(page.locator("#board-table")).to_contain_text("the poor one")
 
 
-def test_the_best_is_named_and_its_bar_is_a_second_answer(visit: Visiting, site: Site) -> None:
+def test_the_best_is_named_and_its_bar_is_a_second_answer(page: Page, site: Site) -> None:
     files = ("poor", "good", "fair")
-    with visit() as visitor:
-        page, before = visitor.page, len(site.answers())
-        given(page, site, Asked("best", files))
-        expect(page.locator("#model-price")).to_contain_text("Tells 1.1 nats, whatever the answer")
-        page.click("#model-button")
-        card = page.locator("#model-result .answer-card")
-        expect(card.locator(".sentence")).to_contain_text("good has the best accuracy of 3")
-        expect(card.locator("svg .dot:not(.none)")).to_have_count(1)
-        expect(card.locator("svg text.strong")).to_have_text("good: best")
-        expect(card.locator("svg text.other")).to_have_text(["poor", "fair"])
-        expect(card.locator("svg .whisker")).to_have_count(0)
-        page.check("#model-precise")
-        page.click("#model-button")
-        expect(card.locator("svg .whisker")).to_have_count(1)
-        best, score = site.answers()[before:]
-        expect(card.locator("button.receipt")).to_have_attribute("title", score["receipt"])
-        assert (best["question"]["verb"], score["question"]["verb"]) == ("best", "score")
-        told = f"{score['answer']['told']:.2g} nats; so far"  # the best was asked before
-        expect(card).to_contain_text(told)
+    before = len(site.answers())
+    given(page, site, Asked("best", files))
+    expect(page.locator("#model-price")).to_contain_text("Tells 1.1 nats, whatever the answer")
+    page.click("#model-button")
+    card = page.locator("#model-result .answer-card")
+    expect(card.locator(".sentence")).to_contain_text("good has the best accuracy of 3")
+    expect(card.locator("svg .dot:not(.none)")).to_have_count(1)
+    expect(card.locator("svg text.strong")).to_have_text("good: best")
+    expect(card.locator("svg text.other")).to_have_text(["poor", "fair"])
+    expect(card.locator("svg .whisker")).to_have_count(0)
+    page.check("#model-precise")
+    page.click("#model-button")
+    expect(card.locator("svg .whisker")).to_have_count(1)
+    best, score = site.answers()[before:]
+    expect(card.locator("button.receipt")).to_have_attribute("title", score["receipt"])
+    assert (best["question"]["verb"], score["question"]["verb"]) == ("best", "score")
+    told = f"{score['answer']['told']:.2g} nats; so far"  # the best was asked before
+    expect(card).to_contain_text(told)
 
 
 VERDICTS = (
@@ -218,29 +200,27 @@ SHAPE = {"better": "compatible", "pass": "compatible", "worse": "refuted", "fail
 
 @pytest.mark.parametrize(("asked", "verdict"), VERDICTS)
 def test_a_verdict_is_a_word_and_a_shape_on_the_right_side(
-    visit: Visiting, site: Site, asked: Asked, verdict: str
+    page: Page, site: Site, asked: Asked, verdict: str
 ) -> None:
     """More is to the right and, of differences, so is better, whatever the metric."""
-    with visit() as visitor:
-        page = visitor.page
-        row = answered(page, site, asked)
-        assert row["answer"]["verdict"] == verdict
-        card = page.locator("#model-result .answer-card")
-        pill, picture = card.locator(".pill").first, card.locator(".picture svg")
-        expect(pill).to_have_text(verdict)
-        shape = f".mark-{SHAPE.get(verdict, 'unknown')}"
-        expect(pill.locator(shape)).to_have_count(1)
-        expect(picture.locator(shape)).to_have_count(1)
-        bar = picture.locator(".whisker")
-        if shape == ".mark-unknown":
-            expect(bar).to_have_count(0)
-            return
-        left, right = ends(bar)
-        at = middle(picture.locator(shape))
-        upwards = verdict == "better" or (verdict == "pass") == (asked.goal != "at_most")
-        upwards = upwards and verdict not in ("worse", "fail")
-        assert abs((left if upwards else right) - at) < 1.5
-        assert right - left > 50
+    row = answered(page, site, asked)
+    assert row["answer"]["verdict"] == verdict
+    card = page.locator("#model-result .answer-card")
+    pill, picture = card.locator(".pill").first, card.locator(".picture svg")
+    expect(pill).to_have_text(verdict)
+    shape = f".mark-{SHAPE.get(verdict, 'unknown')}"
+    expect(pill.locator(shape)).to_have_count(1)
+    expect(picture.locator(shape)).to_have_count(1)
+    bar = picture.locator(".whisker")
+    if shape == ".mark-unknown":
+        expect(bar).to_have_count(0)
+        return
+    left, right = ends(bar)
+    at = middle(picture.locator(shape))
+    upwards = verdict == "better" or (verdict == "pass") == (asked.goal != "at_most")
+    upwards = upwards and verdict not in ("worse", "fail")
+    assert abs((left if upwards else right) - at) < 1.5
+    assert right - left > 50
 
 
 def ends(bar: Locator) -> tuple[float, float]:
@@ -261,107 +241,100 @@ def middle(mark: Locator) -> float:
 
 @pytest.mark.parametrize("metric", ["accuracy", "error_rate"])
 def test_a_difference_is_drawn_on_the_side_that_the_sentence_names(
-    visit: Visiting, site: Site, metric: str
+    page: Page, site: Site, metric: str
 ) -> None:
-    with visit() as visitor:
-        page = visitor.page
-        for new, old, word in (("good", "poor", "better"), ("poor", "fair", "worse")):
-            row = answered(page, site, Asked("compare", (new,), old, metric=metric, precise=True))
-            assert f"{new} is {word} than {old} by" in row["answer"]["promise"]
-            picture = page.locator("#model-result .picture svg")
-            left, right = ends(picture.locator(".whisker"))
-            zero = float(picture.locator("line.here").get_attribute("x1") or "nan")
-            assert left > zero if word == "better" else right < zero
-            expect(picture).to_contain_text(f"{new} is better →")
+    for new, old, word in (("good", "poor", "better"), ("poor", "fair", "worse")):
+        row = answered(page, site, Asked("compare", (new,), old, metric=metric, precise=True))
+        assert f"{new} is {word} than {old} by" in row["answer"]["promise"]
+        picture = page.locator("#model-result .picture svg")
+        left, right = ends(picture.locator(".whisker"))
+        zero = float(picture.locator("line.here").get_attribute("x1") or "nan")
+        assert left > zero if word == "better" else right < zero
+        expect(picture).to_contain_text(f"{new} is better →")
 
 
 def test_what_is_wrong_is_said_at_its_field_and_nothing_is_told(
-    visit: Visiting, site: Site, tmp_path: Path
+    visitor: Visitor, page: Page, site: Site, tmp_path: Path
 ) -> None:
     broken, empty, text = (tmp_path / name for name in ("broken.csv", "empty.csv", "notes.txt"))
     broken.write_text("row,prediction\n1,1\n", encoding="utf-8")
     empty.touch()
     text.write_text("?", encoding="utf-8")
-    with visit() as visitor:
-        visitor.may.add(400)
-        page, before = visitor.page, site.answers()
-        button, file = page.locator("#model-button"), page.locator("#model-file-error")
-        visitor.visit("models")
-        expect(page.locator("#model-price")).to_have_text("Choose a file to see the price.")
-        for path, said in ((broken, "one prediction for each of the"), (empty, "is empty")):
-            page.set_input_files("#model-file", path)
-            expect(file).to_contain_text(said)
-            expect(page.locator("#model-file")).to_have_attribute("aria-invalid", "true")
-            expect(button).to_be_disabled()
-        page.set_input_files("#model-file", text)
-        expect(file).to_contain_text("must end in .csv, .parquet or .json; notes.txt does not")
-        page.set_input_files("#model-file", site.file("good"))
-        expect(file).to_be_empty()
-        page.fill("#model-guess", "about 1")
-        expect(page.locator("#model-guess-error")).to_have_text("Expected score must be a number.")
-        page.fill("#model-guess", "1.5")
-        expect(page.locator("#model-guess-error")).to_contain_text("in [0, 1]; got 1.5")
-        page.fill("#model-guess", "")
-        given(page, site, Asked("gate", ("good",), fields=(("threshold", "3"),)))
-        expect(page.locator("#model-threshold-error")).to_contain_text("where every accuracy lies")
-        given(page, site, Asked("compare", ("good",), "good"))
-        expect(file).to_contain_text("the same rule twice")
-        names = page.locator("#model-names input")
-        expect(names.nth(1)).to_have_value("good 2")  # of two files that are called the same
-        names.nth(1).fill("good")
-        expect(page.locator("#model-names-error")).to_contain_text("different names")
-        names.nth(1).fill("")
-        expect(page.locator("#model-names-error")).to_contain_text("needs a name")
-        names.nth(1).fill("twin")
-        page.select_option("#model-metric", "brier")
-        expect(names.nth(1)).to_have_value("twin")  # it is still that of this file
-        given(page, site, Asked("compare", ("good",), "fair", metric="roc_auc"))
-        expect(page.locator("#model-metric-error")).to_contain_text("must be a mean over rows")
+    visitor.may.add(400)
+    before = site.answers()
+    button, file = page.locator("#model-button"), page.locator("#model-file-error")
+    visitor.visit("models")
+    expect(page.locator("#model-price")).to_have_text("Choose a file to see the price.")
+    for path, said in ((broken, "one prediction for each of the"), (empty, "is empty")):
+        page.set_input_files("#model-file", path)
+        expect(file).to_contain_text(said)
+        expect(page.locator("#model-file")).to_have_attribute("aria-invalid", "true")
         expect(button).to_be_disabled()
-        assert visitor.faults_here() == []
-        assert site.answers() == before
+    page.set_input_files("#model-file", text)
+    expect(file).to_contain_text("must end in .csv, .parquet or .json; notes.txt does not")
+    page.set_input_files("#model-file", site.file("good"))
+    expect(file).to_be_empty()
+    page.fill("#model-guess", "about 1")
+    expect(page.locator("#model-guess-error")).to_have_text("Expected score must be a number.")
+    page.fill("#model-guess", "1.5")
+    expect(page.locator("#model-guess-error")).to_contain_text("in [0, 1]; got 1.5")
+    page.fill("#model-guess", "")
+    given(page, site, Asked("gate", ("good",), fields=(("threshold", "3"),)))
+    expect(page.locator("#model-threshold-error")).to_contain_text("where every accuracy lies")
+    given(page, site, Asked("compare", ("good",), "good"))
+    expect(file).to_contain_text("the same rule twice")
+    names = page.locator("#model-names input")
+    expect(names.nth(1)).to_have_value("good 2")  # of two files that are called the same
+    names.nth(1).fill("good")
+    expect(page.locator("#model-names-error")).to_contain_text("different names")
+    names.nth(1).fill("")
+    expect(page.locator("#model-names-error")).to_contain_text("needs a name")
+    names.nth(1).fill("twin")
+    page.select_option("#model-metric", "brier")
+    expect(names.nth(1)).to_have_value("twin")  # it is still that of this file
+    given(page, site, Asked("compare", ("good",), "fair", metric="roc_auc"))
+    expect(page.locator("#model-metric-error")).to_contain_text("must be a mean over rows")
+    expect(button).to_be_disabled()
+    assert visitor.faults_here() == []
+    assert site.answers() == before
 
 
-def test_a_guess_of_one_kind_is_none_of_another(visit: Visiting, site: Site) -> None:
+def test_a_guess_of_one_kind_is_none_of_another(page: Page, site: Site) -> None:
     """A score of 0.9 that is left in the form would be a very wrong difference."""
-    with visit() as visitor:
-        page = visitor.page
-        guess = page.locator("#model-guess")
-        given(page, site, Asked("score", ("good",), fields=(("guess", "0.95"),)))
-        page.check("input[name=model-verb][value=gate]")
-        expect(guess).to_have_value("0.95")
-        page.select_option("#model-goal", "better_than")
-        expect(guess).to_have_value("")
-        expect(page.get_by_label("Expected difference")).to_be_visible()
-        page.fill("#model-guess", "0.05")
-        page.check("input[name=model-verb][value=compare]")
-        expect(guess).to_have_value("0.05")
-        page.select_option("#model-metric", "error_rate")
-        expect(guess).to_have_value("")
+    guess = page.locator("#model-guess")
+    given(page, site, Asked("score", ("good",), fields=(("guess", "0.95"),)))
+    page.check("input[name=model-verb][value=gate]")
+    expect(guess).to_have_value("0.95")
+    page.select_option("#model-goal", "better_than")
+    expect(guess).to_have_value("")
+    expect(page.get_by_label("Expected difference")).to_be_visible()
+    page.fill("#model-guess", "0.05")
+    page.check("input[name=model-verb][value=compare]")
+    expect(guess).to_have_value("0.05")
+    page.select_option("#model-metric", "error_rate")
+    expect(guess).to_have_value("")
 
 
 def test_a_token_that_may_not_be_told_so_much_sees_it_before_asking(
-    visit: Visiting, site: Site, tmp_path: Path
+    visitor: Visitor, page: Page, site: Site, tmp_path: Path
 ) -> None:
     frame = labels()
     write(frame.assign(row=frame.row + 1), tmp_path, "mine", 0.9, SEED)
-    with visit() as visitor:
-        page = visitor.page
-        page.click("#sign-in-again")
-        page.fill("#token", site.token)
-        page.press("#token", "Enter")
-        page.wait_for_selector("#sign-out")
-        visitor.visit("models")
-        page.set_input_files("#model-file", tmp_path / "mine.csv")
-        expect(page.locator("#model-button")).to_be_enabled()
-        page.click("#model-button")  # what takes it beyond its quota is still told
-        expect(page.locator("#model-result .answer-card")).to_be_visible()
-        page.fill("#model-guess", "0.8")
-        expect(page.locator("#model-price.unpaid")).to_contain_text("quota")
-        expect(page.locator("#model-button")).to_be_disabled()
+    page.click("#sign-in-again")
+    page.fill("#token", site.token)
+    page.press("#token", "Enter")
+    page.wait_for_selector("#sign-out")
+    visitor.visit("models")
+    page.set_input_files("#model-file", tmp_path / "mine.csv")
+    expect(page.locator("#model-button")).to_be_enabled()
+    page.click("#model-button")  # what takes it beyond its quota is still told
+    expect(page.locator("#model-result .answer-card")).to_be_visible()
+    page.fill("#model-guess", "0.8")
+    expect(page.locator("#model-price.unpaid")).to_contain_text("quota")
+    expect(page.locator("#model-button")).to_be_disabled()
 
 
-def test_a_double_click_and_a_lost_answer_are_one_question(visit: Visiting, site: Site) -> None:
+def test_a_double_click_and_a_lost_answer_are_one_question(visitor: Visitor, page: Page) -> None:
     keys = []
 
     def lose_the_first(route: Route) -> None:
@@ -375,70 +348,64 @@ def test_a_double_click_and_a_lost_answer_are_one_question(visit: Visiting, site
         else:
             route.fulfill(response=answer)
 
-    with visit() as visitor:
-        visitor.may.add(0)
-        page, before = visitor.page, len(site.answers())
-        page.route("**/score?**", lose_the_first)
-        given(page, site, Asked("score", ("good",), fields=(("guess", "0.93"),)))
-        expect(page.locator("#model-button")).to_be_enabled()
-        page.dblclick("#model-button")
-        expect(page.locator("#model-result .answer-card")).to_be_visible()
-        expect(page.locator("#model-price")).to_contain_text("Free.")
-        assert (len(keys), len({*keys})) == (2, 1)
-        assert len(site.answers()) == before + 1
-        page.fill("#model-guess", "0.94")  # another question: another key
-        expect(page.locator("#model-price")).to_contain_text("Tells")
-        expect(page.locator("#model-result .answer-card")).to_have_count(0)
-        page.click("#model-button")
-        expect(page.locator("#model-result .answer-card")).to_be_visible()
-        assert len({*keys}) == 2
-        assert len(site.answers()) == before + 2
+    visitor.may.add(0)
+    before = len(visitor.site.answers())
+    page.route("**/score?**", lose_the_first)
+    given(page, visitor.site, Asked("score", ("good",), fields=(("guess", "0.93"),)))
+    expect(page.locator("#model-button")).to_be_enabled()
+    page.dblclick("#model-button")
+    expect(page.locator("#model-result .answer-card")).to_be_visible()
+    expect(page.locator("#model-price")).to_contain_text("Free.")
+    assert (len(keys), len({*keys})) == (2, 1)
+    assert len(visitor.site.answers()) == before + 1
+    page.fill("#model-guess", "0.94")  # another question: another key
+    expect(page.locator("#model-price")).to_contain_text("Tells")
+    expect(page.locator("#model-result .answer-card")).to_have_count(0)
+    page.click("#model-button")
+    expect(page.locator("#model-result .answer-card")).to_be_visible()
+    assert len({*keys}) == 2
+    assert len(visitor.site.answers()) == before + 2
 
 
 def test_what_was_priced_is_asked_though_the_file_changes(
-    visit: Visiting, site: Site, tmp_path: Path
+    visitor: Visitor, page: Page, site: Site, tmp_path: Path
 ) -> None:
     write(labels(), tmp_path, "mine", 0.8, SEED + 10)
-    with visit() as visitor:
-        page = visitor.page
-        visitor.visit("models")
-        page.set_input_files("#model-file", tmp_path / "mine.csv")
-        page.fill("#model-guess", "0.8")
-        expect(page.locator("#model-price")).to_contain_text("Tells")
-        write(labels(), tmp_path, "mine", 0.2, SEED + 11)
-        page.click("#model-button")
-        expect(page.locator("#model-result .answer-card")).to_be_visible()
+    visitor.visit("models")
+    page.set_input_files("#model-file", tmp_path / "mine.csv")
+    page.fill("#model-guess", "0.8")
+    expect(page.locator("#model-price")).to_contain_text("Tells")
+    write(labels(), tmp_path, "mine", 0.2, SEED + 11)
+    page.click("#model-button")
+    expect(page.locator("#model-result .answer-card")).to_be_visible()
     assert site.answers()[-1]["answer"]["expected"]
 
 
-def test_models_are_compared_with_the_keyboard_alone(visit: Visiting, site: Site) -> None:
-    with visit() as visitor:
-        page = visitor.page
-        visitor.tab_to("#models")
-        page.keyboard.press("Enter")
-        expect(page.locator("#view-models h1")).to_be_focused()
-        visitor.tab_to("score")
-        page.keyboard.press("ArrowRight")
-        expect(page.locator("input[name=model-verb][value=compare]")).to_be_checked()
-        for place, name in (("model-file", "fair"), ("model-other", "poor")):
-            visitor.tab_to(place)
-            with page.expect_file_chooser() as chooser:
-                page.keyboard.press("Space")
-            chooser.value.set_files(site.file(name))
-        visitor.tab_to("model-margin")
-        page.keyboard.type("0.05")
-        expect(page.locator("#model-button")).to_be_enabled()
-        visitor.tab_to("model-button")
-        page.keyboard.press("Enter")
-        expect(page.locator("#model-result .pill").first).to_have_text("better")
-        expect(page.locator("#model-result .sentence")).to_contain_text("by at least 0.05")
+def test_models_are_compared_with_the_keyboard_alone(visitor: Visitor, page: Page) -> None:
+    visitor.tab_to("#models")
+    page.keyboard.press("Enter")
+    expect(page.locator("#view-models h1")).to_be_focused()
+    visitor.tab_to("score")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("input[name=model-verb][value=compare]")).to_be_checked()
+    for place, name in (("model-file", "fair"), ("model-other", "poor")):
+        visitor.tab_to(place)
+        with page.expect_file_chooser() as chooser:
+            page.keyboard.press("Space")
+        chooser.value.set_files(visitor.site.file(name))
+    visitor.tab_to("model-margin")
+    page.keyboard.type("0.05")
+    expect(page.locator("#model-button")).to_be_enabled()
+    visitor.tab_to("model-button")
+    page.keyboard.press("Enter")
+    expect(page.locator("#model-result .pill").first).to_have_text("better")
+    expect(page.locator("#model-result .sentence")).to_contain_text("by at least 0.05")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_verb_fits_a_phone_and_can_be_read_out(
-    visit: Visiting, site: Site, scheme: str
-) -> None:
-    with visit(viewport={"width": 360, "height": 740}, color_scheme=scheme) as visitor:
+def test_every_verb_fits_a_phone_and_can_be_read_out(visit: Visiting, site: Site) -> None:
+    narrow = "[...document.querySelectorAll('.picture svg text')].filter((e) => {"
+    narrow += "const b = e.getBBox(); return b.x < -1 || b.x + b.width > 361; }).length"
+    with visit(viewport={"width": 360, "height": 740}) as visitor:
         page = visitor.page
         for asked in (*ASKED, Asked("best", ("good", "fair", "poor"), precise=True)):
             given(page, site, asked)
@@ -446,14 +413,14 @@ def test_every_verb_fits_a_phone_and_can_be_read_out(
             page.click("#model-button")
             expect(page.locator("#model-result .answer-card svg[role=img]")).to_be_visible()
             expect(page.locator("#model-price")).to_contain_text("Free.")
-            assert visitor.faults_here() == [], asked
-        narrow = "[...document.querySelectorAll('.picture svg text')].filter((e) => {"
-        narrow += "const b = e.getBBox(); return b.x < -1 || b.x + b.width > 361; }).length"
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                assert visitor.faults_here() == [], (asked, scheme)
         assert page.evaluate(narrow) == 0
 
 
 def test_neighbours_of_the_board_are_compared_once_with_their_price_before(
-    visit: Visiting, site: Site
+    visitor: Visitor, page: Page, site: Site
 ) -> None:
     """The route is played: what it answers is tested with the leaderboard."""
     asked = []
@@ -470,23 +437,21 @@ def test_neighbours_of_the_board_are_compared_once_with_their_price_before(
         asked.append("price" if pricing else "ask")
         route.fulfill(json={"neighbours": [offered if pricing else compared, same]})
 
-    with visit() as visitor:
-        page = visitor.page
-        page.route("**/neighbours?metric=accuracy", play)
-        for name, share in (("one", "good"), ("other", "fair")):
-            given(page, site, Asked("enter", (share,), fields=(("name", name),)))
-            expect(page.locator("#model-button")).to_be_enabled()
-            page.click("#model-button")
-            expect(page.locator("#model-result .answer-card")).to_be_visible()
-        visitor.visit("leaderboard")
-        board = page.locator("#neighbours")
-        expect(board).to_contain_text(
-            "tells about 0.25 nats in 1 comparison, more where one is a surprise"
-        )
-        assert asked == ["price"]
-        page.dblclick("#neighbours button")
-        expect(board.locator("li").first).to_contain_text("one is better than other by 0.01")
-        expect(board.locator("li").first.locator(".mark-compatible")).to_be_visible()
-        expect(board.locator("button")).to_have_count(0)
-        assert visitor.faults_here() == []
-        assert asked == ["price", "ask"]
+    page.route("**/neighbours?metric=accuracy", play)
+    for name, share in (("one", "good"), ("other", "fair")):
+        given(page, site, Asked("enter", (share,), fields=(("name", name),)))
+        expect(page.locator("#model-button")).to_be_enabled()
+        page.click("#model-button")
+        expect(page.locator("#model-result .answer-card")).to_be_visible()
+    visitor.visit("leaderboard")
+    board = page.locator("#neighbours")
+    expect(board).to_contain_text(
+        "tells about 0.25 nats in 1 comparison, more where one is a surprise"
+    )
+    assert asked == ["price"]
+    page.dblclick("#neighbours button")
+    expect(board.locator("li").first).to_contain_text("one is better than other by 0.01")
+    expect(board.locator("li").first.locator(".mark-compatible")).to_be_visible()
+    expect(board.locator("button")).to_have_count(0)
+    assert visitor.faults_here() == []
+    assert asked == ["price", "ask"]

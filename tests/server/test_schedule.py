@@ -29,9 +29,10 @@ from holdfast.server.schedule import Schedule, slot_end
 from holdfast.server.settings import Settings
 from tests.engines.sql.test_costs import sines
 from tests.holdout.plans import crowd
-from tests.server.conftest import FAST, auth, made, tokens_of
+from tests.server.conftest import FAST, Study, made, tokens_of
 
 SLOT = 0.0625  # a power of two: sums of it are exact
+EASY = {"estimator": "avg(x)", "grid": "0:7:7"}
 CLOCKED = ("holdfast.server.schedule", "holdfast.server.middleware", "holdfast.server.jobs")
 
 
@@ -81,18 +82,24 @@ class Place:
             return original(engine, *words, **more)
 
         patch.setattr(SqlEngine, "values", values)
-        self.tokens = tokens_of(path)
         app = create_app(Settings(folders=(path,), **{**FAST, "slot": SLOT}))  # type: ignore[arg-type]
         self.service = app.state.service
         self.service._closing.wait = clock.wait
         self.client = TestClient(app, base_url="http://127.0.0.1")
+        self.study = Study(self.client, tokens_of(path))
         self._questions = iter(range(10**6))
 
     def ask(self, where: str = "ask", **more: Any) -> Any:
         """A new question."""
         body = {"estimator": f"avg(x) + 0 * {next(self._questions)}", "grid": "0:7:7", **more}
-        place, headers = f"/api/holdouts/{self.path.name}", auth(self.tokens["analyst"])
-        return self.client.post(f"{place}/{where}", json=body, headers=headers)
+        return self.study.post(where, json=body)
+
+    def job(self, estimator: str) -> str:
+        """A job about it; its place, once it has ended."""
+        begun = self.study.post("jobs", json={"verb": "ask", **EASY, "estimator": estimator}).json()
+        for running in tuple(self.service.jobs._running):
+            running.result(20)
+        return f"jobs/{begun['id']}"
 
     def seconds(self) -> float:
         """How long the last request took, by the server's own log."""
@@ -173,10 +180,9 @@ def test_what_could_take_too_long_is_refused_free(place: Place) -> None:
 
 
 def test_a_recorded_answer_is_free_however_long_it_could_take(place: Place) -> None:
-    body = {"estimator": "avg(x) + 5", "grid": "0:7:7"}
-    assert place.ask(**body).status_code == 200
+    assert place.ask(estimator="avg(x) + 5").status_code == 200
     place.costs = 31.0
-    assert place.ask(**body).json()["cached"]
+    assert place.ask(estimator="avg(x) + 5").json()["cached"]
 
 
 def test_nobody_sees_when_anothers_evaluation_had_ended(place: Place) -> None:
@@ -192,9 +198,7 @@ def test_nobody_sees_when_anothers_evaluation_had_ended(place: Place) -> None:
         assert place.clock.now - began == slot_end(0.9 - took + 0.001, SLOT)
 
 
-def test_short_questions_share_a_round_and_long_ones_do_not(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_questions_share_a_round_and_long_ones_do_not(place: Place) -> None:
     rounds, now = Schedule(), place.clock.now
     first, others = rounds.enter(0.01), [rounds.enter(0.01) for _ in range(17)]
     assert (first.start, first.end) == (now, now + 0.01)
@@ -245,25 +249,18 @@ def test_steps_of_one_question_are_paid_at_the_ends_of_slots(place: Place) -> No
 def test_what_draws_nothing_does_not_wait(place: Place) -> None:
     waits: list[float] = []
     place.clock.waited = lambda: waits.append(place.clock.now)
-    body = {"estimator": "avg(x)", "grid": "0:7:7"}
-    assert place.ask(**body).status_code == 200
-    again, wrong = place.ask(**body), place.ask(estimator="avg(nothing)")
+    assert place.ask(**EASY).status_code == 200
+    again, wrong = place.ask(**EASY), place.ask(estimator="avg(nothing)")
     assert (again.json()["cached"], wrong.status_code) == (True, 400)
     assert len(waits) == 1  # a recorded answer, an error of the question: neither has seen the data
 
 
 def test_a_job_is_done_at_the_end_of_its_slot(place: Place) -> None:
-    headers, seen = auth(place.tokens["analyst"]), []
-    jobs = f"/api/holdouts/{place.path.name}/jobs"
-    place.clock.waited = lambda: seen.append(
-        [job.state for job in place.service.jobs.all("study", None)]
-    )
+    seen: list[list[str]] = []
+    jobs = place.service.jobs
+    place.clock.waited = lambda: seen.append([job.state for job in jobs.all("study", None)])
     for number, place.takes in enumerate((0.001, 0.05, 0.06)):
-        body = {"verb": "ask", "estimator": f"avg(x + {number})", "grid": "0:7:7"}
-        job = place.client.post(jobs, json=body, headers=headers).json()["id"]
-        for running in tuple(place.service.jobs._running):
-            running.result(20)
-        told = place.client.get(f"{jobs}/{job}", headers=headers).json()
+        told = place.study.get(place.job(f"avg(x + {number})")).json()
         assert told["state"] == "done"
         assert seen.pop()[0] == "running"
     assert seen == []
@@ -285,11 +282,7 @@ def test_progress_is_that_of_the_time_which_is_planned(place: Place) -> None:
 
     jobs._write = watched
     try:
-        headers = auth(place.tokens["analyst"])
-        body = {"verb": "ask", "estimator": "avg(x) + 99", "grid": "0:7:7"}
-        place.client.post("/api/holdouts/study/jobs", json=body, headers=headers)
-        for running in tuple(jobs._running):
-            running.result(20)
+        place.job("avg(x) + 99")
     finally:
         jobs._write = write
     assert told == [(0.0, 0.0), (0.25, 0.2), (0.5, 0.5), (0.95, 0.9), (3.0, 0.9)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -17,7 +16,7 @@ import pytest
 
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
-from tests.server.conftest import auth, made, tokens_of
+from tests.server.conftest import auth, made, tokens_of, until
 from tests.server.processes import Running, serving
 
 PLACE = "/api/holdouts/study"
@@ -26,18 +25,13 @@ SLOT = 1.5  # seconds, long enough to be told to end in the middle of a question
 
 
 @pytest.fixture(scope="module")
-def running(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Served]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("two")
     path = made(folder / "study")
     tokens = tokens_of(path)
     options = ("--workers", "2", "--slot", str(SLOT), "--rate", "1e6", "--burst", "100000")
     with serving(path, log=folder / "log", options=options) as server:
-        for _ in range(2400):  # two minutes, on a busy machine; the other loops likewise
-            if reached(server):
-                break
-            time.sleep(0.05)
+        until(lambda: reached(server))
         yield server, tokens, path
 
 
@@ -59,10 +53,15 @@ def get(server: Running, place: str, token: str) -> Any:
     return httpx2.get(f"{server.url}{place}", headers=auth(token), timeout=120)
 
 
+def post(server: Running, place: str, token: str, body: dict[str, str]) -> Any:
+    """The same."""
+    place = f"{server.url}{PLACE}/{place}"
+    return httpx2.post(place, json=body, headers=auth(token), timeout=120)
+
+
 def wire(server: Running, data: bytes, *, closes: bool = True) -> bytes:
     """What comes back for these bytes."""
-    address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
-    with socket.create_connection(address, timeout=120) as connection:
+    with connected(server) as connection:
         found = b""
         try:
             connection.sendall(data)
@@ -71,6 +70,11 @@ def wire(server: Running, data: bytes, *, closes: bool = True) -> bytes:
         except (BrokenPipeError, ConnectionResetError):
             pass
         return found
+
+
+def connected(server: Running) -> socket.socket:
+    """A connection to it."""
+    return socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=120)
 
 
 HOST = b"Host: 127.0.0.1\r\n"
@@ -106,51 +110,40 @@ def test_whoever_hangs_up_has_asked(running: Served) -> None:
     head = b"POST /api/holdouts/study/ask HTTP/1.1\r\n" + HOST + token
     kind = b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
     wire(server, head + kind + body[:10], closes=False)  # half a question is none
-    address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
-    with (
-        socket.create_connection(address, timeout=120) as connection,
-        Holdout.open(path) as holdout,
-    ):
+    with connected(server) as connection, Holdout.open(path) as holdout:
         connection.sendall(head + kind + body)
-        for _ in range(6000):  # until it is paid for, and not answered yet
-            if kinds(holdout)["reserved"]:
-                break
-            time.sleep(0.02)
+        until(lambda: kinds(holdout)["reserved"] > 0)  # it is paid for, and not answered yet
     look = b"GET /api/holdouts/study/transcript HTTP/1.1\r\n" + HOST + token
-    for _ in range(6000):
+
+    def rows() -> Any:
         told = wire(server, look + b"Connection: close\r\n\r\n")
-        rows = json.loads(told.partition(b"\r\n\r\n")[2])["rows"]
-        if rows:
-            break
-        time.sleep(0.02)
-    assert len(rows) == 1
-    assert "avg(y)" in json.dumps(rows[0]["question"])
-    assert datetime.fromisoformat(rows[0]["at"]) <= datetime.now(UTC)
+        return json.loads(told.partition(b"\r\n\r\n")[2])["rows"]
+
+    until(lambda: bool(rows()))
+    (row,) = rows()
+    assert "avg(y)" in json.dumps(row["question"])
+    assert datetime.fromisoformat(row["at"]) <= datetime.now(UTC)
     log = server.log.read_text("utf-8")
     assert all(json.loads(line) for line in log.splitlines())
     assert "avg(y)" not in log
     assert tokens["analyst"] not in log
 
 
-def test_workers_share_holdouts_jobs_and_counts(
-    running: Served,
-) -> None:
+def test_workers_share_holdouts_jobs_and_counts(running: Served) -> None:
     server, tokens, _ = running
     body = {"verb": "ask", "estimator": "avg(c)", "grid": "0:7:1"}
-    begun = httpx2.post(
-        f"{server.url}{PLACE}/jobs", json=body, headers=auth(tokens["analyst"]), timeout=120
-    )
+    begun = post(server, "jobs", tokens["analyst"], body)
     assert begun.status_code == 202
     place = f"{PLACE}/jobs/{begun.json()['id']}"
     states = set()
-    for _ in range(6000):
+
+    def done() -> bool:
         found = get(server, place, tokens["analyst"])
         assert found.status_code == 200  # whichever worker was asked
         states.add(found.json()["state"])
-        if "done" in states:
-            break
-        time.sleep(0.02)
-    assert "done" in states
+        return "done" in states
+
+    until(done)
     assert states <= {"queued", "running", "done"}
     receipts = {
         get(server, f"{PLACE}/status", tokens["viewer"]).json()["receipt"] for _ in range(20)
@@ -161,9 +154,7 @@ def test_workers_share_holdouts_jobs_and_counts(
     assert line in counted  # of both workers
 
 
-def test_it_ends_in_the_middle_of_questions(
-    running: Served,
-) -> None:
+def test_it_ends_in_the_middle_of_questions(running: Served) -> None:
     """Each is answered, or its price stays; the status is 0 and nobody is left behind."""
     server, tokens, path = running
     told: list[Any] = []
@@ -171,10 +162,7 @@ def test_it_ends_in_the_middle_of_questions(
     def ask(number: int) -> None:
         body = {"estimator": f"avg(c) + {number}", "grid": "0:7:1"}
         try:
-            response = httpx2.post(
-                f"{server.url}{PLACE}/ask", json=body, headers=auth(tokens["analyst"]), timeout=120
-            )
-            told.append(response.json())
+            told.append(post(server, "ask", tokens["analyst"], body).json())
         except httpx2.TransportError as error:
             told.append(error)
 
@@ -184,17 +172,14 @@ def test_it_ends_in_the_middle_of_questions(
     for each in askers:
         each.start()
     with Holdout.open(path) as holdout:
-        for _ in range(6000):  # until all are paid for, and none can be answered yet
-            if kinds(holdout)["reserved"] == before["reserved"] + 3:
-                break
-            time.sleep(0.02)
+        # All are paid for, and none can be answered yet.
+        until(lambda: kinds(holdout)["reserved"] == before["reserved"] + 3)
         assert server.stop() == 0
         for each in askers:
             each.join(120)
         after = kinds(holdout)
     answered = [each for each in told if isinstance(each, dict) and "receipt" in each]
-    assert len(told) == 3
-    assert len(answered) == 3  # there was time enough for all of them
+    assert len(told) == len(answered) == 3  # there was time enough for all of them
     assert after == before + Counter(reserved=3, recorded=3)
     assert check_holdout(path).passed
     assert not reached(server)

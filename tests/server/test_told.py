@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
 from holdfast.client.wire import content_of, contents_of
@@ -23,7 +22,7 @@ from holdfast.server.bodies import read_parts
 from holdfast.server.schemas import SHAPES, PriceShape, StandingsShape, StatusShape, ToldShape
 from holdfast.verbs import SCORES
 from tests.holdout.test_told import made, right, rows
-from tests.server.conftest import auth
+from tests.server.conftest import Serve, Study
 
 WHERE = "/api/holdouts/play"
 FRAME = rows(seed=31, size=1_000)
@@ -42,14 +41,15 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def tokens(folder: Path) -> dict[str, str]:
-    """One token of every role, that may be told anything."""
+def study(folder: Path, served: Serve) -> Study:
+    """It is served; tokens may be told anything."""
     with Holdout.open(folder) as holdout:
-        return {role: holdout.access.grant(role, name=role, nats=None)[1] for role in ROLES}
+        tokens = {str(r): holdout.access.grant(r, name=r, nats=None)[1] for r in ROLES}
+    return Study(served(folder), tokens, WHERE)
 
 
 def post(
-    client: TestClient, token: str, what: str, given: Any, kind: str | None = None, **words: Any
+    study: Study, to: str, given: Any, role: str = "analyst", kind: str | None = None, **words: Any
 ) -> Any:
     """A reply to predictions: those of one, or of several by their names."""
     if isinstance(given, bytes | str):
@@ -58,8 +58,7 @@ def post(
         several = isinstance(given, dict) and not isinstance(next(iter(given.values())), int)
         content = contents_of(given) if several else content_of(given)
         data, found = content.data, kind or content.kind
-    headers = {**auth(token), "Content-Type": found}
-    return client.post(f"{WHERE}/{what}", params=words, content=data, headers=headers)
+    return study.post(to, role, params=words, content=data, headers={"Content-Type": found})
 
 
 PAIR = {"new": GOOD, "old": POOR}
@@ -79,22 +78,20 @@ ASKED: list[tuple[str, Any, dict[str, Any]]] = [
 ]
 
 
-def test_every_verb_is_priced_answered_and_shaped(
-    folder: Path, tokens: dict[str, str], served: Callable[..., TestClient]
-) -> None:
-    client, token, told = served(folder), tokens["analyst"], []
+def test_every_verb_is_priced_answered_and_shaped(study: Study) -> None:
+    told = []
     for verb, given, words in ASKED:
         if verb != "enter":
-            head = client.get(f"{WHERE}/transcript", headers=auth(token)).json()["rows"]
-            price = post(client, token, f"price/{verb}", given, **words)
+            head = study.get("transcript").json()["rows"]
+            price = post(study, f"price/{verb}", given, **words)
             assert price.status_code == 200, (verb, price.text)
             offer = PriceShape.model_validate(price.json())
             assert offer.told is not None
             assert offer.told.answers
             assert math.fsum(math.exp(-each.nats) for each in offer.told.answers[:4]) < 1.001
             assert all(each.level >= offer.told.level for each in offer.told.answers)
-            assert head == client.get(f"{WHERE}/transcript", headers=auth(token)).json()["rows"]
-        reply = post(client, token, verb, given, **words)
+            assert head == study.get("transcript").json()["rows"]
+        reply = post(study, verb, given, **words)
         assert reply.status_code == 200, (verb, reply.text)
         TypeAdapter(SHAPES[SCORES[verb].answer]).validate_python(reply.json())
         told.append(reply.json())
@@ -108,80 +105,68 @@ def test_every_verb_is_priced_answered_and_shaped(
     assert told[3]["facts"]["against"] == "old"
     sums = [each["told_so_far"] for each in told]
     assert sums == sorted(sums)
-    board = client.get(f"{WHERE}/leaderboard", headers=auth(tokens["viewer"])).json()
-    standings = StandingsShape.model_validate(board)
+    standings = StandingsShape.model_validate(study.get("leaderboard", "viewer").json())
     assert [each.name for each in standings.entries] == ["ann"]
     assert (standings.certified, standings.reading) == (True, "these-rows-fresh-labels")
 
 
-def test_neighbours_are_priced_compared_and_shaped(
-    folder: Path, tokens: dict[str, str], served: Callable[..., TestClient]
-) -> None:
-    client, token = served(folder), auth(tokens["analyst"])
+def enter_three(study: Study) -> None:
+    """Another's entries: good, fair and poor."""
     for name, given in (("good", GOOD), ("fair", FAIR), ("poor", POOR)):
-        assert post(client, tokens["custodian"], "enter", given, name=name).status_code == 200
-    place, words = f"{WHERE}/neighbours", {"top": 3}
-    before = client.get(f"{WHERE}/transcript", headers=token).json()
-    offered = client.post(f"{WHERE}/price/neighbours", params=words, headers=token).json()
+        assert post(study, "enter", given, "custodian", name=name).status_code == 200
+
+
+def test_neighbours_are_priced_compared_and_shaped(study: Study, folder: Path) -> None:
+    enter_three(study)
+    before = study.get("transcript").json()
+    offered = study.post("price/neighbours", params={"top": 3}).json()
     offers = StandingsShape.model_validate(offered).neighbours
     assert offers is not None
     assert [(each.result, each.reason) for each in offers] == [(None, None)] * 2
     assert all(each.price is not None and each.price.told is not None for each in offers)
-    assert client.get(f"{WHERE}/transcript", headers=token).json() == before
-    reply = client.post(place, params=words, headers=token)
+    assert study.get("transcript").json() == before
+    reply = study.post("neighbours", params={"top": 3})
     assert reply.status_code == 200, reply.text
     told = StandingsShape.model_validate(reply.json()).neighbours
     assert told is not None
     assert [each.names for each in told] == [["good", "fair"], ["fair", "poor"]]
     assert [each.result is not None and not each.result.cached for each in told] == [True] * 2
     assert told[1].said.startswith("fair is better than poor by 0.")
-    again = client.post(place, headers=token).json()["neighbours"]
+    again = study.post("neighbours").json()["neighbours"]
     assert [each["result"]["cached"] for each in again] == [True] * 2
-    same = post(client, tokens["analyst"], "compare", {"good": GOOD, "fair": FAIR}).json()
+    same = post(study, "compare", {"good": GOOD, "fair": FAIR}).json()
     assert (same["cached"], same["receipt"]) == (True, again[0]["result"]["receipt"])
-    mine = {each["mine"] for each in reply.json()["entries"]}
-    assert mine == {False}
+    assert {each["mine"] for each in reply.json()["entries"]} == {False}
     with Holdout.open(folder) as holdout:
         _, poor = holdout.access.grant("analyst", nats=0.001)
         (kept,) = {each.parent for each in (folder / "predictions").iterdir()}
         assert len([*kept.iterdir()]) == 3
     for name in ("predictions", "predictions/"):  # nobody is ever given them
-        assert client.get(f"{WHERE}/{name}", headers=auth(tokens["custodian"])).status_code == 404
-    refused = client.post(place, headers=auth(tokens["viewer"]))
+        assert study.get(name, "custodian").status_code == 404
+    refused = study.post("neighbours", "viewer")
     assert (refused.status_code, refused.json()["error"]["kind"]) == (403, "forbidden")
-    for wrong, reason in (
-        ({"top": 1}, "top"),
-        ({"metric": "f1"}, "a mean over rows"),
-        ({"top": 101}, "top"),
-    ):
-        error = client.post(place, params=wrong, headers=token)
+    wrongs = ({"top": 1}, "top"), ({"metric": "f1"}, "a mean over rows"), ({"top": 101}, "top")
+    for wrong, reason in wrongs:
+        error = study.post("neighbours", params=wrong)
         assert (error.status_code, reason in error.json()["error"]["message"]) == (400, True)
-    post(client, poor, "score", FAIR, guess=0.899)
-    post(client, tokens["custodian"], "enter", right(FRAME, 0.8), name="new")
-    limited = client.post(place, headers=auth(poor)).json()["neighbours"]
+    post(study, "score", FAIR, poor, guess=0.899)
+    post(study, "enter", right(FRAME, 0.8), "custodian", name="new")
+    limited = study.post("neighbours", poor).json()["neighbours"]
     assert limited[0]["result"]["cached"]
     assert [each["reason"][:23] for each in limited[1:]] == ["Your quota is exhausted"] * 2
 
 
-def test_neighbours_take_no_word_that_means_nothing(
-    folder: Path, tokens: dict[str, str], served: Callable[..., TestClient]
-) -> None:
-    client, token = served(folder), auth(tokens["analyst"])
+def test_neighbours_take_no_word_that_means_nothing(study: Study) -> None:
     for where in ("neighbours", "price/neighbours"):
         for words in ({"price": True}, {"margin": 0}):  # which would have told nothing, or less
-            reply = client.post(f"{WHERE}/{where}", params=words, headers=token)
+            reply = study.post(where, params=words)
             assert (reply.status_code, reply.json()["error"]["parameter"]) == (400, *words)
 
 
 def test_a_token_that_ends_between_two_neighbours_is_told_no_more(
-    folder: Path,
-    tokens: dict[str, str],
-    served: Callable[..., TestClient],
-    monkeypatch: pytest.MonkeyPatch,
+    study: Study, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client, token = served(folder), auth(tokens["analyst"])
-    for name, given in (("good", GOOD), ("fair", FAIR), ("poor", POOR)):
-        assert post(client, tokens["custodian"], "enter", given, name=name).status_code == 200
+    enter_three(study)
     answer = OpenHoldout.answer
 
     def ended_after(self: OpenHoldout, *given: Any) -> Any:
@@ -194,15 +179,12 @@ def test_a_token_that_ends_between_two_neighbours_is_told_no_more(
 
     with monkeypatch.context() as patch:
         patch.setattr(OpenHoldout, "answer", ended_after)
-        assert client.post(f"{WHERE}/neighbours", headers=token).status_code == 401
+        assert study.post("neighbours").status_code == 401
     with Holdout.open(folder) as holdout:
         assert holdout.status().answers == 4
 
 
-def test_questions_in_sql_are_told_too(
-    folder: Path, tokens: dict[str, str], served: Callable[..., TestClient]
-) -> None:
-    client, headers = served(folder), auth(tokens["analyst"])
+def test_questions_in_sql_are_told_too(study: Study) -> None:
     asked: dict[str, dict[str, Any]] = {
         "mean": {"term": "x > 0.3", "guess": 0.7, "guess_se": 0.02},
         "ask": {"estimator": "avg(x)", "grid": "0:1:0.01", "guess": 0.5},
@@ -210,54 +192,45 @@ def test_questions_in_sql_are_told_too(
         "verify": {"estimator": "avg(x)", "guess": 0.5, "tolerance": 0.2, "max_level": 50},
     }
     for verb, words in asked.items():
-        price = client.post(f"{WHERE}/price", json={"verb": verb, **words}, headers=headers)
+        price = study.post("price", json={"verb": verb, **words})
         assert PriceShape.model_validate(price.json()).currency == "nats"
-        reply = client.post(f"{WHERE}/{verb}", json=words, headers=headers)
+        reply = study.post(verb, json=words)
         assert ToldShape.model_validate(reply.json()).verb == verb
-        again = client.post(f"{WHERE}/price", json={"verb": verb, **words}, headers=headers)
-        assert (again.json()["cached"], again.json()["price"]) == (True, 0)
-    wrong = {"term": "x > 0.4", "max_level": 0.1}
-    refused = client.post(f"{WHERE}/mean", json=wrong, headers=headers)
+        again = study.post("price", json={"verb": verb, **words}).json()
+        assert (again["cached"], again["price"]) == (True, 0)
+    refused = study.post("mean", json={"term": "x > 0.4", "max_level": 0.1})
     assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "exhausted")
-    job = client.post(f"{WHERE}/jobs", json={"verb": "mean", "term": "x > 0.6"}, headers=headers)
-    assert job.status_code == 202
+    assert study.post("jobs", json={"verb": "mean", "term": "x > 0.6"}).status_code == 202
 
 
-def test_predictions_come_in_every_form_and_are_one_question(
-    folder: Path, tokens: dict[str, str], served: Callable[..., TestClient]
-) -> None:
-    client, token = served(folder), tokens["analyst"]
+def test_predictions_come_in_every_form_and_are_one_question(study: Study) -> None:
     csv, by_id = FAIR.to_csv(index=False), FAIR.set_index("row")["prediction"].to_json()
-    first = post(client, token, "score", csv).json()
+    first = post(study, "score", csv).json()
     forms = [(by_id, "application/json"), (FAIR.to_parquet(index=False), PARQUET)]
     forms += [(FAIR.to_json(orient="records"), "application/json; charset=utf-8")]
     for data, kind in forms:
-        same = post(client, token, "score", data, kind).json()
+        same = post(study, "score", data, kind=kind).json()
         assert (same["cached"], same["receipt"]) == (True, first["receipt"])
-    parts = {"a": csv.encode(), "b": POOR.to_parquet(index=False)}
-    one = post(client, token, "compare", parts).json()
-    same = post(client, token, "compare", {"a": FAIR, "b": POOR}).json()
+    one = post(study, "compare", {"a": csv.encode(), "b": POOR.to_parquet(index=False)}).json()
+    same = post(study, "compare", {"a": FAIR, "b": POOR}).json()
     assert (same["cached"], same["receipt"]) == (True, one["receipt"])
 
 
 # Quotas in nats.
 
 
-def test_a_token_is_told_so_many_nats(
-    folder: Path, tokens: dict[str, str], served: Callable[..., TestClient]
-) -> None:
+def test_a_token_is_told_so_many_nats(study: Study, folder: Path) -> None:
     with Holdout.open(folder) as holdout:
         grant, token = holdout.access.grant("analyst", name="ann")
         _, rich = holdout.access.grant("analyst", name="bob", nats=50)
         assert (grant.nats, grant.quota) == (5, None)
-    client, keeper = served(folder), auth(tokens["custodian"])
-    first = post(client, token, "score", POOR, guess=0.9).json()  # a surprise
+    first = post(study, "score", POOR, token, guess=0.9).json()  # a surprise
     assert first["told"] > 5  # the last answer may go beyond what was left
-    before = client.get(f"{WHERE}/status", headers=auth(token)).json()
+    before = study.get("status", token).json()
     StatusShape.model_validate(before)
     assert before["quota"]["nats"] == 5
     assert before["quota"]["told"] == first["told"]
-    refused = post(client, token, "score", GOOD)
+    refused = post(study, "score", GOOD, token)
     error = refused.json()["error"]
     assert (refused.status_code, error["kind"]) == (409, "exhausted")
     assert error["message"] == (
@@ -265,41 +238,37 @@ def test_a_token_is_told_so_many_nats(
         "Ask the custodian for a larger quota. Questions asked before are free."
     )
     assert {"what", "needed", "left", "remedy"} <= set(error)
-    priced = post(client, token, "price/score", GOOD).json()
+    priced = post(study, "price/score", GOOD, token).json()
     assert (priced["affordable"], priced["reason"]) == (False, error["message"])
     assert (priced["budget"], priced["budget_left"]) == (5, 0)
-    assert post(client, token, "score", POOR, guess=0.9).json()["cached"]  # it is free
-    assert post(client, rich, "score", GOOD).status_code == 200  # others have their own
-    listed = client.get(f"{WHERE}/tokens", headers=keeper).json()
+    assert post(study, "score", POOR, token, guess=0.9).json()["cached"]  # it is free
+    assert post(study, "score", GOOD, rich).status_code == 200  # others have their own
+    listed = study.get("tokens", "custodian").json()
     mine = next(each for each in listed if each["id"] == grant.id)
     assert (mine["nats"], mine["told"]) == (5, before["quota"]["told"])
-    place = f"{WHERE}/tokens/{grant.id}"
-    assert client.patch(place, json={"nats": 20}, headers=keeper).json()["nats"] == 20
-    assert post(client, token, "gate", GOOD, at_least=0.5).status_code == 200
-    assert client.patch(place, json={"nats": None}, headers=keeper).json()["nats"] is None
-    status = client.get(f"{WHERE}/status", headers=auth(token)).json()
-    assert status["quota"]["nats"] is None
-    notes = client.get(f"{WHERE}/audit", headers=keeper, params={"limit": 1000}).json()["rows"]
+
+    def given(nats: float | None) -> Any:
+        return study.send("PATCH", f"tokens/{grant.id}", "custodian", json={"nats": nats}).json()
+
+    assert given(20)["nats"] == 20
+    assert post(study, "gate", GOOD, token, at_least=0.5).status_code == 200
+    assert given(None)["nats"] is None
+    assert study.get("status", token).json()["quota"]["nats"] is None
+    notes = study.get("audit", "custodian", params={"limit": 1000}).json()["rows"]
     changes = [each["note"]["access"] for each in notes if "access" in each.get("note", {})]
-    assert [each for each in changes if "role" not in each] == [
-        {"token": grant.id, "nats": 20.0},
-        {"token": grant.id, "nats": None},
-    ]
+    changed = [{"token": grant.id, "nats": nats} for nats in (20.0, None)]
+    assert [each for each in changes if "role" not in each] == changed
 
 
-def test_status_and_counts_say_what_was_told(
-    folder: Path, tokens: dict[str, str], served: Callable[..., TestClient]
-) -> None:
-    client, viewer = served(folder), auth(tokens["viewer"])
-    told = post(client, tokens["analyst"], "score", FAIR).json()
-    status = client.get(f"{WHERE}/status", headers=viewer).json()
-    (only,) = StatusShape.model_validate(status).sets
+def test_status_and_counts_say_what_was_told(study: Study) -> None:
+    told = post(study, "score", FAIR).json()
+    (only,) = StatusShape.model_validate(study.get("status", "viewer").json()).sets
     assert only.told is not None
     assert (only.currency, only.budget, only.told.answers) == ("nats", None, 1)
     assert only.told.nats == only.spent == told["told_so_far"]
-    left = client.get(f"{WHERE}/left", headers=viewer, params={"queries": 10**6}).json()
+    left = study.get("left", "viewer", params={"queries": 10**6}).json()
     assert (left["parts"], left["fits"]) == ([], True)  # nothing is used up
-    counted = client.get("/metrics", headers=viewer).text
+    counted = study.get("/metrics", "viewer").text
     labels = '{holdout="play",set="told"}'
     assert f"holdfast_told_nats{labels} {only.told.nats}" in counted
     assert f"holdfast_level_nats{labels} {only.told.level}" in counted
@@ -366,32 +335,26 @@ WRONG: dict[str, tuple[str, Any, dict[str, Any], str]] = {
 }
 
 
-def test_what_is_wrong_is_refused_and_nothing_is_told(
-    folder: Path, tokens: dict[str, str], served: Callable[..., TestClient]
-) -> None:
-    client = served(folder)
+def test_what_is_wrong_is_refused_and_nothing_is_told(study: Study, folder: Path) -> None:
     with Holdout.open(folder) as holdout:
         before = holdout.receipt
         for name, (verb, given, words, reason) in WRONG.items():
             for place in (verb, f"price/{verb}") if verb != "enter" else (verb,):
-                reply = post(client, tokens["analyst"], place, given, **words)
+                reply = post(study, place, given, **words)
                 error = reply.json()["error"]
                 assert reply.status_code in (400, 415), (name, place, error)
                 assert reason in error["message"], (name, place, error)
-                asked = post(client, tokens["viewer"], place, given, **words)
-                assert asked.status_code == 403
+                assert post(study, place, given, "viewer", **words).status_code == 403
         assert holdout.receipt == before
         assert holdout.status().answers == 0
 
 
-def test_too_much_is_refused_before_it_is_read(
-    folder: Path, tokens: dict[str, str], served: Callable[..., TestClient]
-) -> None:
-    client = served(folder, submission_limit=3_000, body_limit=2_000)
+def test_too_much_is_refused_before_it_is_read(study: Study, folder: Path, served: Serve) -> None:
+    here = Study(served(folder, submission_limit=3_000, body_limit=2_000), study.tokens, WHERE)
     for verb in SCORES:
         for size, status in ((3_001, 413), (2_999, 400)):
             kind = MIXED if verb in ("best", "compare", "scores") else "text/csv"
-            reply = post(client, tokens["analyst"], verb, "x" * size, kind, name="n", at_least=0)
+            reply = post(here, verb, "x" * size, kind=kind, name="n", at_least=0)
             assert reply.status_code == status, verb
     many = "".join(part(str(k), "x") for k in range(1_001)) + "--x--"
     with pytest.raises(InvalidInput, match="more than 1,000 parts"):
@@ -406,18 +369,13 @@ def test_parts_are_taken_as_they_are() -> None:
     assert dict(read_parts(b"before\r\n" + sent.data + b"after", quoted)) == contents
 
 
-def test_a_key_is_answered_once(
-    folder: Path, tokens: dict[str, str], served: Callable[..., TestClient]
-) -> None:
-    client = served(folder)
-    headers = {**auth(tokens["analyst"]), "Idempotency-Key": "k"}
-    sent = contents_of({"a": GOOD, "b": POOR})
-    mixed = {**headers, "Content-Type": sent.kind}
-    place = f"{WHERE}/best?precise=true"
-    first = client.post(place, content=sent.data, headers=mixed).json()
-    again = client.post(place, content=sent.data, headers=mixed).json()
+def test_a_key_is_answered_once(study: Study) -> None:
+    sent, key = contents_of({"a": GOOD, "b": POOR}), {"Idempotency-Key": "k"}
+    mixed = {**key, "Content-Type": sent.kind}
+    first, again = (
+        study.post("best?precise=true", content=sent.data, headers=mixed).json() for _ in range(2)
+    )
     assert (again["cached"], again["batch"][0]["cached"]) == (True, True)
     assert (again["receipt"], again["letter"]) == (first["receipt"], first["letter"])
-    other = {**headers, "Content-Type": "text/csv"}
-    conflict = client.post(f"{WHERE}/score", content=CSV, headers=other)
+    conflict = study.post("score", content=CSV, headers={**key, "Content-Type": "text/csv"})
     assert (conflict.status_code, conflict.json()["error"]["kind"]) == (409, "conflict")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -285,28 +284,26 @@ _SPANS = 8  # for each worker, so that none waits long for the others
 
 
 class Pool:
-    """Runs a function over spans of numbers."""
+    """Runs a function over spans of numbers, in so many processes; with one, in this."""
 
-    def __init__(self, workers: int, executor: ProcessPoolExecutor | None) -> None:
-        self.workers, self._executor = workers, executor
+    def __init__(self, workers: int, spread: Callable[..., Iterator[Any]]) -> None:
+        self.workers, self._map = workers, spread
 
     def run(self, function: Callable[[Span], Made], count: int) -> Iterator[Made]:
         """What the function makes of the numbers 0 … count − 1, a span at a time."""
         size = max(1, -(-count // (_SPANS * self.workers)))
         spans = [(first, min(size, count - first)) for first in range(0, count, size)]
-        return (
-            map(function, spans) if self._executor is None else self._executor.map(function, spans)
-        )
+        return self._map(function, spans)
 
 
 @contextmanager
 def processes(workers: int) -> Iterator[Pool]:
-    """A pool of so many processes; with one worker, of this process."""
+    """A pool of so many processes."""
     if whole_number("workers", workers, 1, 1024) == 1:
-        yield Pool(1, None)
+        yield Pool(1, map)
         return
     with spawned(workers) as executor:
-        yield Pool(workers, executor)
+        yield Pool(workers, executor.map)
 
 
 # The analysts of an audit, each made for one plan and one number of blocks.
@@ -388,19 +385,6 @@ class AuditRow:
 
 
 @dataclass(frozen=True)
-class Point:
-    """One size of the curve: the analyst's rate of failure there, and naive's failures."""
-
-    share: float
-    blocks: int
-    sessions: int
-    failures: int
-    upper_bound: float
-    rate: float
-    naive_failures: int
-
-
-@dataclass(frozen=True)
 class Audit:
     """A plan, and what every analyst made of it."""
 
@@ -411,7 +395,7 @@ class Audit:
     seed: int
     rows: tuple[AuditRow, ...]
     left_out: Mapping[str, str]
-    curve: tuple[Point, ...]
+    curve: tuple[Mapping[str, Any], ...]
     tightness_note: str = ""
 
     @property
@@ -484,7 +468,7 @@ class Audit:
             "seed": self.seed,
             "analysts": [dict(vars(row)) for row in self.rows],
             "left_out": dict(self.left_out),
-            "curve": [dict(vars(point)) for point in self.curve],
+            "curve": list(self.curve),
         }
 
 
@@ -614,10 +598,11 @@ def _row(name: str, subject: Subject, measured: Measured) -> AuditRow:
     return AuditRow(name, told, **played.facts, **known, breaks_below=found.blocks)
 
 
-def _curve(measured: Measured, certified: int) -> Iterable[Point]:
+def _curve(measured: Measured, certified: int) -> Iterator[Mapping[str, Any]]:
+    """Each size with the rate of failure there, and naive's failures."""
     for share in SHARES:
         blocks = max(1, round(share * certified))
-        yield Point(share, blocks, **measured.at(blocks).facts)
+        yield {"share": share, "blocks": blocks, **measured.at(blocks).facts}
 
 
 # All other protocols, by the attack on each of them.
@@ -820,16 +805,15 @@ def _analysts(rows: Sequence[AuditRow]) -> Iterable[str]:
         yield from textwrap.wrap(f"{row.analyst}: {row.about}", _WIDTH)
 
 
-def _curve_lines(analyst: str, points: Sequence[Point]) -> Iterable[str]:
+def _curve_lines(analyst: str, points: Sequence[Mapping[str, Any]]) -> Iterable[str]:
     yield f"Fewer blocks, the same coin, {analyst}:"
     head = ("share", "blocks", "failure rate", "failed", "naive failed")
     body = [
         (
-            f"{point.share:g}",
-            f"{point.blocks:,}",
-            _rate(point.rate),
-            _of(point.failures, point.sessions),
-            _of(point.naive_failures, point.sessions),
+            f"{point['share']:g}",
+            f"{point['blocks']:,}",
+            _rate(point["rate"]),
+            *(_of(point[failed], point["sessions"]) for failed in ("failures", "naive_failures")),
         )
         for point in points
     ]

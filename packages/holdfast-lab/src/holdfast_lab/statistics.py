@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from holdfast.errors import real_number, whole_number
+from holdfast.errors import Infeasible, real_number, whole_number
+from holdfast.theory.numerics import smallest_whole
 
 
 def failure_rate_bound(failures: int, trials: int, confidence: float = 0.95) -> float:
@@ -83,18 +84,10 @@ def first_below(
     >>> first_below(lambda k: 2 * k, lambda k: k, last=1000) is None
     True
     """
-    low, high = 0, 1
-    while ours(high) >= theirs(high):
-        low, high = high, 2 * high
-        if high > last:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        if ours(middle) < theirs(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    try:
+        return smallest_whole(lambda k: ours(k) < theirs(k), last)
+    except Infeasible:
+        return None
 
 
 def crossing_point(ours: Mapping[int, float], theirs: Mapping[int, float]) -> float | None:

@@ -50,8 +50,6 @@ def test_these_are_all_the_answers() -> None:
     made = {f"{cls.__module__}.{cls.__name__}" for cls in Uncertified.__subclasses__()}
     listed = {f"{type(answer).__module__}.{kind(answer)}" for answer in ANSWERS}
     assert listed == {name for name in made if name.startswith("holdfast_lab.baselines.")}
-    exported = {getattr(baselines, name) for name in baselines.__all__}
-    assert {type(answer) for answer in ANSWERS} <= exported
 
 
 def test_even_the_best_entropy_certifies_nothing() -> None:

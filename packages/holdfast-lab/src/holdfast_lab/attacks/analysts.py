@@ -197,8 +197,7 @@ def _lead(agreeing: Bits) -> FloatArray:
 #     φ_j(x) = 1  if  sign(Σ_i x(i)·ln((1 + c_i)/(1 − c_i))) = x(k + 1),   c_i = 2·a_i − 1,
 #
 # with sign(0) = 1. The truth of every question is 1/2. Their "quadratic" strategy, that of section
-# 3, has S = {4, 9, 16, …}; the "single-adaptive" one, that of figure 2, asks one such question, the
-# last.
+# 3, has S = {4, 9, 16, …}.
 
 
 _BATCH = 500  # questions at once: their table is as long as the rows
@@ -230,19 +229,14 @@ class Quadratic:
 
     rows: int = 10_000
     queries: int = 2_500
-    adaptive: Literal["squares", "last"] = "squares"
 
     def __post_init__(self) -> None:
         whole_number("rows", self.rows, 1, _MOST)
         whole_number("queries", self.queries, 2, _MOST)
-        if self.adaptive not in ("squares", "last"):
-            raise InvalidInput("adaptive", self.adaptive, "'squares' or 'last'")
 
     @property
     def votes(self) -> tuple[int, ...]:
         """S: the numbers of the questions about the vote, counted from 1."""
-        if self.adaptive == "last":
-            return (self.queries,)
         return tuple(root**2 for root in range(2, math.isqrt(self.queries) + 1))
 
     def draw(self, chance: np.random.Generator) -> Sample:
@@ -361,7 +355,7 @@ class Subgroups:
         real_number("least", self.least, 0, 1)
 
     def draw(self, chance: np.random.Generator) -> FlightSample:
-        flights = _population()
+        flights = load_flights()
         return FlightSample(flights, flights.sample(self.rows, chance))
 
     def converse(self, world: FlightSample) -> Conversation:
@@ -422,11 +416,6 @@ class _Parts:
         needed = keep * self.shares.sum() * (1 - 1e-12)
         count = 1 + int(np.searchsorted(np.cumsum(self.shares[order]), needed))
         return {self.cells[i]: float(rates[i]) for i in order[:count].tolist()}
-
-
-@cache
-def _population() -> Flights:
-    return load_flights()
 
 
 def _last_question(flights: Flights, listed: Listed) -> Means:

@@ -169,11 +169,6 @@ class Aggregator:
     def __init__(self) -> None:
         self._learnt: list[tuple[Feature, int, int]] = []
 
-    @property
-    def learnt(self) -> int:
-        """How many features have been asked about."""
-        return len(self._learnt)
-
     def learn(self, feature: Feature, low: int, high: int = 0) -> None:
         """What the low event, and the high one, is to count in the score."""
         self._learnt.append((feature, low, high))

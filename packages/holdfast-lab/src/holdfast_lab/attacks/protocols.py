@@ -57,15 +57,12 @@ from holdfast_lab.attacks.targets import (
     DirectMeans,
     Estimates,
     Guesses,
-    HoldfastAmplified,
     HoldfastCorrect,
     HoldfastEstimate,
     HoldfastInterval,
     HoldfastMean,
     HoldfastMedianMean,
     HoldfastRounds,
-    HoldfastSimple,
-    HoldfastSplit,
     HoldfastVerify,
     HoldfastWeights,
     Intervals,
@@ -78,6 +75,7 @@ from holdfast_lab.attacks.targets import (
     Rows,
     SimpleEstimates,
     SplitPlan,
+    Told,
     Wanted,
     WeightedEstimates,
     kept_plan,
@@ -158,9 +156,11 @@ class Attack(ABC):
     name: ClassVar[str]
     promise: ClassVar[str]
     told: ClassVar[str]  # the story; {0} is the attack
+    target: ClassVar[Any]  # the responder that it attacks
 
     queries: int
     confidence: float = field(default=0.95, kw_only=True)
+    units: int = field(default=1, kw_only=True)  # of a block
 
     @property
     def requests(self) -> tuple[Request, ...]:
@@ -205,9 +205,11 @@ class Attack(ABC):
     def naive(self) -> Responder:
         """The textbook, which would be right for questions fixed in advance."""
 
-    @abstractmethod
     def planned(self, rows: NDArray[Any], coins: Entropy) -> Responder:
         """The protocol on its plan."""
+        holdout = MemoryHoldout(self.plan, Rows(rows.shape[-1] // self.units, self.units), coins)
+        made: Responder = self.target.on(holdout)
+        return made
 
     @abstractmethod
     def converse(self, responder: Any, trial: Trial) -> Conversation:
@@ -321,16 +323,11 @@ class Textbook(Responder):
 class CollectorAttack(Attack):
     """Learns labels of the blocks, one a question."""
 
-    target: ClassVar[type[BlockResponder]]
-
     tail: float
     size: int = 2**32  # how many labels there are: no grid limits what an exact answer tells
 
     def draw(self, entropy: Entropy) -> NDArray[Any]:
         return draw_labels(self.blocks, self.size, entropy)
-
-    def planned(self, rows: NDArray[Any], coins: Entropy) -> Responder:
-        return self.target.on(MemoryHoldout(self.plan, Rows(rows.size), coins))
 
 
 # The collector against searches: estimate, simple, amplified.
@@ -340,7 +337,7 @@ class CollectorAttack(Attack):
 class SearchAttack(CollectorAttack):
     """Collect labels by searches, then ask about the known ones until the budget is exhausted."""
 
-    target: ClassVar[type[BlockResponder]] = HoldfastEstimate
+    target: ClassVar[Any] = HoldfastEstimate
 
     queries: int = 100
     tail: float = 0.05
@@ -415,7 +412,6 @@ class SimpleAttack(SearchAttack):
 
     name: ClassVar[str] = "simple"
     promise: ClassVar[str] = "both tails of every answer are above 10⁻⁶"
-    target: ClassVar[type[BlockResponder]] = HoldfastSimple
 
     queries: int = 10
     points: int = 2**22
@@ -434,7 +430,6 @@ class AmplifiedAttack(SearchAttack):
 
     name: ClassVar[str] = "amplified"
     promise: ClassVar[str] = "both tails of every answer on a sub-block are above 0.05"
-    target: ClassVar[type[BlockResponder]] = HoldfastAmplified
 
     subblocks: int = 3
 
@@ -474,7 +469,7 @@ class CorrectAttack(CollectorAttack):
 
     name: ClassVar[str] = "correct"
     promise: ClassVar[str] = "both tails of every confirmed or corrected value are above 0.01"
-    target: ClassVar[type[BlockResponder]] = HoldfastCorrect
+    target: ClassVar[Any] = HoldfastCorrect
     told: ClassVar[str] = (
         "The collector guesses what nobody could believe, and every correction tells it a "
         "label (of {0.size:,}). Naive corrects without end; Holdfast has "
@@ -612,7 +607,7 @@ class RoundsAttack(CollectorAttack):
 
     name: ClassVar[str] = "rounds"
     promise: ClassVar[str] = "both tails of every answer are above 0.01"
-    target: ClassVar[type[BlockResponder]] = HoldfastRounds
+    target: ClassVar[Any] = HoldfastRounds
 
     queries: int = 24
     tail: float = 0.01
@@ -675,7 +670,7 @@ class SplitAttack(CollectorAttack):
 
     name: ClassVar[str] = "split"
     promise: ClassVar[str] = "both tails of every answer are above 0.05"
-    target: ClassVar[type[BlockResponder]] = HoldfastSplit
+    target: ClassVar[Any] = HoldfastEstimate
 
     queries: int = 24
     tail: float = 0.05
@@ -724,18 +719,10 @@ class SplitAttack(CollectorAttack):
 class AggregatorAttack(Attack):
     """Asks about features, each in one row of the levels; the row after them splits ties."""
 
-    target: ClassVar[Any]
-
     features: int
-    units: int = field(default=1, kw_only=True)
 
     def draw(self, entropy: Entropy) -> NDArray[Any]:
         return draw_levels(self.features + 1, self.blocks * self.units, entropy)
-
-    def planned(self, rows: NDArray[Any], coins: Entropy) -> Responder:
-        holdout = MemoryHoldout(self.plan, Rows(self.blocks, self.units), coins)
-        made: Responder = self.target.on(holdout)
-        return made
 
 
 def _line(event: Callable[[NDArray[Any]], NDArray[Any]]) -> Callable[[Any], NDArray[Any]]:
@@ -1021,37 +1008,13 @@ class TwoSidedAttack(VerifyAttack):
 _KINDS = ("estimate", "verify", "interval")
 
 
-class _Mixed(Responder):
+class _Mixed(HoldfastInterval, HoldfastVerify):
     """Estimates, verdicts and intervals from the same blocks, all paid from one budget."""
 
-    name: ClassVar[str] = "mixture"
+    name = "mixture"
 
-    def __init__(self, holdout: MemoryHoldout) -> None:
-        self._estimate = HoldfastEstimate.on(holdout)
-        self._verify = HoldfastVerify.on(holdout)
-        self._interval = HoldfastInterval.on(holdout)
-
-    @classmethod
-    def on(cls, holdout: MemoryHoldout) -> _Mixed:
-        """Of a holdout that is there."""
-        return cls(holdout)
-
-    @property
-    def refusals_left(self) -> int:
-        """How many more guesses may be refused."""
-        return self._verify.refusals_left
-
-    def spent(self) -> object:
-        return self._verify.spent()
-
-    def verdicts(self, values: NDArray[Any]) -> Replies:
-        return self._verify.verdicts(values)
-
-    def medians(self, values: NDArray[Any], points: int) -> Replies:
-        return self._estimate.medians(values, points)
-
-    def intervals(self, values: NDArray[Any], points: int) -> Replies:
-        return self._interval.intervals(values, points)
+    def tell(self, line: NDArray[Any], guess: float, grid: Grid) -> Told:
+        return BlockResponder.tell(self, line, guess, grid)
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ of the means of blocks, and its claim is what Chernoff's bound makes of the answ
 (`BoundedMean`). The first question decides which of the two the plan is for, and on what grid: rows
 that have answered the one are not fresh for the other.
 
-`Responder(terms)` makes a plan at the first question, for `Terms.queries` questions of its kind; if
-the rows do not carry it, `Infeasible` says what would. `Responder.on(holdout)` asks one that is
-there. `HOLDFAST` has them all by name. A new protocol is one class: a plan, the verb
-that it is asked by, and what its answer claims.
+`Responder.on(holdout)` asks a holdout that is there. Those that experiments name, in `HOLDFAST`,
+are `Responder(terms)` as well: it makes a plan at the first question, for `Terms.queries` questions
+of its kind; if the rows do not carry it, `Infeasible` says what would. A new protocol is one class:
+a plan, the verb that it is asked by, and what its answer claims.
 
 `certified` says that the claims are the protocol's promise. With a seed its coins are foreseeable,
 and so the answers of a seeded session carry no certificate; the promise is the same.
@@ -34,7 +34,7 @@ from holdfast.errors import Exhausted, Infeasible, InvalidInput
 from holdfast.grids import Grid, IntegerGrid
 from holdfast.grids import grid as make_grid
 from holdfast.mechanisms.hypothesis import Universe
-from holdfast.planning.joint import joint_plan, rounds_plan
+from holdfast.planning.joint import joint_plan
 from holdfast.planning.plan import Plan, split_blocks
 from holdfast.planning.solve import plan, steepest
 from holdfast.protocols.answers import Answer, Claim, Verdict
@@ -349,16 +349,6 @@ class BlockResponder(HoldoutResponder):
         """What is planned for."""
         return ()
 
-    @classmethod
-    def planned(cls, asked: Asked, blocks: int | None = None) -> Any:
-        """The certified plan with the fewest blocks; with so many, if the protocol can use more."""
-        return joint_plan(*cls.requests(asked), confidence=asked.confidence, blocks=blocks)
-
-    @classmethod
-    def blocks_of(cls, plan: Any) -> int:
-        """How many blocks the plan needs."""
-        return int(plan.blocks)
-
     def tell(self, line: NDArray[Any], guess: float, grid: Grid) -> Told:
         """The protocol's answer, and what it certifies; `Exhausted` is for the caller."""
         return _of_answer(self.holdout.ask(line, grid, shape=self.shape), mean=self.mean)
@@ -371,9 +361,9 @@ class BlockResponder(HoldoutResponder):
     def means(self, values: NDArray[Any], guesses: FloatArray | None) -> Replies:
         if self._opened is None:
             terms, points = self._terms, _points_for(self._terms.rows)
-            asked = Asked(terms.queries, points, self.mean_tail_of(terms), terms.failure)
+            asked = Asked(terms.queries, points, self.mean_tail, terms.failure)
             plan = _kept(type(self), asked, None)
-            self.fewest = blocks = self.blocks_of(plan)
+            self.fewest = blocks = plan.blocks
             self.grid = make_grid(0, 1, points=points)
             rows = Rows(blocks, _units_for(terms, asked, blocks))
             self._opened, self.mean = MemoryHoldout(plan, rows, terms.entropy), True
@@ -402,11 +392,6 @@ class BlockResponder(HoldoutResponder):
             return (guess, *_mean_claim(guess, guess, self.units, *tails))
         return (guess, *_rank_claim(*tails))
 
-    @classmethod
-    def mean_tail_of(cls, terms: Terms) -> float:
-        """The tail that means are planned for."""
-        return cls.mean_tail
-
     def _begin_medians(self, points: int) -> None:
         terms = self._terms
         tails = self.tails if terms.half_width is None else (tail_of(terms.half_width),)
@@ -414,7 +399,7 @@ class BlockResponder(HoldoutResponder):
 
         def fits(tail: float) -> bool:
             asked = Asked(terms.queries, points, tail, terms.failure)
-            fewest.append(self.blocks_of(_kept(type(self), asked, None)))
+            fewest.append(_kept(type(self), asked, None).blocks)
             return fewest[-1] <= terms.rows
 
         low, high = 0, len(tails)  # the tails fall: the first that fits is wanted
@@ -424,10 +409,9 @@ class BlockResponder(HoldoutResponder):
         if low == len(tails):
             _enough(min(fewest), terms.rows)
         asked = Asked(terms.queries, points, tails[low], terms.failure)
-        self.fewest = self.blocks_of(_kept(type(self), asked, None))
+        self.fewest = _kept(type(self), asked, None).blocks
         plan = _kept(type(self), asked, terms.rows)
-        rows = Rows(self.blocks_of(plan))
-        self._opened, self.mean = MemoryHoldout(plan, rows, terms.entropy), False
+        self._opened = MemoryHoldout(plan, Rows(plan.blocks), terms.entropy)
 
     def _check(self, *, mean: bool) -> None:
         if self.mean != mean:
@@ -437,13 +421,13 @@ class BlockResponder(HoldoutResponder):
             raise InvalidInput("question", kinds[mean], allowed, hint)
 
 
-def _made(responder: Any, asked: Asked, blocks: int | None) -> Any:
-    plan = responder.planned(asked, blocks)
-    return KeptPlan.of(plan) if isinstance(plan, JointPlan) else plan
+def _made(kind: Any, asked: Asked, blocks: int | None) -> KeptPlan:
+    plan = joint_plan(*kind.requests(asked), confidence=asked.confidence, blocks=blocks)
+    return KeptPlan.of(plan)
 
 
 # A plan, made once; every new holdout asks it for its proof, which is remembered too.
-_kept: Callable[..., Any] = lru_cache(maxsize=256)(_made)
+_kept: Callable[..., KeptPlan] = lru_cache(maxsize=256)(_made)
 
 
 def _points_for(rows: int) -> int:
@@ -477,7 +461,7 @@ def _units_for(terms: Terms, asked: Asked, blocks: int) -> int:
     return units
 
 
-# Searches with looks: estimate, simple, amplified, interval, near.
+# Searches with looks: estimates (simple, amplified, of fresh blocks) and intervals.
 
 
 class HoldfastEstimate(BlockResponder):
@@ -491,56 +475,10 @@ class HoldfastEstimate(BlockResponder):
         return (Estimates(asked.questions, asked.points, asked.tail, asked.tail),)
 
 
-class HoldfastSimple(HoldfastEstimate):
-    """The same with a tiny tail, for a few dozen blocks."""
-
-    name = "holdfast-simple"
-    mean_tail = SimpleEstimates.tail
-    tails: ClassVar[tuple[float, ...]] = (1e-3, 1e-4, 1e-6)
-
-    @classmethod
-    def requests(cls, asked: Asked) -> tuple[Request, ...]:
-        return (SimpleEstimates(asked.questions, asked.points, asked.tail),)
-
-
-class HoldfastAmplified(HoldfastEstimate):
-    """A search over exact medians of a few sub-blocks: what is promised is of a sub-block."""
-
-    name = "holdfast-amplified"
-    mean_tail = 1e-4
-
-    @classmethod
-    def planned(cls, asked: Asked, blocks: int | None = None) -> JointPlan:
-        # Few sub-blocks for a small tail, more where a tail near 1/2 has to be made small.
-        subblocks = 3 if asked.tail < 0.03 else 5 if asked.tail < 0.15 else 15
-        request = AmplifiedEstimates(asked.questions, asked.points, asked.tail, subblocks)
-        whole = None if blocks is None else blocks // subblocks
-        return joint_plan(request, confidence=asked.confidence, blocks=whole)
-
-    @classmethod
-    def blocks_of(cls, plan: Any) -> int:
-        return int(plan.blocks * plan.part("amplified").subblocks)
-
-
 class HoldfastInterval(BlockResponder):
-    """Two searches a question, which enclose the median on fresh data.
-
-    A mean's claim: D[φ ≤ high] and D[φ ≥ low] are both above 1/2, and Chernoff's bound does the
-    rest. A median's answer is the middle of the interval, whose ends have both their tails.
-    """
+    """Two searches a question, which enclose the median on fresh data."""
 
     name = "holdfast-interval"
-
-    @classmethod
-    def requests(cls, asked: Asked) -> tuple[Request, ...]:
-        return (Intervals(asked.questions, asked.points, asked.tail),)
-
-    def tell(self, line: NDArray[Any], guess: float, grid: Grid) -> Told:
-        answer = self.holdout.interval(line, grid)
-        if self.mean:
-            return (answer.value, *_mean_claim(answer.low, answer.high, self.units, 0.5, 0.5))
-        middle = math.floor(answer.value)  # between the ends, and on the grid
-        return (middle, *_rank_claim(answer.tail_low, answer.tail_high))
 
     def intervals(self, values: NDArray[Any], points: int) -> Replies:
         def ends(line: NDArray[Any]) -> Told:
@@ -550,36 +488,6 @@ class HoldfastInterval(BlockResponder):
             return answer.value, first, points - 1 if answer.high is None else int(answer.high)
 
         return _answered(ends, values)
-
-
-class HoldfastNear(BlockResponder):
-    """Guesses confirmed within a tolerance, by a plan for estimates; refused, there is no value.
-
-    Of a mean the tolerance is what a quarter of all blocks may be off; of a median it is 0.
-    """
-
-    name = "holdfast-near"
-
-    @classmethod
-    def requests(cls, asked: Asked) -> tuple[Request, ...]:
-        # A guess takes two looks, whatever the grid: a search of three points.
-        return (Estimates(asked.queries, 3, asked.tail, asked.tail),)
-
-    def tell(self, line: NDArray[Any], guess: float, grid: Grid) -> Told:
-        tolerance = _tolerance(self.units) if self.mean else 0.0
-        verdict = self.holdout.verify(line, guess, tolerance=tolerance)
-        if verdict.refused is not False:
-            return NOTHING
-        tails = verdict.tail_low, verdict.tail_high
-        if not self.mean:
-            return (guess, *_rank_claim(*tails))
-        first, last = (math.nextafter(guess + s * tolerance, s * math.inf) for s in (-1, 1))
-        return (guess, *_mean_claim(first, last, self.units, *tails))
-
-
-@lru_cache(maxsize=64)
-def _tolerance(units: int) -> float:
-    return BoundedMean().error(units, 0.25)
 
 
 # Means: the direct search over the sum of all rows, and the median of the means of blocks.
@@ -693,11 +601,6 @@ class HoldfastVerify(BlockResponder):
     """
 
     name = "holdfast-verify"
-    tails: ClassVar[tuple[float, ...]] = (0.05, 0.01)  # finding a plan takes seconds
-
-    @classmethod
-    def requests(cls, asked: Asked) -> tuple[Request, ...]:
-        return (Guesses(asked.queries, asked.refusals, asked.tail, asked.wide_tail),)
 
     @property
     def part(self) -> Any:
@@ -733,11 +636,12 @@ class HoldfastCorrect(HoldfastVerify):
     """A guess is confirmed, or corrected by a search: both share one budget on the same blocks."""
 
     name = "holdfast-correct"
+    tails: ClassVar[tuple[float, ...]] = (0.05, 0.01)  # finding a plan takes seconds
 
     @classmethod
     def requests(cls, asked: Asked) -> tuple[Request, ...]:
-        estimates = Estimates(asked.refusals, asked.points, asked.tail, asked.tail)
-        return (*HoldfastVerify.requests(asked), estimates)
+        guesses = Guesses(asked.queries, asked.refusals, asked.tail, asked.wide_tail)
+        return guesses, Estimates(asked.refusals, asked.points, asked.tail, asked.tail)
 
     def tell(self, line: NDArray[Any], guess: float, grid: Grid) -> Told:
         told = self.holdout.correct(line, guess, grid, shape=self.shape)
@@ -751,12 +655,7 @@ class HoldfastCorrect(HoldfastVerify):
 # The hypothesis is about all rows that there can be, and so a question must be known on all of
 # them, not on the sample alone. A responder cannot find that in a table of arbitrary rows. So its
 # table has two parts: the first columns are the elements of the universe, which are public, and the
-# others are the rows. `Labelled` is a world of that form; any analyst whose questions are functions
-# of a row can ask it. Without a universe, and for means (which need a universe of blocks), it
-# refuses.
-
-
-_WEIGHTS_TAIL = 0.05
+# others are the rows. `Labelled` is a world of that form.
 
 
 class Labelled:
@@ -765,11 +664,6 @@ class Labelled:
     def __init__(self, labels: NDArray[np.int64], universe: int) -> None:
         self.labels, self.universe = labels, universe
         self.holdout = np.concatenate([np.arange(universe), labels])
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are, without the universe's elements."""
-        return int(self.labels.size)
 
 
 class _Placed(Rows):
@@ -788,19 +682,6 @@ class HoldfastWeights(HoldoutResponder):
 
     name = "holdfast-weights"
 
-    def __init__(self, terms: Terms, world: Labelled | None = None) -> None:
-        if world is None:
-            hint = f"Rows out of a finite universe: {type(self).__name__}(terms, Labelled(…))."
-            raise InvalidInput("universe", None, f"known for {self.name}", hint)
-        tail = _WEIGHTS_TAIL if terms.half_width is None else tail_of(terms.half_width)
-        plan = self.planned(terms.queries, world, tail, confidence_of(terms.failure))
-        self._opened = self.placed(plan, world, terms.entropy)
-
-    @staticmethod
-    def planned(queries: int, world: Labelled, tail: float, confidence: float) -> Any:
-        """A plan that fits the rows."""
-        return _looked(queries, world.universe, tail, confidence, world.rows)
-
     @staticmethod
     def placed(plan: SetPlan, world: Labelled, entropy: Entropy) -> MemoryHoldout:
         """The rows of the world, each at its place in the universe."""
@@ -818,42 +699,10 @@ def _universe(size: int) -> Universe:
     return Universe.points(np.arange(size))
 
 
-@lru_cache(maxsize=16)
-def _looked(queries: int, universe: int, tail: float, confidence: float, rows: int) -> KeptPlan:
-    request = WeightedEstimates(queries, universe, tail)
-    return KeptPlan.of(joint_plan(request, confidence=confidence, blocks=rows))
-
-
-# Protocols that use rows up: fresh blocks for every question, or for every round.
-
-
-class HoldfastSplit(BlockResponder):
-    """Fresh blocks for every question, and the rank of their values that keeps the tails.
-
-    A mean is asked of one block: at tails of β/2k its own mean is the answer.
-    """
-
-    name = "holdfast-split"
-
-    @classmethod
-    def mean_tail_of(cls, terms: Terms) -> float:
-        return terms.failure / (2 * terms.queries) * (1 - 1e-9)
-
-    @classmethod
-    def planned(cls, asked: Asked, blocks: int | None = None) -> Any:
-        return split_plan(asked.queries, asked.tail, asked.tail, asked.confidence)
-
-
 class HoldfastRounds(BlockResponder):
     """Estimation sets that answer exactly, each until an answer of it is refused."""
 
     name = "holdfast-rounds"
-    tails: ClassVar[tuple[float, ...]] = HoldfastVerify.tails
-
-    @classmethod
-    def planned(cls, asked: Asked, blocks: int | None = None) -> Any:
-        rounds, tails = min(ProtocolMix.rounds, asked.queries), (asked.tail, asked.wide_tail)
-        return rounds_plan(asked.queries, rounds, *tails, asked.confidence)
 
     @property
     def rounds_left(self) -> int:
@@ -863,18 +712,5 @@ class HoldfastRounds(BlockResponder):
 
 HOLDFAST: dict[str, Callable[[Terms], Responder]] = {
     each.name: each
-    for each in (
-        HoldfastMean,
-        HoldfastMedianMean,
-        HoldfastEstimate,
-        HoldfastInterval,
-        HoldfastVerify,
-        HoldfastCorrect,
-        HoldfastNear,
-        HoldfastSimple,
-        HoldfastAmplified,
-        HoldfastRounds,
-        HoldfastSplit,
-        HoldfastWeights,
-    )
+    for each in (HoldfastMean, HoldfastMedianMean, HoldfastEstimate, HoldfastCorrect)
 }

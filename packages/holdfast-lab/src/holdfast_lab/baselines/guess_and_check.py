@@ -163,11 +163,6 @@ class GuessAndCheck:
         self._exhausted = False
 
     @property
-    def failures(self) -> int:
-        """How many guesses were not confirmed."""
-        return self._failures
-
-    @property
     def exhausted(self) -> bool:
         """Whether a correction could not be given: from then on nothing is answered."""
         return self._exhausted

@@ -77,11 +77,6 @@ class NoisyMeans:
         self._noise = _kind(noise)
         self._entropy = entropy
 
-    @property
-    def queries_left(self) -> int:
-        """How many questions are left."""
-        return self._left
-
     def epsilon(self, delta: float) -> float:
         """The ε of all k answers together at this δ, rounded up; δ = 0 for Laplace noise alone.
 

@@ -141,11 +141,6 @@ class SparseVector:
         self._state = self._rule.start()
 
     @property
-    def rule(self) -> SparseRule:
-        """Its scales; public."""
-        return self._rule
-
-    @property
     def refusals_left(self) -> int:
         """How often it can still say No."""
         return self._state.left

@@ -169,7 +169,7 @@ def draw(results: DataFrame) -> dict[str, Figure]:
         ("width", widths, "half-width of the bar"),
         ("error", errors, "error of the answer"),
     ):
-        figure, axes = figures.panels([""], width=8.6)
+        figure, axes = figures.panels([""])
         for method, label in _NAMES.items():
             twice = name == "error" and method == "split-hoeffding"  # the answers are split's
             if method in table.index.get_level_values(0) and not twice:
@@ -182,7 +182,7 @@ def draw(results: DataFrame) -> dict[str, Figure]:
         deviation = [math.sqrt(p * (1 - p) / size) for p in rates]
         figures.guide(axes[0], rates, deviation, f"√(p(1−p)/t), t = {size:,}")
         figures.label_log_axes(axes, "error rate p", up)
-        figures.name_ends(axes[0])
+        figures.legend_below(figure, axes, columns=3)
         pictures[name] = figure
     return pictures
 

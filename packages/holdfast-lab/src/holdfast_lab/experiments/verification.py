@@ -41,7 +41,7 @@ def draw(results: DataFrame) -> dict[str, Figure]:
     """All plans in one panel."""
     low, high = (results[name].iloc[0] for name in ("tail_low", "tail_high"))
     title = f"guesses confirmed at tails ≥ {high:g}, refused at a tail ≤ {low:g}"
-    figure, axes = figures.panels([title], width=8.6)
+    figure, axes = figures.panels([title])
     rows = results[results["plan"] == "searches"]
     figures.draw_curve(
         axes[0], rows["queries"], rows["blocks"], "holdfast", "a search each", color=INK
@@ -54,7 +54,7 @@ def draw(results: DataFrame) -> dict[str, Figure]:
             how = {"marker": mark, "linestyle": line, "linewidth": 1.6}
             figures.draw_curve(axes[0], rows["queries"], rows["blocks"], method, label, **how)
     figures.label_log_axes(axes, "guesses or questions k", "blocks")
-    figures.name_ends(axes[0])
+    figures.legend_below(figure, axes, columns=3)
     return {"verification": figure}
 
 

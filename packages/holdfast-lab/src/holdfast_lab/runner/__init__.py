@@ -1,16 +1,8 @@
 """Runs experiments: configs, cells in parallel, results that outlive a crash, figures, findings.
 
-config     a config file, read strictly
-catalogue  where experiments are found
-cells      every combination of the parameters, each with its own number
-reach      a digest of the code that a measurement rests on
-journal    finished cells on disk
-pool       cells measured in parallel, by `worker` in each process
-results    the tidy table
-place      the folders
-pictures   figures and findings, made from the table alone
-record     how results came to be
-run        all of it together
+experiment   config files, where experiments are found, a digest of the code that they rest on
+run          cells measured in parallel; all of it together
+results      cells and their numbers, the journal, the table, the folders, figures and findings
 """
 
 from __future__ import annotations

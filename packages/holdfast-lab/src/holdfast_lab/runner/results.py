@@ -14,7 +14,7 @@ import os
 import re
 import shlex
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
@@ -127,13 +127,11 @@ class Journal(Closing):
 
     def __init__(self, path: Path, maker: Maker) -> None:
         """Open the journal, or start one. Its maker must be this one."""
-        text = path.read_bytes() if path.exists() else b""
-        known = _maker(text) is not None  # cells that nobody vouches for are not taken over
-        self.done = _cells(text) if known else {}
-        whole = text.rfind(b"\n") + 1 if known else 0
+        known, done, whole = read_journal(path)
+        self.done = done if known else {}  # cells that nobody vouches for are not taken over
         self._file = path.open("ab")
-        self._file.truncate(whole)
-        if not whole:
+        self._file.truncate(whole if known else 0)
+        if not known:
             self._write(asdict(maker))
             descriptor = os.open(path.parent, os.O_RDONLY)
             try:
@@ -156,42 +154,28 @@ class Journal(Closing):
         self._file.close()
 
 
-def maker_of(path: Path) -> Maker | None:
-    """Who made the journal; None if there is none, or one without a whole first line."""
-    return _maker(path.read_bytes()) if path.is_file() else None
+def read_journal(path: Path) -> tuple[Maker | None, dict[Key, Done], int]:
+    """Who made a journal, None if its first line is not whole; its cells; its bytes of whole lines.
 
-
-def _maker(text: bytes) -> Maker | None:
-    first, end, _ = text.partition(b"\n")
+    A line that is not whole is no cell; of two about one cell the later counts.
+    """
+    text = path.read_bytes() if path.is_file() else b""
+    first, *lines = text.split(b"\n")
     try:
-        return Maker(**json.loads(first)) if end else None
+        maker = Maker(**json.loads(first)) if lines else None
     except (ValueError, TypeError):
-        return None
-
-
-def done_cells(path: Path) -> dict[Key, Done]:
-    """The finished cells of a journal."""
-    return _cells(path.read_bytes()) if path.is_file() else {}
-
-
-def _cells(text: bytes) -> dict[Key, Done]:
-    """A line that is not whole is no cell; of two about one cell the later counts."""
-    _, *lines = text.split(b"\n")
+        maker = None
     found: dict[Key, Done] = {}
     for line in lines[:-1]:  # what comes after the last line's end was cut short
         try:
             said = json.loads(line)
-            done = Done(_rows(said["rows"]), float(said["seconds"]), str(said["at"]))
+            done = Done(
+                [dict(row) for row in said["rows"]], float(said["seconds"]), str(said["at"])
+            )
             found[key_of(said["parameters"]), int(said["repeat"])] = done
         except (ValueError, TypeError, KeyError, AttributeError):
             continue
-    return found
-
-
-def _rows(said: Sequence[Any]) -> list[Row]:
-    if not all(isinstance(row, dict) for row in said):
-        raise TypeError
-    return list(said)
+    return maker, found, text.rfind(b"\n") + 1
 
 
 # An experiment's tidy table: a row for each observation, the same bytes for the same cells.
@@ -304,10 +288,10 @@ class Place:
 
     def set_aside(self, maker: Maker) -> tuple[Path, str] | None:
         """Move what another maker measured to a folder beside; say where, and why."""
-        earlier = maker_of(self.journal)
+        earlier, done, _ = read_journal(self.journal)
         if earlier == maker:
             return None
-        if not done_cells(self.journal):
+        if not done:
             self.journal.unlink(missing_ok=True)
             return None
         if earlier is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -36,12 +36,8 @@ def scratch() -> Iterator[Path]:
 @contextmanager
 def made_rows(sealed: int, chance: np.random.Generator) -> Iterator[MadeRows]:
     """A holdout of so many sealed rows and as many open ones."""
-    with scratch() as folder:
-        rows = MadeRows(folder, sealed, chance)
-        try:
-            yield rows
-        finally:
-            rows.holdout.close()
+    with scratch() as folder, closing(MadeRows(folder, sealed, chance)) as rows:
+        yield rows
 
 
 class MadeRows:
@@ -63,6 +59,10 @@ class MadeRows:
     @property
     def _path(self) -> Path:
         return self._folder / "made.holdfast"
+
+    def close(self) -> None:
+        """Nobody asks any more."""
+        self.holdout.close()
 
     def predictions(self, right: Bits) -> Any:
         """Predictions by id, right on these rows and wrong on the others."""
