@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
+from typing import TypeVar
 
 from holdfast.theory import told
 from holdfast.theory.told import Code, History, Windows
@@ -105,20 +106,26 @@ class State:
 Outcome = tuple[int, bool, State]  # samples, whether the claim is false, what follows
 Question = Callable[[State], Sequence[Outcome]]
 Level = Callable[..., float]
+S = TypeVar("S")
 
 
-def best(world: World, questions: Sequence[Question], left: int, state: State) -> Fraction:
+def best(
+    world: World,
+    questions: Sequence[Callable[[S], Sequence[tuple[int, bool, S]]]],
+    left: int,
+    state: S,
+) -> Fraction:
     """The largest chance that a claim is ever false, with `left` questions."""
-    answers: dict[tuple[int, State], Sequence[Outcome]] = {}
-    values: dict[tuple[int, State, int], int] = {}
+    answers: dict[tuple[int, S], Sequence[tuple[int, bool, S]]] = {}
+    values: dict[tuple[int, S, int], int] = {}
 
-    def ask(i: int, state: State) -> Sequence[Outcome]:
+    def ask(i: int, state: S) -> Sequence[tuple[int, bool, S]]:
         key = (i, state)
         if key not in answers:
             answers[key] = questions[i](state)
         return answers[key]
 
-    def value(cell: int, state: State, left: int) -> int:
+    def value(cell: int, state: S, left: int) -> int:
         if not cell or not left:
             return 0
         key = (cell, state, left)

@@ -211,7 +211,8 @@ def _sql_range(sql: SqlTerm, ranges: Ranges, declared: Bounds | None) -> tuple[B
         ends = [in_full(0.0 if abs(end) < 1e-300 else float(f"{end:.12g}")) for end in (low, high)]
         known, typed = f"({', '.join(ends)})", ":".join(ends)
         hint = f"Declare its range, which may be range={known} or --range {typed}; or ask "
-    hint += "for a term that stays in [0, 1], as (1 + b - a)/2 does if a and b are declared to (--range a=0:1)."
+    hint += "for a term that stays in [0, 1], as (1 + b - a)/2 does if a and b are declared to "
+    hint += "(--range a=0:1)."
     allowed = "between 0 and 1 by its form and the declared ranges of its columns"
     raise InvalidInput("term", sql.text, allowed, hint)
 
