@@ -188,6 +188,21 @@ def test_a_plan_that_was_written_can_be_sealed(
         assert holdout.status().blocks >= plan["blocks"]
 
 
+def test_what_rows_would_give_can_be_sealed(data: Path, create: Cli, cli: Cli) -> None:
+    """`plan --rows` says both what is told and what looks give: the latter is a plan."""
+    plan = cli("plan", "--rows", 2_000, "--queries", 5, "--json").json
+    assert {"told", "blocks"} <= set(plan)
+    file = data.parent / "plan.json"
+    file.write_text(json.dumps(plan), "utf-8")
+    said = create("--plan", file)
+    assert said.status == 0, said.err
+
+
+def test_scores_and_gates_are_both_told(create: Cli) -> None:
+    said = create("--protocols", "score=20,gate=5")
+    assert said.status == 0, said.err
+
+
 @pytest.mark.parametrize(
     ("protocol", "changes", "message"),
     [

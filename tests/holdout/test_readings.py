@@ -113,3 +113,18 @@ def test_the_ledger_keeps_a_code_and_check_compares_it(known: Known, tmp_path: P
         forge(Path(shutil.copytree(holdout.path, tmp_path / str(code))), edit)
         assert "answers" in failed(check_holdout(tmp_path / str(code)))
     assert {RULE} < set(READINGS)
+
+
+def test_a_metric_of_blocks_has_its_reading_in_every_line(tmp_path: Path, cli: Cli) -> None:
+    rows = table(2_000).assign(row=range(2_000), y=lambda f: (f.x > 5).astype(int))
+    made = pd.DataFrame({"row": rows.row, "prediction": (rows.x > 4.9).astype(float)})
+    made.to_csv(tmp_path / "p.csv", index=False)
+    with Holdout.create(tmp_path / "h", rows, ids="row", target="y") as holdout:
+        score = holdout.score(made, metric="roc_auc")
+        entry = holdout.enter(made, name="knows", metric="roc_auc")
+        assert score.reading == RULE
+        for words in (str(score), str(entry)):
+            assert "this rule, on fresh rows (if it was made without these rows' features)" in words
+        assert "on fresh rows, the median of roc_auc" in score.promise
+    told = cli("score", tmp_path / "h", tmp_path / "p.csv", "--metric", "roc_auc")
+    assert "this rule, on fresh rows" in told.out

@@ -333,3 +333,30 @@ def test_the_same_on_the_command_line_and_in_the_report(tmp_path: Path, cli: Cli
     text = report_html(path)
     assert "means between −3 and 3" in text
     assert "cut to [−3, 3]" in text
+
+
+@pytest.mark.parametrize("plan", [None, plans.direct], ids=["told", "by looks"])
+def test_units_of_several_rows_count_once_and_every_line_says_so(tmp_path: Path, plan: Any) -> None:
+    """Half of the units have one row, where nothing holds; half have nine, where all do."""
+    units = 2_000 if plan is None else plan().blocks
+    many = np.arange(units) % 2 == 1
+    unit = np.repeat(np.arange(units), np.where(many, 9, 1))
+    rows = pd.DataFrame({"who": unit, "t": many[unit].astype(float)})
+    said = "each who counted once, with the mean of its rows"
+    made = None if plan is None else plan()
+    with Holdout.create(tmp_path / "h", rows, made, unit="who", ranges={"t": (0, 1)}) as holdout:
+        told: Any = holdout.mean("t > 0.5", anyway=True)
+        assert told.low <= 0.5 <= told.high < rows.t.mean()
+        assert said in told.promise
+        assert said in told._repr_html_()
+        assert said in str(told)
+        assert said in report_html(holdout)
+        assert said in str(holdout.transcript()[0])
+    with made_of_one_row(tmp_path) as other:
+        assert "counted once" not in str(other.mean("t > 0.5"))
+
+
+def made_of_one_row(folder: Path) -> Holdout:
+    """Rows that are units."""
+    rows = {"t": np.arange(1_000.0)}
+    return Holdout.create(folder / "one", rows, new_budget="another test")

@@ -251,6 +251,7 @@ def test_a_batch_is_frozen_before_any_of_it_is_answered(holdout: Holdout) -> Non
     assert told.told == pytest.approx(sum(each.told for each in told.batch))
     for share, each in zip((0.7, 0.71, 0.72, 0.73), told.batch, strict=True):
         assert inside(each, share)
+        assert "accuracy is between" in each.promise  # a score like any other
     assert holdout.scores(given, guesses=[None, 0.71, None, 0.9]).cached
     assert check_holdout(holdout.path).passed
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
@@ -24,7 +25,10 @@ from holdfast.holdout.state import can_be_asked
 from holdfast.planning.joint import joint_plan
 from holdfast.planning.proposals import propose_correct, propose_verify
 from holdfast.protocols.answers import Claim
+from holdfast.protocols.base import Paid, Question
 from holdfast.protocols.guesses import Guesses, claim_counts
+from holdfast.protocols.procedures import BlockMedian
+from holdfast.protocols.told import Expects, ToldPlan, ToldVerify
 from tests.holdout import plans
 from tests.holdout.tables import Still, refusing, sealed, sources, table
 from tests.protocols.test_promises import verdict
@@ -286,3 +290,77 @@ def test_used_up_is_said_only_where_nothing_can_be_asked(tmp_path: Path) -> None
         with pytest.raises(Exhausted, match="used up"):
             holdout.ask("avg(x) + 7", grid=four)
         assert holdout.status().sets[0].parts[0].still_possible == ""
+
+
+# Told, without a plan.
+
+
+@pytest.fixture
+def days(tmp_path: Path) -> Iterator[Holdout]:
+    """100 sealed blocks of 6 units, whose values lie around 336, and 66 open ones."""
+    values = np.random.default_rng(7).exponential(336, 1_000).round()
+    more: Any = {"ranges": {"days": (0, 4_000)}, "new_budget": "another test"}
+    with Holdout.create(tmp_path / "days", {"days": values}, **more) as holdout:
+        yield holdout
+
+
+def test_told_a_guess_that_stands_is_not_confirmed(days: Holdout, tmp_path: Path) -> None:
+    told: Any = days.verify("avg(days)", 336)
+    assert told.verdict == "compatible"
+    low, high = told.facts["range_low"], told.facts["range_high"]
+    assert low < 336 < high
+    for words in (str(told), told.promise):
+        assert f"no confirmation: guesses from {low:.0f}"[:-1] in words
+        assert "66 open ones" in words
+        assert "as expected" not in words
+    assert "confirmation" not in str(days.verify("avg(days)", 2_000))
+    assert check_holdout(days.path).passed
+    with Holdout.create(tmp_path / "none", {"x": np.arange(600.0)}, open_fraction=0) as sealed:
+        other = sealed.verify("avg(x)", 300)
+    assert "no confirmation: other guesses are compatible too" in str(other)
+
+
+@given(
+    values=st.lists(st.integers(0, 20), min_size=30, max_size=120),
+    guess=st.integers(0, 20),
+    near=st.integers(0, 3),
+)
+def test_told_a_guess_is_in_the_range_if_the_open_blocks_would_let_it_stand(
+    values: list[int], guess: int, near: int
+) -> None:
+    """Of as many sealed blocks as there are open ones, with the same values."""
+    sealed_ones = np.array(values, dtype=np.float64)
+    plan = ToldPlan(0.95, len(values), 0, True)
+    protocol: Any = ToldVerify(plan, plan, 1, 0.95, certified=True)
+    about = {"engine": "sql", "text": "avg(x)"}
+    question = Question("verify", "told", about, guess=guess, tolerance=near, claim="equals")
+    rule = protocol.rule(question, Expects(), plan.past())
+    stands = rule.letter(BlockMedian(sealed_ones)) == (1,)
+    drawn = plan.past().after(rule.drawn((1,)) | {"expects": {}})
+    told = protocol.ranged(
+        question, protocol.answer(question, drawn, Paid()), sealed_ones, -math.inf
+    )
+    low, high = (told.facts.get(name) for name in ("range_low", "range_high"))
+    inside = (low is None or low <= guess) and (high is None or guess <= high)
+    assert stands == inside
+
+
+def test_told_nothing_is_asked_where_no_rows_could_decide(days: Holdout) -> None:
+    points, asked = hf.grid(0, 2_000, step=1), 0
+
+    def surprise() -> None:
+        days.ask(f"avg(days) * 0 + {20 * asked}", grid=points, anyway=True)
+
+    while asked < 60:
+        try:
+            surprise()
+        except Exhausted:
+            break
+        asked += 1
+    assert 2 < asked < 60
+    before = days.status().receipt
+    for guess in (1, 60, 600, 1_900):
+        with pytest.raises(Exhausted, match="Nothing was told"):
+            days.verify("median(days)", guess, anyway=True)
+    assert days.status().receipt == before
+    assert days.price("verify", "median(days)", guess=60).reason is not None

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from holdfast.errors import Damaged, InvalidInput
+from holdfast.errors import Damaged, Exhausted, InvalidInput
 from holdfast.grids import grid
 from holdfast.holdout import custody as access
 from holdfast.holdout import tokens
@@ -68,6 +68,8 @@ SHOWN: dict[str, Callable[[Holdout], Any]] = {
     "the transcript": lambda holdout: holdout.transcript(),
     "the status": lambda holdout: holdout.status(),
     "the receipt": lambda holdout: holdout.receipt,
+    "a price": lambda holdout: holdout.price("ask", "avg(x) + 2", grid=GRID),
+    "what is left": lambda holdout: holdout.questions_left(),
     "the report": report_html,
     "the report of a folder": lambda holdout: report_html(holdout.path),
     "another process": lambda holdout: Holdout.open(holdout.path).close(),
@@ -98,6 +100,16 @@ def test_a_board_is_not_shown_unwitnessed(tmp_path: Path) -> None:
     put_back(tmp_path / "h", tmp_path / "before")
     with pytest.raises(Damaged, match="older copy"):
         Holdout.open(tmp_path / "h")
+
+
+def test_nor_is_a_refusal_that_says_what_was_told(tmp_path: Path) -> None:
+    with Holdout.create(tmp_path / "h", table(400)) as holdout:
+        with read_only_state(), pytest.raises(OSError, match="Read-only"):
+            holdout.mean("x > 5")
+        with read_only_state(), pytest.raises(OSError, match="Read-only"):
+            holdout.mean("x > 4", max_level=1)
+        with pytest.raises(Exhausted, match="Your limit"):
+            holdout.mean("x > 4", max_level=1)
 
 
 def test_nor_over_http(tmp_path: Path) -> None:

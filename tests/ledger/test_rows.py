@@ -195,6 +195,21 @@ def test_no_changed_byte_of_the_file_changes_what_is_read(
     assert read == rows
 
 
+def test_a_trigger_whose_text_has_become_bytes_is_damage(
+    sample: tuple[Path, list[Row]], tmp_path: Path
+) -> None:
+    """One bit of the file decides which of the two it is."""
+    path = tmp_path / "ledger.sqlite"
+    shutil.copy(sample[0], path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        changed = "UPDATE sqlite_schema SET sql = CAST(sql AS BLOB) WHERE type = 'trigger'"
+        assert connection.execute(changed).rowcount > 0
+        connection.commit()
+    with SqliteLedger.open(path) as ledger, pytest.raises(Damaged, match="tables and triggers"):
+        ledger.verify()
+
+
 def test_the_test_of_bytes_reaches_the_rows(sample: tuple[Path, list[Row]]) -> None:
     """A byte of a body is inside the file as it is: the test above can meet it."""
     path, rows = sample

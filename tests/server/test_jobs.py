@@ -95,3 +95,32 @@ def test_jobs_of_one_asker_are_limited_and_old_ones_forgotten(
     assert len(jobs.all("h", None)) == 6
     assert jobs.end(5.0)
     jobs.close()
+
+
+def test_a_cancelled_job_ends_even_if_it_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.server.jobs._MOST", 2)
+    begun, go = threading.Event(), threading.Event()
+    jobs = Jobs(Settings(folders=(tmp_path,), state=tmp_path / "state"), threading.Event())
+
+    def work(tick: Tick) -> dict[str, Any]:
+        begun.set()
+        go.wait()
+        for _ in range(1_000):
+            tick(None)
+            time.sleep(0.005)
+        return {"value": 1}
+
+    job = jobs.start("h", "ann", "ask", "q", "ann/1", work)
+    begun.wait()
+    jobs.cancel(job)
+    for number in range(5):
+        done = jobs.start("h", "eve", "ask", "q", f"eve/{number}", lambda _: {"value": 1})
+        until(lambda done=done: jobs.get("h", done.id, "eve").state == "done")  # type: ignore[misc]
+    with pytest.raises(HttpError, match="no such job"):
+        jobs.get("h", job.id, "ann")
+    go.set()
+    assert jobs.end(3.0)
+    assert [each.verb for each in jobs.all("h", "ann")] == []
+    jobs.close()

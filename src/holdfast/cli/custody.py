@@ -216,6 +216,12 @@ def create_command(
         show_status(status)
     else:
         _show_sealed(folder, target, ids)
+    if target is not None and labels is None and not status.open_units and not as_json:
+        typer.echo(
+            f"Nothing public says which labels {target} has: if it is a label, --labels names "
+            "them, and predictions that are none are refused, free.",
+            err=True,
+        )
 
 
 def _show_sealed(folder: Path, target: str | None, ids: str | None) -> None:

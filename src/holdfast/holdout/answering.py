@@ -566,6 +566,7 @@ class OpenHoldout:
             result = answer_in(self.spec, known, receipt, cached=True)
             return journal.read(lambda state: _as_of_now(result, asked, state))
         if drawn is None:  # it may be affordable later
+            journal.head()  # what is left is shown now
             return result
         return marked(result, str(journal.witnessed(row)), cached=False)
 

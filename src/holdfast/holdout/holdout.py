@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from holdfast.engines.source import Limits, Progress
-from holdfast.errors import InvalidInput
+from holdfast.errors import Exhausted, InvalidInput
 from holdfast.grids import Grid
 from holdfast.holdout.answering import HERE, Backends, OpenHoldout, Pace, Price, price_of
 from holdfast.holdout.creation import Preview, create_holdout
@@ -360,7 +360,11 @@ class Holdout(Scoring):
         if doubts and not self.journal.is_known(asked.key):  # else it is free anyway
             refuse(doubts)
         asked = asked if self._pace is None else asked.assuming(SLOTS)
-        return self._open.answer(asked, request, progress, self._asker, self._pace)
+        try:
+            return self._open.answer(asked, request, progress, self._asker, self._pace)
+        except Exhausted:
+            self.journal.head()  # what is left is shown now
+            raise
 
     # Who asks.
 

@@ -338,8 +338,8 @@ class SqliteLedger(Ledger):
                 raise Damaged("The ledger", "a sound database", faults[0], STOP)
             written = {text for (text,) in table.all("SELECT sql FROM sqlite_schema") if text}
             if written != set(SCHEMA):
-                odd = sorted(written ^ set(SCHEMA))[0]
-                raise Damaged("The ledger", "its own tables and triggers", f"{odd!r}", STOP)
+                odd = min(map(repr, written ^ set(SCHEMA)))  # what is damaged may be no text
+                raise Damaged("The ledger", "its own tables and triggers", odd, STOP)
             with closing(table.each(_AFTER, 0)) as records:
                 return verify_chain(self.holdout, map(Row.from_record, records), read=True)
 

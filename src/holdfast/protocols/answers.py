@@ -1067,6 +1067,8 @@ class Told:
         if self.leaning is not None:
             items["note"] = self._leans()
         read = reading_words(self.reading)
+        if read is None and "unit" in self.facts:
+            read = self._fresh
         items |= {} if read is None else {"reading": read}
         assumed = [TOLD_ASSUMES]
         if self.reading == ROWS:  # whatever else is known of them

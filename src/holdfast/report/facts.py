@@ -18,7 +18,14 @@ from holdfast.holdout.records import answer_in, empty_note
 from holdfast.holdout.spec import BlockSet, HoldoutSpec
 from holdfast.holdout.state import HoldoutState, SetStatus, Status, status_of
 from holdfast.ledger.ledger import Receipt, Row, verify_chain
-from holdfast.protocols.answers import Answer, Result, Told, Verdict, reading_words
+from holdfast.protocols.answers import (
+    Answer,
+    Result,
+    Told,
+    Verdict,
+    reading_words,
+    unit_words,
+)
 from holdfast.protocols.plans import Charge, JointPlan, LookPart, SetPlan
 from holdfast.report.html import count, listed, number, outwards, percent, typeset
 from holdfast.theory.privacy import (
@@ -62,8 +69,8 @@ class Asked:
     result: Result
     charges: tuple[Charge, ...]
     share: float
-    empty: str | None
-    """What is said of blocks that a filter leaves empty."""
+    notes: tuple[str, ...]
+    """What is said of blocks that a filter leaves empty, and of units of several rows."""
 
     @property
     def text(self) -> str:
@@ -206,8 +213,10 @@ def read_story(holdout: str, rows: Sequence[Row]) -> Story:
             receipt = str(Receipt(spec.identity, row.number, row.digest))
             result = answer_in(spec, row, receipt, cached=False)
             share = spend(name, charges, float(place))
-            empty = empty_note(spec, row)
-            asked.append(Asked(place, row, name, question, grid, result, charges, share, empty))
+            unit = spec.manifest.unit_column if question["verb"] == "mean" else None
+            said = (empty_note(spec, row), None if unit is None else unit_words(unit))
+            notes = tuple(filter(None, said))
+            asked.append(Asked(place, row, name, question, grid, result, charges, share, notes))
         elif row.kind == "reserved" and row.number not in settled:
             charge = row.body.get("charge")
             lost.append(Lost(row, row.body["set"], len(asked) + 0.5))
@@ -386,6 +395,4 @@ def details(asked: Asked) -> list[str]:
     reading = reading_words(question["estimator"].get("reading"))
     if reading is not None:
         lines.append(f"score of {reading}")
-    said = asked.answer or asked.verdict
-    note = None if said is None else asked.empty
-    return lines if note is None else [*lines, note]
+    return [*lines, *(asked.notes if asked.answer or asked.verdict else ())]
