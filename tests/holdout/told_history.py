@@ -96,6 +96,8 @@ def ask_everything(holdout: hf.Holdout, frame: pd.DataFrame, language: str = "SQ
         holdout.gate(one, at_least=0.9, tolerance=0.01),
         holdout.gate(two, metric="error_rate", at_most=0.05),
         holdout.gate(one, better_than=low),
+        holdout.verify(texts["avg(x)"], guess=0.5, tolerance=0.02),
+        holdout.verify(texts["avg(x)"], guess=0.9, claim="at least"),
         holdout.mean(texts["x * 1"], range=(0, 1)),
         holdout.mean(texts["late"], range=(-60, 120), precise=True),
         holdout.mean(texts["late / 60"], where=texts["who = 'a'"], range=(-1, 2)),
@@ -119,8 +121,6 @@ def ask_everything(holdout: hf.Holdout, frame: pd.DataFrame, language: str = "SQ
         holdout.scores([said(frame, 0.7, 6), said(frame, 0.72, 7)], precise=True),
         holdout.ask(texts["avg(x)"], grid=GRID),
         holdout.interval(texts["avg(x)"], grid=GRID, guess=0.5),
-        holdout.verify(texts["avg(x)"], guess=0.5, tolerance=0.02),
-        holdout.verify(texts["avg(x)"], guess=0.9, claim="at least"),
         holdout.score(said(frame, 0.8, 8), guess=0.95),  # a surprise below
         *(holdout.score(each) for each in fitted),  # too good on open rows
         holdout.score(said(frame, 0.9, 10), guess=0.9, precise=True),

@@ -1013,8 +1013,9 @@ class Told:
         lines.append("; ".join([*last, self._cost()]))
         if self._no_confirmation:
             lines.append(self._no_confirmation)
-        if self.assumes and self.reading != ROWS:  # of predictions by id none can fail
-            lines.append(self.assumes[0])
+        fails = self.assumes[0] if self.assumes else FAILURES["wrong"]
+        if self.reading != ROWS or fails != FAILURES["wrong"]:  # labels by id cannot fail
+            lines += self.assumes[:1]
         if self.leaning is not None:
             lines.append(self._leans())
         return lines
