@@ -16,6 +16,8 @@ from tests.holdout.tables import table
 
 NUMBERS = ("told", "told_so_far", "level", "confidence")
 
+READING = "these rows, fresh labels (a row without one counts as wrong)"
+
 
 @pytest.fixture
 def ask(told: Path, cli: Cli) -> Cli:
@@ -42,7 +44,7 @@ def test_a_score_is_said_in_two_lines(ask: Cli) -> None:
     first, second = said.out.splitlines()
     assert first.startswith("accuracy is between 0.")
     assert first.endswith(" (with 95 % confidence); your guess 0.9 is confirmed")
-    assert second == "these rows, fresh labels; told 0.16 nats, 0.16 so far"
+    assert second == f"{READING}; told 0.16 nats, 0.16 so far"
     off = ask("score", "better", "--guess", 0.7).out
     assert "for all 2 answers at once); a surprise: your guess was 0.7" in off
     assert ask("score", "good", "--guess", 0.9).out.endswith("; asked before, free\n")
@@ -95,7 +97,7 @@ def test_what_a_comparison_says(ask: Cli) -> None:
         found = ask("compare", *words)
         assert found.status == 0  # whichever verdict
         assert found.out.startswith(expected.removesuffix(" (with 95 %"))
-        assert "\nthese rows, fresh labels; told " in found.out
+        assert f"\n{READING}; told " in found.out
 
 
 def test_a_loss_that_is_smaller_is_better(ask: Cli, told: Path) -> None:
@@ -124,7 +126,7 @@ def test_the_best_and_its_score(ask: Cli) -> None:
     first, second = said.out.splitlines()
     winner = "better has the best accuracy of 3 on the sealed rows"
     assert first == f"{winner}; that alone says nothing of fresh data"
-    assert second == "these rows, fresh labels; told 1.1 nats, 1.1 so far"
+    assert second == f"{READING}; told 1.1 nats, 1.1 so far"
     with_bar = ask("best", "good", "better", "--precise")
     name, bar, _ = with_bar.out.splitlines()
     assert name == "better has the best accuracy of 2 on the sealed rows"
@@ -141,7 +143,7 @@ def test_a_batch_has_a_line_for_each(ask: Cli) -> None:
     assert first == "3 scores by accuracy (with 95 % confidence):"
     assert [line.split()[0] for line in each] == ["good", "better", "poor"]
     assert all(" is between 0." in line for line in each)
-    assert last.startswith("these rows, fresh labels; told ")
+    assert last.startswith(f"{READING}; told ")
 
 
 def test_what_is_assumed_is_said_when_asked_for(ask: Cli) -> None:

@@ -15,9 +15,10 @@ import pytest
 
 import holdfast as hf
 from holdfast.engines.source import Limits
-from holdfast.errors import Doubtful, InvalidInput, Unavailable
+from holdfast.errors import Doubtful, Exhausted, InvalidInput, Unavailable
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
+from holdfast.holdout.tokens import Asker
 from holdfast.planning.joint import joint_plan
 from holdfast.protocols.guesses import Guesses
 from holdfast.protocols.means import DirectMeans, MedianMeans
@@ -352,3 +353,153 @@ def test_slips_of_means_are_free(tmp_path: Path) -> None:
             with refusing(holdout, "names no column"):
                 holdout.mean(constant)
         assert holdout.mean("age", range=(0, 1), anyway=True).receipt
+
+
+# What is told over rows.
+
+
+def told_rows(path: Path, rows: int = 600, **more: Any) -> tuple[Holdout, Any]:
+    """Rows of two labels without an open part, and the labels."""
+    labels = SOME.integers(0, 2, rows)
+    frame = pd.DataFrame({"y": labels, "x": SOME.random(rows)})
+    given: dict[str, Any] = {
+        "target": "y",
+        "labels": [0, 1],
+        "open_fraction": 0,
+        "seed": 1,
+        "new_budget": "a test",
+    }
+    given["ranges"] = {"x": (0, 1)}
+    return Holdout.create(path, frame, **{**given, **more}), labels
+
+
+def nats(holdout: Holdout) -> float:
+    told = holdout.status().sets[0].told
+    assert told is not None
+    return float(told.nats)
+
+
+def test_a_quota_holds_a_batch_and_what_is_bound_to_be_dear(tmp_path: Path) -> None:
+    """Forty wrong guesses at once told a hundred times the quota; a guess of no use told six."""
+    holdout, labels = told_rows(tmp_path / "h", reading="rule")
+    with holdout:
+        ann = holdout.on_behalf(Asker("ann", None, 5.0))
+        several = [np.where(np.arange(600) % 40 == k, 1 - labels, labels) for k in range(40)]
+        for precise in (True, False):
+            with refusing(holdout, "Your quota", Exhausted):
+                ann.scores(several, guesses=[0.0] * 40, precise=precise)
+        assert not ann.price("scores", several, guesses=[0.0] * 40).affordable
+        vague: Any = ann.price("mean", "x", guess=0.5, guess_se=1e10, precise=True)
+        assert max(each["nats"] for each in vague.told.answers) < 10
+        with refusing(holdout, "an answer that says something", Exhausted):
+            ann.mean("x", guess=0.5, guess_se=1e308)
+        sure: Any = holdout.mean("x", guess=0.9, guess_se=1e-300, precise=True)
+        assert sure.told < 30
+        assert check_holdout(holdout.path).passed
+
+
+def test_an_honest_stratified_holdout_is_sound(tmp_path: Path) -> None:
+    holdout, _ = told_rows(tmp_path / "h", split="stratified")
+    with holdout:
+        told: Any = holdout.mean("x")
+        assert told.claims
+        assert check_holdout(holdout.path).passed
+
+
+def test_a_name_that_sounds_like_a_score_is_none(tmp_path: Path) -> None:
+    holdout, _ = told_rows(tmp_path / "h")
+    with holdout:
+        term = lambda f: f.x > 0.5  # noqa: E731
+        term.__qualname__ = "accuracy of predictions for y"
+        told: Any = holdout.mean(term, columns=["x"], range=(0, 1))
+        assert told.about.startswith("function")
+        holdout.mean("x > 0.25 and 'a' <> ' of predictions for '")
+        assert check_holdout(holdout.path).passed
+
+
+def test_rows_without_a_label_are_named_in_every_answer(tmp_path: Path) -> None:
+    labels = SOME.choice(["cat", "dog"], 2_000)
+    frame = pd.DataFrame({"y": pd.Series(labels, dtype=object).where(SOME.random(2_000) > 0.1)})
+    words = {"target": "y", "labels": ["cat", "dog"], "open_fraction": 0, "seed": 1}
+    with Holdout.create(tmp_path / "h", frame, **words) as holdout:  # type: ignore[arg-type]
+        told = holdout.gate(labels, at_least=0.95)
+        assert told.verdict == "fail"
+        assert "a row without one counts as wrong" in told.promise
+        assert "a row without one counts as wrong" in str(told)
+
+
+def test_no_price_is_zero_where_an_answer_tells(tmp_path: Path) -> None:
+    """Next to an end of the range no likely answer was listed, and none was refused."""
+    holdout, _ = told_rows(tmp_path / "h")
+    with holdout:
+        price = holdout.price("mean", "x*x", guess=0.0, precise=True)
+        assert price.price > 0
+        assert price.told is not None
+        assert price.told.answers
+    small, labels = told_rows(tmp_path / "small", 1)
+    with small:
+        for ask in (lambda: small.compare(labels, 1 - labels), lambda: small.mean("x")):
+            with refusing(small, "an answer that says something", Exhausted):
+                ask()
+
+
+@pytest.mark.parametrize("words", [{"claim": "at_least"}, {"claim": "x"}, {"guess": None}])
+def test_a_verdict_has_a_guess_and_one_of_three_claims(
+    words: dict[str, Any], tmp_path: Path
+) -> None:
+    holdout, _ = told_rows(tmp_path / "h")
+    with holdout, refusing(holdout, "guess|claim"):
+        holdout.verify("avg(x)", **{"guess": 0.2, **words})
+
+
+def test_a_winner_without_a_bar_is_named_and_what_is_new_is_counted(tmp_path: Path) -> None:
+    holdout, labels = told_rows(tmp_path / "small", 1)
+    with holdout, pytest.raises(Exhausted, match=r"The winner is candidate \d"):
+        holdout.best([labels, 1 - labels], precise=True)
+    holdout, labels = told_rows(tmp_path / "h")
+    near = np.where(np.arange(600) % 30 == 0, 1 - labels, labels)
+    with holdout:
+        holdout.score(labels, precise=True)
+        holdout.score(near, precise=True)
+        before = nats(holdout)
+        told = holdout.best([labels, near], precise=True)
+        assert f"told {nats(holdout) - before:.2g} nats" in str(told)
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [
+        ("gate", {"at_least": 0.5, "tolerance": 0.6}),
+        ("gate", {"at_least": 0.0}),
+        ("gate", {"at_most": 1.0}),
+        ("gate", {"at_most": 0.99, "tolerance": 0.5}),
+        ("gate", {"margin": 0.0, "tolerance": 3.0}),
+        ("gate", {"margin": 1.0}),
+        ("compare", {"margin": 1.0}),
+    ],
+)
+def test_what_is_known_beforehand_is_not_asked(
+    verb: str, words: dict[str, Any], tmp_path: Path
+) -> None:
+    holdout, labels = told_rows(tmp_path / "h")
+    more = {} if verb == "compare" or "margin" not in words else {"better_than": 1 - labels}
+    rules = (labels, 1 - labels) if verb == "compare" else (labels,)
+    with holdout, refusing(holdout, "margin|at_least|at_most"):
+        getattr(holdout, verb)(*rules, **words, **more)
+
+
+def test_few_open_blocks_say_nothing_of_other_guesses(tmp_path: Path) -> None:
+    holdout, _ = told_rows(tmp_path / "h", 1_500, open_fraction=0.03)
+    with holdout:
+        told = str(holdout.verify("avg(x)", guess=0.5))
+        assert "no confirmation: other guesses are compatible too" in told
+
+
+def test_ends_beyond_a_trillion_have_their_sign_once(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"id": np.arange(800), "y": SOME.random(800) * 1e14})
+    words: Any = {"target": "y", "ids": "id", "ranges": {"y": (0, 1e14)}, "seed": 1}
+    with Holdout.create(tmp_path / "h", frame, **words) as holdout:
+        first, second = dict.fromkeys(range(800), 5e13), {i: 4.9e13 + i * 1e9 for i in range(800)}
+        said = str(holdout.compare(first, second, metric="mae"))
+        assert "between -" not in said
+        assert "between −" not in said

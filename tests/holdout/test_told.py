@@ -364,7 +364,7 @@ def test_quotas_and_limits_are_functions_of_what_was_told(holdout: Holdout) -> N
         score(ann, right(FRAME, 0.81))
     assert score(ann, right(FRAME, 0.8), guess=0.9).cached
     level = score(bob, right(FRAME, 0.81)).level
-    with pytest.raises(Exhausted, match="Others have asked meanwhile"):
+    with pytest.raises(Exhausted, match="Earlier answers have told more"):
         score(holdout, right(FRAME, 0.82), max_level=level - 0.01)
     assert not score(holdout, right(FRAME, 0.82), max_level=level + 1).cached
 

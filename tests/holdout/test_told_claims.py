@@ -141,15 +141,16 @@ def test_only_alike_rows_or_two_classes_have_an_exact_comparison() -> None:
         ToldPlan(0.95, 10, 0, True), ToldPlan(0.95, 10, 0, True), 1, 0.95, certified=True
     )
     first, second = np.array([0, 65_536] * 5), np.zeros(10, np.int64)
-    for reading, classes, exact in (
-        (RULE, 7, True), (None, None, True), (ROWS, 2, True), (ROWS, 3, False), (ROWS, None, False),
-        (AT_SHARES, 2, False),
+    for reading, classes, known, exact in (
+        (RULE, 7, None, True), (None, None, None, True), (ROWS, 2, 7, True), (ROWS, 2, None, False),
+        (ROWS, 3, 7, False), (ROWS, None, 7, False), (AT_SHARES, 2, 7, False),
     ):  # fmt: skip
         about = {"engine": "local", "text": "a"} | ({} if reading is None else {"reading": reading})
         question = Question("compare", "told", about, share=True, candidates=2, classes=classes)
-        found = protocol.procedure(question, Expects(), [first, second], 5.0)
+        found = protocol.procedure(question, Expects(differ=known), [first, second], 5.0)
         assert isinstance(found, Pair)
         assert found.exact is exact
+        assert found.differ == (7 if reading == ROWS and exact else 5)  # two lack a label
         assert found.slack == 0
     smooth = Question("compare", "told", {"engine": "local", "text": "a"}, candidates=2)
     assert protocol.procedure(smooth, Expects(), [first, second], 5.0).slack == HALF_PART

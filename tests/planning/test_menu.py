@@ -113,8 +113,9 @@ def test_scores_and_gates_are_told() -> None:
         (made,) = plans_for(read_mix(f"{name}=20", None), 2_000)
         assert isinstance(made, ToldPlan)
         assert (made.queries, made.blocks, made.confidence) == (20, 100, 0.95)
-    with pytest.raises(InvalidInput, match="given once for each kind"):
-        sets_for(plans_for(read_mix("score=20,gate=5", None), 2_000))
+    (both,) = plans_for(read_mix("score=20,gate=5", None), 2_000)
+    assert isinstance(both, ToldPlan)
+    assert both.queries == 25
 
 
 def test_the_menu_is_what_the_help_says() -> None:

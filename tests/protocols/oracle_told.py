@@ -171,7 +171,7 @@ class Oracle:
 
     def expects(self, question: Body, given: Body) -> Told:
         """What was expected, from what the open part says."""
-        known = {name: given[name] for name in ("open", "sd", "rows") if name in given}
+        known = {name: given[name] for name in ("open", "sd", "rows", "differ") if name in given}
         low, high = self.ends(question)
         if question["verb"] in ("ask", "interval", "verify"):
             known |= {"guess": given["guess"]} if "guess" in given else {}
@@ -212,14 +212,15 @@ class Oracle:
             m = math.ceil(2 / cell)
             return self.lattice(at, 0.0, cell / 2, sd, n, (low, high), m), [m // 2, 0]
         guess = min(1.0, max(0.0, (known["guess"] - low) / span))
-        error = known["error"] / span
+        error = min(1.0, known["error"] / span)
         if precise:
+            error = max(error, cell / 2)  # no guess is better, whatever its author says
             if not (share and whole):
-                made = self.lattice(at, guess, cell / 2, sd, n, (low, high), max(1e-9, error))
+                made = self.lattice(at, guess, cell / 2, sd, n, (low, high), error)
                 return made, [0, 0]
             width = max(1, round(rows * cell / 2))
             first = max(0, round(rows * guess) - (width - 1) // 2)
-            scale = max(1e-9, error) * rows / width
+            scale = error * rows / width
             return self.windows(question, at, first, first + width - 1, width, scale), [0]
         k = max(20, self.queries, sum(self.values) + 1)
         tau = error * math.sqrt(2 * math.log(k))

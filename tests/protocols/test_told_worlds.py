@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -169,8 +170,20 @@ def unlike(world: World) -> list[Asking]:
 def rivals(world: World) -> list[Asking]:
     """Which of two binary rules is better on these rows: they differ on each, and one is right."""
     wins, other = (0, 1) * len(world.masses), (1, 0) * len(world.masses)
+    return _rivals(world, wins, other)
+
+
+def lacking(world: World) -> list[Asking]:
+    """Likewise, but the last row has no label, or one for the second rule."""
+    many = len(world.masses) - 1
+    return _rivals(world, (0, 1) * many + (0, 0), (1, 0) * many + (0, 1))
+
+
+def _rivals(world: World, wins: Sequence[int], other: Sequence[int]) -> list[Asking]:
+    known = Expects(differ=len(world.masses))
     words = [{"margin": 0.0, "guess": g} for g in (None, -1.0, 1.0)]
-    return [asking(world, "compare", wins, other, metric="m", classes=2, **each) for each in words]
+    more: dict[str, Any] = {"metric": "m", "classes": 2, "expects": known}
+    return [asking(world, "compare", wins, other, **more, **each) for each in words]
 
 
 def everything(world: World) -> list[Asking]:
@@ -272,6 +285,15 @@ WORLDS: dict[str, tuple[float, list[Tried]]] = {
             (Unlike(law, (len(law),)), rivals, 1, failure)
             for law in ((HALF,) * 5, (Fraction(0), Fraction(1), HALF, HALF, HALF), (HALF,) * 4)
             for failure in (0.04, 0.25)
+        ],
+    ),
+    "rivals where labels lack": (
+        0.6,
+        [
+            (Unlike((*law, last), (len(law) + 1,)), lacking, 1, failure)
+            for law in ((HALF,) * 5, (HALF + EIGHTH,) * 4)
+            for last in (Fraction(0), HALF, Fraction(1))
+            for failure in (0.1, 0.25)
         ],
     ),
     "all kinds": (0.9, [(two(Fraction(11, 12), 4), everything, 2, 0.3)]),

@@ -233,6 +233,7 @@ class OpenHoldout:
         `others` are further rules that it is about, `names` what all of them are called, and `told`
         what only questions about single rows have.
         """
+        _refuse_unclear(verb, guess, claim)
         block_set, answers = self.spec.part_for(verb, protocol, one_sided=claim != "equals")
         words: dict[str, Any] = {}
         if answers.told:
@@ -341,7 +342,9 @@ class OpenHoldout:
         assumptions = tuple(assumed)
         expects = self._expects(question, estimands)
         if differ is not None:  # of two submissions everybody knows on how many rows they differ
-            expects = replace(expects, sd=max(math.sqrt(differ), 1 / _FEW_ROWS))
+            rows = self.spec.manifest.block_units * self.spec.by_name["told"].blocks
+            sd = max(math.sqrt(min(1.0, differ / rows)), 1 / _FEW_ROWS)
+            expects = replace(expects, sd=sd, differ=differ)
         made = Asked(block_set, answers, question, first, assumptions, tuple(others), expects)
         return replace(made, max_level=max_level)
 
@@ -499,8 +502,6 @@ class OpenHoldout:
         self, answers: Answers[Any], estimand: Estimand, tolerance: float | None, claim: str
     ) -> dict[str, Any]:
         """What a guess claims: by the tails of a part made for guesses, or within a tolerance."""
-        if claim not in _CLAIMS:
-            raise InvalidInput("claim", claim, "'equals', 'at least' or 'at most'")
         if not answers.by_tolerance or claim != "equals":
             near = None if tolerance is None else same_number("tolerance", tolerance, 0)
             return {"claim": claim, "tolerance": near}
@@ -639,12 +640,15 @@ class OpenHoldout:
         """What was told so far; refused, by that alone, if nothing more may be told like this."""
         found.require_nats(asker)
         past: Past = found.past
-        at = past.level_of(asked.question)
+        at, protocol = past.level_of(asked.question), cast(Any, asked.protocol)
         if asked.max_level is not None and at > asked.max_level:
-            remedy = "Others have asked meanwhile. Nothing was told."
-            now = f"{at:.4g}"
-            raise Exhausted("Your limit", f"a level of {asked.max_level:g} at most", now, remedy)
-        asked.protocol.refuse_everything(asked.question, asked.expects, past)
+            remedy = "Earlier answers have told more than you allow for. Nothing was told."
+            most = f"max_level={asked.max_level:g} or less"
+            raise Exhausted("Your limit", most, f"a level of {at:.4g}", remedy)
+        protocol.refuse_everything(asked.question, asked.expects, past)
+        if asked.question.verb == "scores" and asker is not None:
+            offers = protocol.price(asked.question, asked.expects, past)
+            found.require_nats(asker, _at_most(offers))
         return past
 
     def _said(
@@ -998,6 +1002,23 @@ def price_of(holdout: OpenHoldout, asked: Asked, asker: Asker | None, bar: float
         () if cached else doubts_of(holdout.spec, holdout.open_part, asked),
         told,
     )
+
+
+def _at_most(offers: Sequence[Mapping[str, Any]]) -> float:
+    """The nats of a batch if each of its answers is the dearest of those that are listed."""
+    dearest: dict[int, float] = {}
+    for each in offers:
+        place = each["candidate"]
+        dearest[place] = max(dearest.get(place, 0.0), each["nats"])
+    return sum(dearest.values())
+
+
+def _refuse_unclear(verb: Verb, guess: object, claim: object) -> None:
+    """Refuse to verify without a guess, or without a claim about it."""
+    if verb == "verify" and guess is None:
+        raise InvalidInput("guess", None, "a number")
+    if verb == "verify" and claim not in _CLAIMS:
+        raise InvalidInput("claim", claim, "'equals', 'at least' or 'at most'")
 
 
 _Quote = tuple[float, str, float, float, str | None, ToldPrice | None]

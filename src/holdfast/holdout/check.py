@@ -48,7 +48,7 @@ from holdfast.holdout.submissions import Kept, check_ids
 from holdfast.ledger.ledger import Ledger, Receipt, Row, canonical, check_against
 from holdfast.ledger.opening import has_ledger, open_ledger
 from holdfast.ledger.witness import Witness
-from holdfast.protocols.answers import READINGS, confidence_text
+from holdfast.protocols.answers import AT_SHARES, READINGS, confidence_text
 from holdfast.protocols.base import PastTold, Protocol, Question, Steps, paid
 from holdfast.protocols.means import checked_bounds
 from holdfast.protocols.plans import Account, Charge
@@ -122,7 +122,7 @@ def _is_asked(question: Question) -> bool:
     )
 
 
-def _check_key(row: Row) -> None:
+def _check_key(row: Row, stratified: bool) -> None:
     """A question in SQL has the key that its words have; that of a callable nobody can compute."""
     question = row.body["question"]
     about = question["estimator"]
@@ -132,6 +132,8 @@ def _check_key(row: Row) -> None:
         return
     words = {name: about[name] for name in ("engine", "text", "where") if name in about}
     identity = f"sql mean {words}" if question["verb"] == "mean" else f"sql {words}"
+    if stratified and question["verb"] == "mean":
+        words["reading"] = AT_SHARES
     if words != about or row.question != question_key(question, identity):
         raise Wrong(f"row {row.number} has the key of another question")
 
@@ -215,7 +217,8 @@ def _check_said(spec: HoldoutSpec, question: Question, row: Row) -> None:
     ):
         raise Wrong(f"row {row.number} says what its question cannot: empty {empty!r}")
     reading = estimator.get("reading")
-    if reading not in READINGS and (reading is not None or is_score(estimator["text"])):
+    scored = estimator["engine"] == "local" and is_score(estimator["text"])
+    if reading not in READINGS and (reading is not None or scored):
         raise Wrong(f"row {row.number} says what its question cannot: reading {reading!r}")
     if question.verb == "mean" and question.range is None and estimator["engine"] == "sql":
         with suppress(InvalidInput):  # with all its brackets it may be too long to be read
@@ -388,12 +391,12 @@ def _answers(spec: HoldoutSpec, rows: list[Row]) -> str:
     accounts: dict[int, tuple[Charge, Account]] = {}
     for row in rows:
         if row.kind == "reserved":
-            _check_key(row)
+            _check_key(row, spec.split == "stratified")
             open_rows[row.number] = row
         elif row.kind == "noted":
             _submitted(row, answered)
         elif row.kind == "recorded":
-            _check_key(row)
+            _check_key(row, spec.split == "stratified")
             protocol, question = _asked(spec, row)
             if protocol.told:
                 count += 1

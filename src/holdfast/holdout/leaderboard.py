@@ -26,6 +26,7 @@ from holdfast.holdout.spec import HoldoutSpec
 from holdfast.holdout.state import Journal
 from holdfast.ledger.ledger import Row
 from holdfast.protocols.answers import (
+    READINGS,
     Answer,
     Told,
     number,
@@ -348,7 +349,7 @@ class Board:
 
     def _read(self, rows: Iterable[Row]) -> None:
         for row in rows:
-            if row.kind == "recorded" and is_score(row.body["question"]["estimator"]["text"]):
+            if row.kind == "recorded" and "reading" in row.body["question"]["estimator"]:
                 self._scores[row.number] = row
             elif row.kind == "noted" and "submission" in row.body:
                 self._add(row)
@@ -397,7 +398,9 @@ def submission_fits(row: Row, recorded: Row | None) -> bool:
     if drawn is None or not isinstance(note["name"], str) or not isinstance(note["greater"], bool):
         return False
     scored = question["verb"] in ("ask", "mean", "score")
-    return scored and _is_score_of(str(note["metric"]), question["estimator"]["text"])
+    estimator = question["estimator"]
+    known = scored and estimator.get("reading") in READINGS
+    return known and _is_score_of(str(note["metric"]), estimator["text"])
 
 
 def is_told(row: Row) -> bool:

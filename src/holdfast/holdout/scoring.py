@@ -69,6 +69,7 @@ from holdfast.holdout.submissions import (
 from holdfast.holdout.tokens import Asker
 from holdfast.ledger.ledger import Receipt, Row
 from holdfast.protocols.answers import (
+    ROWS,
     Answer,
     Result,
     Told,
@@ -538,12 +539,30 @@ def side_of(
     return "at most", real_number("at_most", at_most)
 
 
-def refuse_foregone(score: Judged, claim: Side, threshold: float) -> None:
-    """Refuse a threshold outside the metric's range: what would come of it is known already."""
+def refuse_foregone(
+    score: Judged, name: str, threshold: float, tolerance: float = 0.0, *, paired: bool = False
+) -> None:
+    """Refuse a threshold that every score passes, or none: what would come of it is known.
+
+    `paired`: of the difference of two scores.
+    """
     ends = score.scorer.metric.range if score.bounds is None else score.bounds
-    if ends is not None and not ends[0] <= threshold <= ends[1]:
-        allowed = f"from {ends[0]:g} to {ends[1]:g}, where every {score.scorer.name} lies"
-        raise InvalidInput(claim.replace(" ", "_"), threshold, allowed, "Nothing was told.")
+    near, what = real_number("tolerance", tolerance, 0), f"every {score.scorer.name}"
+    if ends is None:
+        return
+    low, high = ends
+    if paired:
+        (low, high), what = (low - high, high - low), "every difference"
+    if not low <= threshold <= high or (paired and threshold == high):
+        allowed = f"from {low:g} to {high:g}, where {what} lies"
+        raise InvalidInput(name, threshold, allowed, "Nothing was told.")
+    downwards = name == "at_most"
+    proved = threshold + near if downwards else threshold - near
+    if proved >= high if downwards else proved <= low:
+        allowed = "one that can be missed" + (f" with a tolerance of {near:g}" if near else "")
+        claim = "at most" if downwards else "at least"
+        hint = f"It is known that {what} is {claim} {proved:g}. Nothing was told."
+        raise InvalidInput(name, threshold, allowed, hint)
 
 
 @dataclass(frozen=True)
@@ -704,6 +723,8 @@ class Scoring(Closing):
         given: dict[str, Any] = {"target": target, "features": features, "form": form}
         names = candidate_names(2, names)
         pair = [self._judged(each, scorer, **given) for each in (model_or_predictions, against)]
+        if margin is not None:
+            refuse_foregone(pair[0], "margin", real_number("margin", margin, 0), paired=True)
         words = {"margin": margin, "guess": guess, "guess_se": guess_se, "precise": precise}
         words["max_level"] = max_level
         return self._told("compare", pair, names, words, request, progress)
@@ -741,10 +762,11 @@ class Scoring(Closing):
         if better_than is not None:
             scores.append(self._judged(better_than, scorer, **given))
             names = ("this one", "the incumbent")
+            refuse_foregone(scores[0], "margin", threshold, tolerance, paired=True)
             if not scorer.greater_is_better:
                 claim, threshold = "at most", -threshold
         else:
-            refuse_foregone(scores[0], claim, threshold)
+            refuse_foregone(scores[0], claim.replace(" ", "_"), threshold, tolerance)
         words: dict[str, Any] = {"claim": claim, "threshold": threshold, "tolerance": tolerance}
         words |= {"guess": guess, "guess_se": guess_se, "max_level": max_level}
         return self._told("gate", scores, names, words, request, progress)
@@ -772,7 +794,12 @@ class Scoring(Closing):
         place = found.letter[0]
         key = None if request is None else f"{request} score"
         words = {"precise": True, "max_level": max_level}
-        bar = self._told("score", [scores[place]], (), words, key, progress)
+        try:
+            bar = self._told("score", [scores[place]], (), words, key, progress)
+        except Exhausted as refused:
+            winner = titles[place] if titles else f"candidate {place + 1}"
+            told = f"The winner is {winner}: ask for it without its bar, free."
+            raise Exhausted("The winner's bar", refused.needed, refused.left, told) from None
         return replace(found, batch=(bar,))
 
     def scores(
@@ -792,10 +819,11 @@ class Scoring(Closing):
     ) -> Told:
         """The scores of several, all fixed before any of them is answered: `batch` has them."""
         scores, titles = self._candidates(candidates, names, metric, target, features, form)
-        if guesses is not None and len(guesses) != len(scores):
-            raise InvalidInput("guesses", len(guesses), f"one for each of {len(scores)} candidates")
         known = None
         if guesses is not None:
+            many = len(guesses) if hasattr(guesses, "__len__") else "no list"
+            if many != len(scores):
+                raise InvalidInput("guesses", many, f"one for each of {len(scores)} candidates")
             ends = scores[0].bounds or UNIT
             known = tuple(
                 None if each is None else real_number("guess", each, *ends) for each in guesses
@@ -996,9 +1024,10 @@ class Scoring(Closing):
         words["classes"] = None if classes is None else len(classes)
         if not any(each.model for each in scores):
             words["reading"] = spec.reading
-            if len(scores) == 2 and verb in ("compare", "gate") and is_exact(scorer.metric):
+            pair = len(scores) == 2 and verb in ("compare", "gate")
+            if pair and spec.reading == ROWS and is_exact(scorer.metric):
                 one, other = (each.given.of_sealed for each in scores)
-                words["differ"] = float(np.mean(one != other))
+                words["differ"] = int(np.count_nonzero(one != other))
         words |= {"greater": scorer.greater_is_better, "target": scores[0].target}
         words["range"] = scores[0].range
         return self._open.asked(verb, first, others=others, **words)

@@ -102,13 +102,21 @@ class SetState:
             needed = f"{float(account.share - used):.4g} of the budget"
             raise Exhausted("Your quota", needed, f"{max(0.0, float(quota - used)):.4g}", remedy)
 
-    def require_nats(self, asker: Asker | None) -> None:
-        """Raise `Exhausted` if the asker was told all the nats of their quota."""
+    def require_nats(self, asker: Asker | None, batch: float = 0.0) -> None:
+        """Raise `Exhausted` if the asker was told all the nats of their quota.
+
+        One answer may go beyond it; a batch that may tell so many is refused if they are not left.
+        """
         if asker is None or asker.nats is None:
             return
-        if self.told_to(asker.id) >= asker.nats:
+        left = asker.nats - self.told_to(asker.id)
+        if left <= 0 or batch > left:
             remedy = "Ask the custodian for a larger quota. Questions asked before are free."
-            raise Exhausted("Your quota", "more nats", f"none of {asker.nats:g}", remedy)
+            if left > 0:
+                remedy = "Ask one by one, or the custodian for a larger quota. Nothing was told."
+            needed = f"up to {batch:.2g} nats" if left > 0 else "more nats"
+            rest = f"{left:.3g}" if left > 0 else "none"
+            raise Exhausted("Your quota", needed, f"{rest} of {asker.nats:g}", remedy)
 
     def told_to(self, asker: str) -> float:
         """The nats that an asker was told."""

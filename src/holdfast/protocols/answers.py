@@ -750,6 +750,7 @@ TOLD_ASSUMES = (
     "anything else of them"
 )
 _LABELS = "labels are independent of each other, given the rows"
+_WITHOUT = " (a row without one counts as wrong)"
 _LARGE = 1e12  # from here on numbers are not written in full
 _OF_BLOCKS = ("ask", "interval", "verify")
 _FUNCTION = re.compile(r"^(.+) of .+ \(\w+, (?:[0-9a-f]{12}|no identity)\)$")
@@ -932,7 +933,7 @@ class Told:
         than, by = f"than {other}", f" in {self._what()}"
         if low is not None and high is not None:
             if low <= 0 <= high:
-                less, more = (each.removeprefix("−") for each in bar_ends(low, high))
+                less, more = (each.lstrip("−-") for each in bar_ends(low, high))
                 return f"is between {less} worse and {more} better {than}{by}"
             word, ends = ("better", (low, high)) if low > 0 else ("worse", (-high, -low))
             return f"is {word} {than} by {' to '.join(bar_ends(*ends))}{by}"
@@ -985,9 +986,11 @@ class Told:
         if self.verb == "best":
             bar = self.batch[0].promise if self.batch else _FOUND_BEST
             return f"{self.said} on the sealed rows; {bar[0].lower()}{bar[1:]}"
-        said = self.said
+        said, fails = self.said, self._fails
         if self.verb not in _OF_BLOCKS or self.reading is not None:
-            said = f"{_WHERE.get(self.reading or '', self._fresh)}, {said}"
+            without = "" if fails else _WITHOUT
+            said = f"{_WHERE.get(self.reading or '', self._fresh)}{without}, {said}"
+        said += f"; {fails}" if fails else ""
         if not self.claims:
             said = "; ".join(filter(None, (said, self._no_confirmation)))
             return f"{said[0].upper()}{said[1:]}"
@@ -1008,17 +1011,23 @@ class Told:
                 lines.append(f"  {self._name(k):<{width}}  {told}")
         else:
             lines = [self._first()]
+        fails = self._fails
         short = self._fresh if self.reading is None else _SHORT_READINGS[self.reading]
+        short += "" if fails else _WITHOUT
         last = [] if self.verb in _OF_BLOCKS and self.reading is None else [short]
         lines.append("; ".join([*last, self._cost()]))
         if self._no_confirmation:
             lines.append(self._no_confirmation)
-        fails = self.assumes[0] if self.assumes else FAILURES["wrong"]
-        if self.reading != ROWS or fails != FAILURES["wrong"]:  # labels by id cannot fail
-            lines += self.assumes[:1]
+        lines += [fails] if fails else []
         if self.leaning is not None:
             lines.append(self._leans())
         return lines
+
+    @property
+    def _fails(self) -> str:
+        """What a failure counts as; empty where predictions by id lack no more than a label."""
+        fails = self.assumes[0] if self.assumes else FAILURES["wrong"]
+        return "" if self.reading == ROWS and fails == FAILURES["wrong"] else fails
 
     @property
     def _no_confirmation(self) -> str:
@@ -1046,11 +1055,12 @@ class Told:
         return f"{said}{sure}{'; ' + self.surprise_words if self.surprise_words else ''}"
 
     def _cost(self) -> str:
-        last = (self, *self.batch)[-1] if self.verb == "best" else self
-        if last.cached:
+        parts = (self, *self.batch) if self.verb == "best" else (self,)
+        new = [each for each in parts if not each.cached]
+        if not new:
             return "asked before, free"
-        nats = self.told if last is self else self.told * (not self.cached) + last.told
-        return f"told {_nats(nats)} nats, {_nats(last.told_so_far)} so far"
+        nats = math.fsum(each.told for each in new)
+        return f"told {_nats(nats)} nats, {_nats(new[-1].told_so_far)} so far"
 
     def _leans(self) -> str:
         assert self.leaning is not None

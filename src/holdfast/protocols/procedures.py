@@ -113,22 +113,24 @@ class Pair(Mean):
     """A difference of two means on the same rows, as (1 + difference)/2.
 
     At the middle, no difference, exact McNemar is sharper than a bet, where terms are 0 or 1. It
-    needs rows that are alike; or features that are fixed (`fixed`) and labels of two classes.
+    needs rows that are alike; or features that are fixed (`fixed`) and labels of two classes: then
+    `differ` counts the rows on which the two differ, also those without a label.
     """
 
     wins: int = 0
     losses: int = 0
+    differ: int = 0
     fixed: bool = False
     exact: bool = False
 
     def log_above(self, value: float) -> float:
         if self.exact and value == 0.5:
-            return told.log_mcnemar(self.wins, self.losses, fixed=self.fixed)
+            return told.log_mcnemar(self.wins, self.differ - self.wins, fixed=self.fixed)
         return super().log_above(value)
 
     def log_below(self, value: float) -> float:
         if self.exact and value == 0.5:
-            return told.log_mcnemar(self.losses, self.wins, fixed=self.fixed)
+            return told.log_mcnemar(self.losses, self.differ - self.losses, fixed=self.fixed)
         return super().log_below(value)
 
 

@@ -267,8 +267,15 @@ class _TwoEnds(Rule):
         return below, above
 
     def likely(self) -> tuple[Letter, ...]:
-        middle = self.code.start.letters // 2 if isinstance(self.code.start, Even) else 0
-        return tuple((middle + low, excess) for low, excess in ((0, 0), (0, 1), (1, 0), (2, 2)))
+        start = self.code.start
+        middle = (start.letters - self.code.span) // 2 if isinstance(start, Even) else 0
+        first, last = self.reach
+        found = []
+        for low, excess in ((0, 0), (0, 1), (1, 0), (2, 2)):
+            high = min(last, max(first - self.code.span, middle + low + excess))
+            low = min(high + self.code.span, max(first, middle + low))
+            found.append((low, high - low))
+        return tuple(dict.fromkeys(found))
 
     def has(self, letter: Letter) -> bool:
         low, excess = letter

@@ -119,6 +119,7 @@ _WEALTHS = 100  # evaluations of the bets for one letter, at most about
 _LOGARITHMS = 2e-7  # seconds for a term by all stakes
 _REMEMBERED = 100  # offsets
 _CHANCE = 12.0  # squared standard errors of a guess that one offset may well be by chance
+_FEW = 20  # open blocks: of fewer nothing is said of guesses that would be compatible
 _LEAN = 3  # surprises on one side that are worth a word
 _VERDICTS = ("gate", "verify")
 _OF_BLOCKS = ("ask", "interval", "verify")
@@ -310,7 +311,8 @@ class Expects:
     """What is public of the answer: a guess, its standard error, the terms' standard deviation.
 
     `open` is the score on the open part, from which the guess follows if the user gives none;
-    `rows` how many sealed rows a filter is expected to keep.
+    `rows` how many sealed rows a filter is expected to keep; `differ` on how many of them two
+    submissions differ, which whoever compares them knows.
     """
 
     guess: float | None = None
@@ -318,6 +320,7 @@ class Expects:
     sd: float | None = None
     open: float | None = None
     rows: float | None = None
+    differ: int | None = None
 
     def to_dict(self) -> dict[str, float]:
         """Plain numbers: those that are known."""
@@ -380,7 +383,8 @@ def mean_rule(
         points = max(1, math.ceil(2 * predicted_half_width(sd, few, noisy) / width))
         return Lattice(at, Ends(Even(math.ceil(1 / width)), points), 0.0, width, scale)
     assert expects.error is not None
-    error = max(1e-9, expects.error / span)
+    # Nobody knows the sealed mean better than that, or can be off by more.
+    error = min(1.0, max(width, expects.error / span))
     if precise:
         if counts:
             windows = Windows.precise(rows, guess, width)
@@ -389,7 +393,7 @@ def mean_rule(
         code = Ends(Around(width / error), points)
         return Lattice(at, code, guess - points * width / 2, width, scale)
     epsilon = past.history.confirmations.epsilon
-    tau = tolerance(expects.error / span, max(past.confirmations + 1, queries))
+    tau = tolerance(min(1.0, expects.error / span), max(past.confirmations + 1, queries))
     if counts:
         windows = Windows.confirming(rows, guess, tau, CONFIRM_CELL * cell)
         return CountWindows(at, windows, Outward(epsilon), fixed, guess)
@@ -623,8 +627,10 @@ class _Told(Protocol[ToldPlan]):
                 terms = betting.Tally.of(first - second + WEIGHT_SCALE, 2 * WEIGHT_SCALE)
                 return Pair(terms, bets, HALF_PART, wins, losses)
             terms = betting.Tally.paired(first.size, wins, losses)
-            exact = not fixed or (question.reading == ROWS and question.classes == 2)
-            return Pair(terms, bets, 0.0, wins, losses, fixed, exact)
+            differ, exact = wins + losses, not fixed
+            if question.reading == ROWS and question.classes == 2 and expects.differ is not None:
+                differ, exact = max(differ, expects.differ), True  # some may have no target
+            return Pair(terms, bets, 0.0, wins, losses, differ, fixed, exact)
         (terms,) = found
         if not terms.size:
             return Nothing()
@@ -747,16 +753,13 @@ class _Told(Protocol[ToldPlan]):
 
         A value whose bar, as expected, is nearly all of its range; a verdict that no rows decide.
         """
-        first = next(self._offers(question, expects, past), None)
-        low, high = (None, None) if first is None else (first["low"], first["high"])
         scale = self.scale(question)
         verdict = question.threshold is not None or question.margin is not None
         if verdict or question.verb in _OF_BLOCKS:
             says = self._decides(question, self.expected(question, expects, past), past)
-        elif low is None or high is None:
-            says = first is None or low is not high
         else:
-            says = high - low < _EVERYTHING * (scale.high - scale.low)
+            first = next(self._offers(question, expects, past))
+            says = first["high"] - first["low"] < _EVERYTHING * (scale.high - scale.low)
         if not says:
             remedy = "Seal more rows, or add fresh ones. Nothing was told."
             needed = "an answer that says something"
@@ -1046,7 +1049,7 @@ class ToldVerify(_Blocks):
         Of m blocks c or more on one side refuse a guess, if so many have a p-value at the letter's
         level; of n open ones that share are ⌈n·c/m⌉. A block without a value counts as `worst`.
         """
-        if values is None or told.verdict != "compatible":
+        if values is None or values.size < _FEW or told.verdict != "compatible":
             return told
         code, m, n = Verdict(-math.expm1(-told.told), 1), int(self.plan.blocks), values.size
         ordered, near = (

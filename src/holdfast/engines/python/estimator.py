@@ -12,6 +12,7 @@ import itertools
 import math
 import pickletools
 import pkgutil
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -364,7 +365,8 @@ def _name(function: object) -> str:
         qualified = inner.__qualname__
     module = getattr(inner, "__module__", None)
     named = qualified.replace(".<locals>", "").replace("<lambda>", "lambda")
-    return f"{module}.{named}" if isinstance(module, str) and module != "__main__" else named
+    named = f"{module}.{named}" if isinstance(module, str) and module != "__main__" else named
+    return named if re.fullmatch(r"[\w.]+", named) else "function"  # a name that was made up
 
 
 def block_value(result: object) -> float:
