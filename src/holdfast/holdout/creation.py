@@ -258,7 +258,11 @@ class Preview:
         if all(part.bars for part in self.parts):  # blocks are of no interest then
             sealed = f"{self.blocks * self.block_units:,} of {self.units:,} units are sealed"
             kept = f"{self.open_units:,} stay open, to look at and to guess from"
-            lines = [f"{sealed}; {kept}" if self.open_units else f"{sealed}; none stays open"]
+            left = self.leftover_units
+            over = f"; {left:,} {'is' if left == 1 else 'are'} left over, never used"
+            lines = [
+                f"{sealed}; {kept if self.open_units else 'none stays open'}{over if left else ''}"
+            ]
         for part in self.parts:
             if part.bars:
                 lines += [_EXPECTED, *bars_table(part.bars)]

@@ -256,7 +256,9 @@ class Holdout(Scoring):
         request: str | None = None,
         progress: Progress | None = None,
     ) -> Answer:
-        """The mean of a term (true is 1), with its error bar where none filters.
+        """The mean of a term (true is 1), with its error bar.
+
+        With a plan there is a bar only where no condition filters.
 
         The term lies in [0, 1] by its form and the declared ranges of its columns, or else in
         `range`, a pair (low, high), which a Python function must have. What leaves a declared
