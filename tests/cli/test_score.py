@@ -123,10 +123,12 @@ def test_a_loss_that_is_smaller_is_better(ask: Cli, told: Path) -> None:
 
 def test_the_best_and_its_score(ask: Cli) -> None:
     said = ask("best", "good", "better", "poor")
-    first, second = said.out.splitlines()
+    first, second, third = said.out.splitlines()
     winner = "better has the best accuracy of 3 on the sealed rows"
     assert first == f"{winner}; that alone says nothing of fresh data"
     assert second == "these rows, fresh labels; told 1.1 nats, 1.1 so far"
+    assert third.startswith("its score: holdfast score ")
+    assert third.endswith("/better.csv --precise")
     with_bar = ask("best", "good", "better", "--precise")
     name, bar, _ = with_bar.out.splitlines()
     assert name == "better has the best accuracy of 2 on the sealed rows"

@@ -487,14 +487,22 @@ def backup_command(
 def report_command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The holdout's folder.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write.")
-    ],
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The HTML file to write; else DIR's name.html."
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write one HTML file with promise, budget, every question and answer, and the receipt."""
+    """Write one HTML file with promise, budget, every question and answer, and the receipt.
+
+    holdfast report test.holdfast -o test.html
+    """
     from holdfast.report.page import holdout_story, page_html, write_text
 
+    if output is None:
+        output = Path(f"{folder.resolve().name.removesuffix('.holdfast')}.html")
     if output.exists() and not force:
         hint = "Choose another name, or say --force to replace it."
         raise InvalidInput("output", str(output), "a file that does not exist yet", hint)

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial, wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
@@ -128,6 +129,9 @@ class Talk:
             body = {"verb": asked.verb, **asked.body}
             call = Call("POST", (yield from self._path("price")), body=body, safe=True)
         else:
+            if asked.verb == "enter":  # an entry is a score with a name
+                words = {key: asked.parameters[key] for key in asked.parameters if key != "name"}
+                asked = replace(asked, verb="score", parameters=words)
             call = self._call((yield from self._path("price", asked.verb)), asked, safe=True)
         data = yield from self._data(call)
         return self._read(lambda: read_price(data))
@@ -315,9 +319,9 @@ class Client(Closing):
     scores = _asked(verb_question("scores"))
     enter = _asked(verb_question("enter"))
 
-    def price(self, verb: str, estimator: object, **words: Any) -> Price:
+    def price(self, verb: str, estimator: object, *given: Any, **words: Any) -> Price:
         """What a question would cost, asked now: nothing is drawn, told or charged."""
-        return self._run(self._talk.price(wire.question(verb, estimator, **words)))
+        return self._run(self._talk.price(wire.question(verb, estimator, *given, **words)))
 
     def submit(self, verb: str, estimator: str, *words: Any, **more: Any) -> Job[Any]:
         """Ask in the background: client.submit("ask", "avg(x)", grid=…).wait()."""
@@ -454,9 +458,9 @@ class AsyncClient:
     scores = _asynchronous_asked(verb_question("scores"))
     enter = _asynchronous_asked(verb_question("enter"))
 
-    async def price(self, verb: str, estimator: object, **words: Any) -> Price:
+    async def price(self, verb: str, estimator: object, *given: Any, **words: Any) -> Price:
         """What a question would cost, asked now: nothing is drawn, told or charged."""
-        return await self._run(self._talk.price(wire.question(verb, estimator, **words)))
+        return await self._run(self._talk.price(wire.question(verb, estimator, *given, **words)))
 
     async def submit(self, verb: str, estimator: str, *words: Any, **more: Any) -> AsyncJob[Any]:
         """Ask in the background: await (await client.submit("ask", "avg(x)", grid=…)).wait()."""
