@@ -51,7 +51,23 @@ Place = Annotated[
         metavar="DIR-OR-URL", help="The holdout's folder, or http://HOST:PORT/holdouts/NAME."
     ),
 ]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The holdout's folder.")]
+
+
+def _here(context: typer.Context, folder: Path) -> Path:
+    """The folder; an address is refused, of which a path has lost a slash."""
+    if is_url(str(folder).replace(":/", "://", 1)):
+        name = context.command_path.partition(" ")[2]
+        hint = (
+            f"{name} reads the folder itself: run it on the server, or use the Custodian view of "
+            "its page."
+        )
+        raise InvalidInput("DIR", "an address", "a folder on this machine", hint)
+    return folder
+
+
+Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="The holdout's folder.", callback=_here)
+]
 Token = Annotated[
     str | None,
     typer.Option(help="For a URL. Better in the variable HOLDFAST_TOKEN: others see commands."),
@@ -85,7 +101,14 @@ def opened(place: str, token: str | None = None, engine: str | None = None) -> H
     if is_url(place):  # whose custodian chooses the engine
         from holdfast.client.client import Client
 
-        return Client(place, token)
+        client = Client(place, token)
+
+        def say(reason: str) -> None:
+            typer.echo(f"No reply ({reason}), trying again …", err=True)
+            client.on_lost = None  # once
+
+        client.on_lost = say
+        return client
     if token is not None:
         raise InvalidInput("token", "(not shown)", "left out for a folder")
     from holdfast.holdout.holdout import Holdout

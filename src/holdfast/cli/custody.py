@@ -485,7 +485,7 @@ def backup_command(
 
 
 def report_command(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The holdout's folder.")],
+    folder: Folder,
     output: Annotated[
         Path | None,
         typer.Option(

@@ -17,6 +17,7 @@ from holdfast.client.http import (
     Address,
     Call,
     Cancelled,
+    Lost,
     Outcome,
     Patience,
     Pause,
@@ -278,10 +279,13 @@ class Client(Closing):
     `url` names the server, and may name the holdout: http://127.0.0.1:8000/holdouts/flights. The
     token may come from the variable HOLDFAST_TOKEN instead. Every question has a key, `request` or
     a new one, and is repeated with it while no reply comes: at most `retries` times, each waiting
-    up to `timeout` seconds, and for about `patience` seconds in all. It is paid for once.
+    up to `timeout` seconds, and for about `patience` seconds in all. It is paid for once. `on_lost`
+    may be set to what is told the reason, each time that no reply came and it is tried again.
 
     Threads may share a client.
     """
+
+    on_lost: Callable[[str], object] | None
 
     def __init__(
         self,
@@ -304,6 +308,7 @@ class Client(Closing):
         self._talk = Talk(address, Patience(retries, patience))
         secret = token_for(address, token, insecure=insecure)
         self._connection = Connection(address, secret, timeout, transport)
+        self.on_lost = None
 
     # Asking.
 
@@ -371,6 +376,8 @@ class Client(Closing):
                 result: T = end.value
                 return result
             if isinstance(step, Pause):
+                if isinstance(outcome, Lost) and self.on_lost is not None:
+                    self.on_lost(outcome.reason)
                 time.sleep(step.seconds)
                 outcome = None
             else:
