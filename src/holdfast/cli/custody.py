@@ -432,7 +432,7 @@ def status_command(place: Place, token: Token = None, as_json: Json = False) -> 
 
     holdfast status test.holdfast
     """
-    with opened(place, token) as holdout:
+    with opened(place, token, quiet=as_json) as holdout:
         status = holdout.status()
     if as_json:
         show_json(status.to_dict())
@@ -513,7 +513,8 @@ def report_command(
         facts = {"output": str(output), "bytes": size, "questions": questions}
         show_json({**facts, "receipt": str(story.head)})
     else:
-        typer.echo(f"{output}: {len(story.asked):,} questions, as of receipt {story.head}")
+        asked = f"{len(story.asked):,} question{'s'[: len(story.asked) != 1]}"
+        typer.echo(f"{output}: {asked}, as of receipt {story.head}")
 
 
 # `holdfast token`: who may ask, and how much of the budget is theirs.

@@ -235,7 +235,7 @@ def _not_found(message: str, told: Mapping[str, Any], call: Call, url: str) -> H
     _, _, rest = call.path.partition("/holdouts/")
     if not rest:  # the list of all: what the address says is no server's
         allowed = "the address of a holdout, which ends in /holdouts/NAME"
-        return InvalidInput("url", url, allowed, "As `holdfast serve` prints it.")
+        return InvalidInput("url", url, allowed)
     names = [unquote(part) for part in rest.split("/")]
     if len(names) > 2:  # holdout, jobs, id
         return _worded(InvalidInput("job", names[2], "one that the server knows"), message)
