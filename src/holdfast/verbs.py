@@ -307,14 +307,14 @@ VERBS: Mapping[str, VerbSchema] = {
         ),
         VerbSchema(
             "mean",
-            "The mean of a term, with its error bar where none filters.",
+            "The mean of a term, with its error bar (with a plan: where no condition filters).",
             "Answer",
             ("term",),
             (
                 *("where", "range", "grid", "columns", "guess", "guess_se", "precise"),
                 *("max_level", *_LAST),
             ),
-            more='holdfast mean flights.holdfast "arr_delay > 60"\n'
+            more='holdfast mean flights.holdfast "arr_delay > 60"\n\n'
             'holdfast mean flights.holdfast "arr_delay - dep_delay" --range -120:120',
         ),
         VerbSchema(

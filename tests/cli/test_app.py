@@ -75,6 +75,15 @@ def test_every_option_of_the_page_is_there() -> None:
     assert named - known == {"--help"}
 
 
+def test_every_command_shows_how_it_is_typed(cli: Cli) -> None:
+    for name in ("mean", "status", "check", "backup", *SCORES):
+        assert re.search(rf"^  holdfast {name} ", cli(name, "--help").out, re.MULTILINE), name
+    mean = cli("mean", "--help").out.split("\n\n")
+    assert sum(part.startswith("  holdfast mean") for part in mean) == 2
+    assert "with a plan: where no condition" in mean[1]
+    cli("scor").refuses("Did you mean 'score', 'scores'? Try --help.")
+
+
 def test_version_and_help(cli: Cli) -> None:
     assert cli("--version").out.startswith("holdfast 0.")
     assert "--tail" in cli("plan", "--help").out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -53,6 +54,23 @@ def test_without_a_plan_it_says_what_bars_to_expect(data: Path, create: Cli, cli
     (only,) = status["sets"]
     assert only["told"]["bars"][0]["half_widths"][0] <= bars[0][0]
     assert cli("check", path).status == 0
+
+
+def test_few_rows_are_said_to_be_few_and_none_is_lost_sight_of(
+    tmp_path: Path, create: Cli, cli: Cli
+) -> None:
+    table(571).to_csv(tmp_path / "few.csv", index=False)
+    few = cli("create", tmp_path / "few.holdfast", "--data", tmp_path / "few.csv")
+    sizes, left = few.out.splitlines()[0].rsplit("; ", 1)
+    numbers = [int(each) for each in re.findall(r"\d+", sizes)]
+    assert numbers[1] == 571
+    assert left == f"{571 - numbers[0] - numbers[2]} are left over, never used"
+    assert few.err == ""
+    wide = cli("create", tmp_path / "w", "--data", tmp_path / "few.csv", "--new-budget", "a test")
+    assert "±" not in wide.err
+    opened = create("--target", "y", "--open-fraction", 0.95)
+    assert "Careful: even the first bar will be about ±0.1" in opened.err
+    assert "seal more rows, or leave fewer open\n" in opened.err
 
 
 def test_what_is_told_may_be_planned_for(data: Path, create: Cli, cli: Cli) -> None:

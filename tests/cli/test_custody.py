@@ -45,13 +45,18 @@ def test_an_older_copy_is_status_6(folder: Path, tmp_path: Path, cli: Cli) -> No
     assert cli("check", older).status == 6
 
 
-def test_a_report_is_written_and_replaces_nothing(folder: Path, tmp_path: Path, cli: Cli) -> None:
+def test_a_report_is_written_and_replaces_nothing(
+    folder: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     output = tmp_path / "report.html"
     assert str(output) in cli("report", folder, "-o", output).out
     first = output.read_bytes()
     assert first.startswith(b"<!DOCTYPE html>")
     output.write_text("something else")
     cli("report", folder, "-o", output).refuses("--force")
+    monkeypatch.chdir(tmp_path)
+    assert cli("report", folder).out.startswith("a.html: ")
+    cli("report", folder).refuses("--force")
     assert output.read_text() == "something else"
     said = cli("report", folder, "-o", output, "--force", "--json").json
     assert output.read_bytes() == first
@@ -90,7 +95,7 @@ def test_how_much_a_token_may_be_told(told: Path, cli: Cli) -> None:
     few = cli("token", "create", told, "--role", "analyst", "--nats", 2.5, "--json").json
     assert few["nats"] == 2.5
     said = cli("token", "create", told, "--role", "analyst", "--nats", 2.5)
-    assert "told 2.5 nats at most" in said.err
+    assert "asks until it was told 2.5 nats, and its last answer may go beyond" in said.err
     words = ("token", "quota", told, made["id"])
     assert cli(*words, "--nats", 7, "--json").json["nats"] == 7
     changed = cli(*words, 0.5, "--nats", "inf", "--json").json

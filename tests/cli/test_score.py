@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from holdfast.holdout.holdout import Holdout
+from holdfast.ledger.ledger import Receipt
 from tests.cli.conftest import RIGHT, ROWS, Cli, Said, write_predictions
 from tests.holdout.tables import table
 
@@ -123,10 +125,12 @@ def test_a_loss_that_is_smaller_is_better(ask: Cli, told: Path) -> None:
 
 def test_the_best_and_its_score(ask: Cli) -> None:
     said = ask("best", "good", "better", "poor")
-    first, second = said.out.splitlines()
+    first, second, third = said.out.splitlines()
     winner = "better has the best accuracy of 3 on the sealed rows"
     assert first == f"{winner}; that alone says nothing of fresh data"
     assert second == f"{READING}; told 1.1 nats, 1.1 so far"
+    assert third.startswith("its score: holdfast score ")
+    assert third.endswith("/better.csv --precise")
     with_bar = ask("best", "good", "better", "--precise")
     name, bar, _ = with_bar.out.splitlines()
     assert name == "better has the best accuracy of 2 on the sealed rows"
@@ -153,6 +157,19 @@ def test_what_is_assumed_is_said_when_asked_for(ask: Cli) -> None:
     assert "receipt" not in short
     for expected in ("against everybody", "assumes", "independent draws", "receipt"):
         assert expected in long
+    lines = ask(*words, "--verbose").out.splitlines()
+    assert all(line == line.rstrip() and len(line) <= 80 for line in lines[:-1])
+    Receipt.parse(lines[-1].removeprefix("receipt  "))  # on one line, to be copied
+
+
+def test_the_status_is_what_python_says(told: Path, cli: Cli) -> None:
+    with Holdout.open(told) as holdout:
+        expected = str(holdout.status()).splitlines()
+    said = cli("status", told).out.splitlines()
+    assert expected[1] == f"  {ROWS} units are sealed, 0 open, 0 left over"
+    assert said[: len(expected) - 2] == expected[:-2]
+    assert said[-1] == expected[-1]
+    assert " ".join(" ".join(said).split()) == " ".join(" ".join(expected).split())
 
 
 def test_other_verbs_without_a_plan(ask: Cli) -> None:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import numpy as np
 import pytest
 
@@ -70,7 +71,7 @@ def test_a_url_is_asked_like_a_folder(
     assert there.out.splitlines()[:2] == here.out.splitlines()[:2]  # question and value
     status, kept = (cli("status", place, "--json").json for place in (URL, folders[1]))
     assert (status["path"], status["sets"]) == (URL, kept["sets"])
-    assert cli("status", URL).out.startswith(f"a {URL}")
+    assert cli("status", URL).out.startswith("a: 7 questions answered")
 
 
 @pytest.mark.parametrize(
@@ -81,8 +82,11 @@ def test_a_url_is_asked_like_a_folder(
         (("status", "http://127.0.0.1:8000/holdouts/b"), 1, "holdfast token create"),
         (("status", "http://example.org/holdouts/b", "--token", "hf_s3cr3t"), 2, "https://"),
         (("status", "a.holdfast", "--token", "hf_s3cr3t"), 2, "left out for a folder"),
+        (("status", "http://127.0.0.1:8000/a"), 2, "which ends in /holdouts/NAME; got 'http"),
+        (("check", URL), 2, "check reads the folder itself: run it on the server"),
+        (("token", "list", URL), 2, "token list reads the folder itself"),
     ],
-    ids=["question", "file", "holdout", "open network", "folder"],
+    ids=["question", "file", "holdout", "open network", "folder", "path", "check", "token"],
 )
 def test_what_is_wrong_is_said_as_for_a_folder(
     folders: tuple[Path, Path], cli: Cli, words: tuple[str, ...], status: int, message: str
@@ -90,6 +94,18 @@ def test_what_is_wrong_is_said_as_for_a_folder(
     said = cli(*words, "--json")
     said.refuses(message, status)
     assert "s3cr3t" not in said.err
+
+
+def test_who_waits_for_a_server_is_told_so(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectError("Connection refused", request=request)
+
+    away = partial(Client, transport=httpx2.MockTransport(lost), retries=2)
+    monkeypatch.setattr("holdfast.client.client.Client", away)
+    first, second = cli("status", URL).err.splitlines()
+    assert first == "No reply (ConnectError: Connection refused), trying again …"
+    assert second.startswith(f"holdfast: No reply from {URL}, which was asked 3 times: ")
+    cli("status", URL, "--json").refuses("which was asked 3 times", 1, "error")
 
 
 def test_a_token_by_option_and_by_variable(

@@ -385,6 +385,8 @@ TELLING: dict[str, Asking] = {
     "price of an old one": lambda h: h.price("score", FAIR),
     "price of a gate": lambda h: h.price("gate", FAIR, at_least=0.6),
     "price of a comparison": lambda h: h.price("compare", FAIR, against=GOOD, margin=0),
+    "price of a comparison, as it is asked": lambda h: h.price("compare", FAIR, GOOD, margin=0),
+    "price of an entry": lambda h: h.price("enter", GOOD, "cy", guess=0.8),
     "price of a winner": lambda h: h.price("best", [FAIR, GOOD]),
     "price of a batch": lambda h: h.price("scores", [FAIR, GOOD], guesses=[0.5, 0.6]),
     "price of a mean": lambda h: h.price("mean", "x > 0.7", precise=True),

@@ -106,7 +106,11 @@ def test_a_token_goes_where_nobody_else_reads_it(
 
 def refused(request: httpx2.Request) -> httpx2.Response:
     assert request.headers["authorization"] == f"Bearer {TOKEN}"
-    told = {"kind": "unauthorized", "message": "A token is needed that holds.", "request": "1"}
+    told = {
+        "kind": "unauthorized",
+        "message": "This token is unknown, expired or revoked.",
+        "request": "1",
+    }
     return httpx2.Response(401, json={"error": told})
 
 

@@ -78,6 +78,7 @@ FACTS = {"parameter": "estimator", "allowed": "x", "hint": "y"}
         (told(400, "bad_question"), InvalidInput, "So it is.", {}),
         whole(400, "bad_question", Infeasible("Blocks", "30 rows", "there are 20", "Give more.")),
         (told(401, "unauthorized"), NotAllowed, "HOLDFAST_TOKEN", {}),
+        (told(401, "unauthorized", "No token was given."), NotAllowed, "given. Set HOLDFAST", {}),
         (told(403, "forbidden"), NotAllowed, "more rights", {}),
         (told(404, "not_found"), InvalidInput, "holdout must be one that your token may see", {}),
         (told(409, "conflict", parameter="request"), InvalidInput, "So it is.", {"value": "k"}),

@@ -399,6 +399,21 @@ def test_prices_are_shown_before_asking(holdout: Holdout) -> None:
     told = score(holdout, given)
     assert [told.told, told.low, told.high] == [expected[n] for n in ("nats", "low", "high")]
     assert holdout.price("score", given).cached
+    other = right(FRAME, 0.8)
+    asked = holdout.price("compare", other, given, margin=0)  # as it is asked
+    assert asked == holdout.price("compare", other, against=given, margin=0)
+    assert holdout.price("enter", other, "Ann") == holdout.price("score", other)
+    assert holdout.leaderboard().entries == ()
+
+
+def test_a_holdout_checks_and_reports_itself(holdout: Holdout, tmp_path: Path) -> None:
+    score(holdout, right(FRAME, 0.9))
+    kept = str(holdout.receipt)
+    assert holdout.check(kept).to_dict() == check_holdout(holdout.path, kept).to_dict()
+    assert holdout.check().passed
+    for _ in "twice":  # as a notebook is run again
+        holdout.report(tmp_path / "told.html")
+    assert "1 question answered" in (tmp_path / "told.html").read_text("utf-8")
 
 
 def test_the_price_of_a_winner_with_its_bar_is_that_of_both(holdout: Holdout) -> None:

@@ -146,8 +146,8 @@ def _print_anywhere() -> None:
 
 
 def _usage(wrong: TyperException) -> str:
-    message = wrong.format_message()
-    return f"{message.rstrip('.')}. Try --help."
+    message = wrong.format_message().rstrip(".")
+    return f"{message}{'' if message.endswith('?') else '.'} Try --help."
 
 
 def _report(message: str, kind: str, as_json: bool) -> None:

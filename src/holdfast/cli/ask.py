@@ -7,6 +7,7 @@ for (`score`, `compare`, `gate`, …).
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -80,9 +81,7 @@ def verb_command(verb: VerbSchema) -> Callable[..., None]:
         subject = words.pop(verb.subject)
         with asking(place, token, engine, as_json, metrics) as (holdout, progress):
             if price:
-                words.pop("name", None)  # an entry is a score
-                asked = "score" if verb.name == "enter" else verb.name
-                show_price(holdout.price(asked, subject, **words), as_json)
+                show_price(holdout.price(verb.name, subject, **words), as_json)
                 return
             more = {"request": request, **progress}
             result: Any = getattr(holdout, verb.name)(subject, **words, **more)
@@ -90,6 +89,10 @@ def verb_command(verb: VerbSchema) -> Callable[..., None]:
             _show_entry(result, title, as_json, verbose)
         else:
             show_result(result, title, as_json, verbose)
+        if verb.name == "best" and not words["precise"] and not as_json:
+            typed = [place, str(subject[result.letter[0]]), "--metric", words["metric"]]
+            typed = typed[:2] if words["metric"] == "accuracy" else typed
+            typer.echo(f"its score: holdfast score {shlex.join(typed)} --precise")
         if verb.name == "gate" and result.verdict != "pass":
             raise typer.Exit(_GATE[result.verdict])
 

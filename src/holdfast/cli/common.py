@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.errors import HoldfastWarning, InvalidInput
-from holdfast.protocols.answers import confidence_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,7 +51,23 @@ Place = Annotated[
         metavar="DIR-OR-URL", help="The holdout's folder, or http://HOST:PORT/holdouts/NAME."
     ),
 ]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The holdout's folder.")]
+
+
+def _here(context: typer.Context, folder: Path) -> Path:
+    """The folder; an address is refused, of which a path has lost a slash."""
+    if is_url(str(folder).replace(":/", "://", 1)):
+        name = context.command_path.partition(" ")[2]
+        hint = (
+            f"{name} reads the folder itself: run it on the server, or use the Custodian view of "
+            "its page."
+        )
+        raise InvalidInput("DIR", "an address", "a folder on this machine", hint)
+    return folder
+
+
+Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="The holdout's folder.", callback=_here)
+]
 Token = Annotated[
     str | None,
     typer.Option(help="For a URL. Better in the variable HOLDFAST_TOKEN: others see commands."),
@@ -80,12 +96,24 @@ def is_url(place: str) -> bool:
     return place.lower().startswith(("http://", "https://"))
 
 
-def opened(place: str, token: str | None = None, engine: str | None = None) -> Holdout | Client:
-    """The holdout in a folder, or a client for one on a server: both are asked alike."""
+def opened(
+    place: str, token: str | None = None, engine: str | None = None, *, quiet: bool = False
+) -> Holdout | Client:
+    """The holdout in a folder, or a client for one on a server: both are asked alike.
+
+    Who waits for a server that does not reply is told so, unless it is a program (`quiet`).
+    """
     if is_url(place):  # whose custodian chooses the engine
         from holdfast.client.client import Client
 
-        return Client(place, token)
+        client = Client(place, token)
+
+        def say(reason: str) -> None:
+            typer.echo(f"No reply ({reason}), trying again …", err=True)
+            client.on_lost = None  # once
+
+        client.on_lost = None if quiet else say
+        return client
     if token is not None:
         raise InvalidInput("token", "(not shown)", "left out for a folder")
     from holdfast.holdout.holdout import Holdout
@@ -106,7 +134,10 @@ def asking(
         hint = "On a server they are its custodian's: holdfast serve --metrics FILE.py."
         raise InvalidInput("--metrics", str(metrics), "left out for a server", hint)
     silent = as_json or not sys.stderr.isatty()  # else it leaves an empty line in a log
-    with opened(place, token, engine) as holdout, nullcontext() if silent else _bar() as report:
+    with (
+        opened(place, token, engine, quiet=as_json) as holdout,
+        nullcontext() if silent else _bar() as report,
+    ):
         if metrics is not None:
             from holdfast.holdout.scoring import read_scorers
 
@@ -233,49 +264,42 @@ def _style(step: Any) -> str:
 
 
 def _lines(title: str, items: dict[str, str], style: str) -> None:
+    """Labelled lines, folded but for the receipt: it is there to be copied."""
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for index, (label, text) in enumerate(items.items()):
-        table.add_row(label, Text(text, style="" if index else style))
     console = Console(highlight=False)
-    console.print(Text(title, style="bold"))
-    console.print(table)
+    console.print(Text(title, style="bold"), soft_wrap=True)
+    indent = " " * (max(map(len, items)) + 2)
+    room = max(10, console.width - len(indent))
+    for label, text in items.items():
+        folded = [text]
+        if label != "receipt":
+            folded = [
+                part
+                for line in text.splitlines()
+                for part in textwrap.wrap(line, room, break_on_hyphens=False) or [""]
+            ]
+        said = f"\n{indent}".join(folded), style
+        console.print(Text.assemble((label.ljust(len(indent)), "dim"), said), soft_wrap=True)
+        style = ""
 
 
 def show_status(status: Status) -> None:
-    """Bars of what is spent, and what the rest buys."""
+    """What Python says of it, and bars of what is spent."""
     from rich.console import Console
-    from rich.text import Text
 
     console = Console(highlight=False)
-    console.print(Text(status.name, style="bold"), Text(status.path, style="dim"))
-    sure = "certified" if status.certified else "seeded: nothing is certified"
-    console.print(
-        f"{status.answers:,} questions answered; for all answers at once with confidence "
-        f"{confidence_text(status.confidence)} ({sure})"
-    )
+    for line in status.head():
+        console.print(line, markup=False)
     looked = [each for each in status.sets if each.told is None]
     if looked:
-        console.print(
-            f"{status.blocks:,} blocks of {status.block_units:,} units; {status.open_units:,} "
-            f"units are open, {status.leftover_units:,} left over"
-        )
-    else:
-        console.print(f"{status.open_units:,} units are open")
-    for each in status.sets:
-        for line in [] if each.told is None else each.told.lines():
-            console.print(line, markup=False)
-    if looked:
         _show_budgets(console, looked)
-    console.print(Text(f"assumes: {status.assumes}", style="dim"))
-    if status.budget_reason is not None:
-        console.print(status.budget_reason, markup=False)
-    console.print(Text(f"receipt  {status.receipt}", style="dim"), soft_wrap=True)
+    *rest, receipt = status.foot()
+    for line in rest:
+        folded = textwrap.wrap(line, max(20, console.width), subsequent_indent=" " * 10)
+        console.print("\n".join(folded), markup=False, style="dim", soft_wrap=True)
+    console.print(receipt, markup=False, style="dim", soft_wrap=True)
 
 
 def _show_budgets(console: Console, sets: Sequence[SetStatus]) -> None:

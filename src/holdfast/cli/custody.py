@@ -31,6 +31,7 @@ from holdfast.cli.common import (
     whole_option,
 )
 from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.protocols.answers import rounded_up
 
 if TYPE_CHECKING:
     from holdfast.holdout.creation import PlanMaker, Preview
@@ -265,6 +266,9 @@ def _mix(
     return read_mix(protocols, queries, confidence=confidence, universe=universe, **more)
 
 
+_WIDE = 0.1  # half a bar of what is told
+
+
 class _Review:
     """Shows what is going to be sealed, and asks where that wastes more than half of the data.
 
@@ -282,13 +286,14 @@ class _Review:
 
     def __call__(self, preview: Preview) -> None:
         doubts = [*self._doubts(preview)]
-        self.seen = {**preview.to_dict(), "careful": doubts}
+        careful = [*doubts, *_wide(preview)]
+        self.seen = {**preview.to_dict(), "careful": careful}
         if self.as_json:
             return
         self.pause()
         typer.echo(str(preview))
-        for doubt in doubts:
-            typer.echo(f"Careful: {doubt}", err=True)
+        for each in careful:
+            typer.echo(f"Careful: {each}", err=True)
         if doubts and self.ask and not typer.confirm("Seal the data like this?", err=True):
             typer.echo("Nothing was sealed.", err=True)
             raise typer.Abort
@@ -321,6 +326,17 @@ class _Review:
                 f"asked alone, there would be {listed}. {dearest} needs the most blocks: "
                 "ask for fewer kinds of questions, or seal some of the rows for them"
             )
+
+
+def _wide(preview: Preview) -> Iterator[str]:
+    """Whether even the first bar says little, and what would help."""
+    first = max((part.bars[0]["half_widths"][0] for part in preview.parts if part.bars), default=0)
+    if first > _WIDE:
+        open_too = ", or leave fewer open" if 2 * preview.open_units > preview.units else ""
+        yield (
+            f"even the first bar will be about ±{rounded_up(first, 2)}, too wide to tell most "
+            f"models apart: seal more rows{open_too}"
+        )
 
 
 def _alone(mix: ProtocolMix, units: int) -> dict[str, int]:
@@ -412,8 +428,11 @@ DAMAGED = 6
 
 
 def status_command(place: Place, token: Token = None, as_json: Json = False) -> None:
-    """Show what is spent, what is left, and what it still buys."""
-    with opened(place, token) as holdout:
+    """Show what is spent, what is left, and what it still buys.
+
+    holdfast status test.holdfast
+    """
+    with opened(place, token, quiet=as_json) as holdout:
         status = holdout.status()
     if as_json:
         show_json(status.to_dict())
@@ -428,7 +447,10 @@ def check_command(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Verify chain, plan, prices, budget, answers and files; exit status 6 if anything is wrong."""
+    """Verify chain, plan, prices, budget, answers and files; exit status 6 if anything is wrong.
+
+    holdfast check test.holdfast
+    """
     from holdfast.holdout.check import check_holdout
 
     checked = check_holdout(folder, receipt)
@@ -445,7 +467,10 @@ def backup_command(
     copy: Annotated[Path, typer.Argument(metavar="COPY", help="A folder that does not exist yet.")],
     as_json: Json = False,
 ) -> None:
-    """Copy a holdout, also while it is in use, into a folder that its owner alone can read."""
+    """Copy a holdout, also while it is in use, into a folder that its owner alone can read.
+
+    holdfast backup test.holdfast test-copy.holdfast
+    """
     from holdfast.holdout.holdout import Holdout
 
     with Holdout.open(folder) as holdout:
@@ -460,16 +485,24 @@ def backup_command(
 
 
 def report_command(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The holdout's folder.")],
+    folder: Folder,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write.")
-    ],
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The HTML file to write; else DIR's name.html."
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write one HTML file with promise, budget, every question and answer, and the receipt."""
+    """Write one HTML file with promise, budget, every question and answer, and the receipt.
+
+    holdfast report test.holdfast -o test.html
+    """
     from holdfast.report.page import holdout_story, page_html, write_text
 
+    if output is None:
+        output = Path(f"{folder.resolve().name.removesuffix('.holdfast')}.html")
     if output.exists() and not force:
         hint = "Choose another name, or say --force to replace it."
         raise InvalidInput("output", str(output), "a file that does not exist yet", hint)
@@ -480,7 +513,8 @@ def report_command(
         facts = {"output": str(output), "bytes": size, "questions": questions}
         show_json({**facts, "receipt": str(story.head)})
     else:
-        typer.echo(f"{output}: {len(story.asked):,} questions, as of receipt {story.head}")
+        asked = f"{len(story.asked):,} question{'s'[: len(story.asked) != 1]}"
+        typer.echo(f"{output}: {asked}, as of receipt {story.head}")
 
 
 # `holdfast token`: who may ask, and how much of the budget is theirs.
@@ -493,7 +527,7 @@ Quota = Annotated[
     float | None, typer.Option(help="Share of the budget, such as 0.2; else no limit of its own.")
 ]
 Nats = Annotated[
-    float | None, typer.Option(help="How much may be told to it, in nats; inf for no limit.")
+    float | None, typer.Option(help="It asks until it was told so many nats; inf for no limit.")
 ]
 _SPAN = re.compile(r"(\d{1,6})([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
@@ -546,7 +580,7 @@ def create_token_command(
         typer.echo(token)
     ends = "without an end" if grant.expires is None else f"until {grant.expires}"
     share = "" if grant.quota is None else f", for {grant.quota:.0%} of the budget"
-    most = "" if grant.nats is None else f", told {grant.nats:g} nats at most"
+    most = "" if grant.nats is None else f"; {_until_told(grant.nats)}"
     about = f"{grant.role} {grant.name} (id {grant.id}), {ends}{share}{most}"
     kept = "Keep it: it is not shown again." if output is None else f"The token is in {output}."
     typer.echo(f"{about}. {kept}", err=True)
@@ -622,8 +656,13 @@ def quota_command(
         show_json(grant.to_dict())
     else:
         share = "no limit of its own" if grant.quota is None else f"{grant.quota:.1%} of the budget"
-        most = "any number of nats" if grant.nats is None else f"at most {grant.nats:g} nats"
-        typer.echo(f"{grant.name} (id {grant.id}) has {share}, and may be told {most}.")
+        most = "it may be told any number of nats"
+        most = most if grant.nats is None else _until_told(grant.nats)
+        typer.echo(f"{grant.name} (id {grant.id}) has {share}; {most}.")
+
+
+def _until_told(nats: float) -> str:
+    return f"it asks until it was told {nats:g} nats, and its last answer may go beyond"
 
 
 def _limit(nats: float) -> float | None:

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial, wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
@@ -16,6 +17,7 @@ from holdfast.client.http import (
     Address,
     Call,
     Cancelled,
+    Lost,
     Outcome,
     Patience,
     Pause,
@@ -128,6 +130,9 @@ class Talk:
             body = {"verb": asked.verb, **asked.body}
             call = Call("POST", (yield from self._path("price")), body=body, safe=True)
         else:
+            if asked.verb == "enter":  # an entry is a score with a name
+                words = {key: asked.parameters[key] for key in asked.parameters if key != "name"}
+                asked = replace(asked, verb="score", parameters=words)
             call = self._call((yield from self._path("price", asked.verb)), asked, safe=True)
         data = yield from self._data(call)
         return self._read(lambda: read_price(data))
@@ -274,10 +279,13 @@ class Client(Closing):
     `url` names the server, and may name the holdout: http://127.0.0.1:8000/holdouts/flights. The
     token may come from the variable HOLDFAST_TOKEN instead. Every question has a key, `request` or
     a new one, and is repeated with it while no reply comes: at most `retries` times, each waiting
-    up to `timeout` seconds, and for about `patience` seconds in all. It is paid for once.
+    up to `timeout` seconds, and for about `patience` seconds in all. It is paid for once. `on_lost`
+    may be set to what is told the reason, each time that no reply came and it is tried again.
 
     Threads may share a client.
     """
+
+    on_lost: Callable[[str], object] | None
 
     def __init__(
         self,
@@ -300,6 +308,7 @@ class Client(Closing):
         self._talk = Talk(address, Patience(retries, patience))
         secret = token_for(address, token, insecure=insecure)
         self._connection = Connection(address, secret, timeout, transport)
+        self.on_lost = None
 
     # Asking.
 
@@ -315,9 +324,9 @@ class Client(Closing):
     scores = _asked(verb_question("scores"))
     enter = _asked(verb_question("enter"))
 
-    def price(self, verb: str, estimator: object, **words: Any) -> Price:
+    def price(self, verb: str, estimator: object, *given: Any, **words: Any) -> Price:
         """What a question would cost, asked now: nothing is drawn, told or charged."""
-        return self._run(self._talk.price(wire.question(verb, estimator, **words)))
+        return self._run(self._talk.price(wire.question(verb, estimator, *given, **words)))
 
     def submit(self, verb: str, estimator: str, *words: Any, **more: Any) -> Job[Any]:
         """Ask in the background: client.submit("ask", "avg(x)", grid=…).wait()."""
@@ -367,6 +376,8 @@ class Client(Closing):
                 result: T = end.value
                 return result
             if isinstance(step, Pause):
+                if isinstance(outcome, Lost) and self.on_lost is not None:
+                    self.on_lost(outcome.reason)
                 time.sleep(step.seconds)
                 outcome = None
             else:
@@ -454,9 +465,9 @@ class AsyncClient:
     scores = _asynchronous_asked(verb_question("scores"))
     enter = _asynchronous_asked(verb_question("enter"))
 
-    async def price(self, verb: str, estimator: object, **words: Any) -> Price:
+    async def price(self, verb: str, estimator: object, *given: Any, **words: Any) -> Price:
         """What a question would cost, asked now: nothing is drawn, told or charged."""
-        return await self._run(self._talk.price(wire.question(verb, estimator, **words)))
+        return await self._run(self._talk.price(wire.question(verb, estimator, *given, **words)))
 
     async def submit(self, verb: str, estimator: str, *words: Any, **more: Any) -> AsyncJob[Any]:
         """Ask in the background: await (await client.submit("ask", "avg(x)", grid=…)).wait()."""

@@ -233,6 +233,9 @@ def _not_found(message: str, told: Mapping[str, Any], call: Call, url: str) -> H
     """Which part of the address it is that leads nowhere."""
     del told
     _, _, rest = call.path.partition("/holdouts/")
+    if not rest:  # the list of all: what the address says is no server's
+        allowed = "the address of a holdout, which ends in /holdouts/NAME"
+        return InvalidInput("url", url, allowed)
     names = [unquote(part) for part in rest.split("/")]
     if len(names) > 2:  # holdout, jobs, id
         return _worded(InvalidInput("job", names[2], "one that the server knows"), message)
@@ -263,9 +266,7 @@ def _damaged(message: str, told: Mapping[str, Any], call: Call, url: str) -> Hol
 
 def _not_allowed(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
     del call
-    remedy = (
-        "Give token=…, or set HOLDFAST_TOKEN; the custodian makes one: `holdfast token create`."
-    )
+    remedy = "Set HOLDFAST_TOKEN (the custodian makes one: `holdfast token create`)."
     if told["kind"] == "forbidden":
         remedy = "Ask the custodian for a token with more rights."
     return NotAllowed(url, message, str(told.get("hint", remedy)))

@@ -23,7 +23,7 @@ from holdfast.holdout.public import check_open_part, checked_labels
 from holdfast.holdout.spec import AnyPlan, BlockSet, HoldoutSpec, sets_for
 from holdfast.holdout.submissions import write_ids
 from holdfast.holdout.universe import Cells, check_cells, read_cells, world_size, write_world
-from holdfast.ledger.opening import create_ledger, prepare_ledger
+from holdfast.ledger.opening import create_ledger, has_ledger, prepare_ledger
 from holdfast.protocols.answers import ROWS, RULE
 from holdfast.protocols.shapes import BoundedMean
 from holdfast.protocols.told import bars_table, told_plan
@@ -258,7 +258,11 @@ class Preview:
         if all(part.bars for part in self.parts):  # blocks are of no interest then
             sealed = f"{self.blocks * self.block_units:,} of {self.units:,} units are sealed"
             kept = f"{self.open_units:,} stay open, to look at and to guess from"
-            lines = [f"{sealed}; {kept}" if self.open_units else f"{sealed}; none stays open"]
+            left = self.leftover_units
+            over = f"; {left:,} {'is' if left == 1 else 'are'} left over, never used"
+            lines = [
+                f"{sealed}; {kept if self.open_units else 'none stays open'}{over if left else ''}"
+            ]
         for part in self.parts:
             if part.bars:
                 lines += [_EXPECTED, *bars_table(part.bars)]
@@ -517,14 +521,20 @@ def _identity() -> str:
 
 def _earlier(fingerprint: str, reason: str | None) -> tuple[str, ...]:
     """Holdouts that were made of the same data; refused unless there is a reason."""
-    earlier = tuple(each.holdout_id for each in known(fingerprint))
-    if earlier and reason is None:
+    found = known(fingerprint)
+    earlier = tuple(each.holdout_id for each in found)
+    if found and reason is None:
+        last = found[-1]
+        there = f"it was at {last.path}"
+        if has_ledger(last.path):
+            there = f"open it by holdfast.Holdout.open({str(last.path)!r})"
         hint = (
+            f"That was made on {last.date[:10]}: {there}. "
             "A second holdout of the same data is a second budget for the same units, and neither "
             "promise holds for both. If nothing of these data was ever asked, or you accept that, "
             "say why: new_budget='…' (--new-budget). The reason is shown in every report."
         )
-        what = f"those of holdout {earlier[-1]}"
+        what = f"those of {last.path.name}"
         raise InvalidInput("data", what, "data of which no holdout was made", hint)
     return earlier
 

@@ -70,8 +70,8 @@ class Access:
     ) -> tuple[Token, str]:
         """A new grant and its token, which is shown here and never again.
 
-        `quota` is its share of the budget for looks, `nats` how much it may be told; None for no
-        limit of its own.
+        `quota` is its share of the budget for looks, `nats` how much it is told before it may
+        not ask any more; None for no limit of its own.
         """
         if role not in ROLES:
             raise InvalidInput("role", role, f"one of {', '.join(ROLES)}")
@@ -98,7 +98,7 @@ class Access:
         return self._note({"token": identity, "quota": None if quota is None else _share(quota)})
 
     def set_nats(self, identity: str, nats: float | None) -> Token:
-        """Let a grant be told so many nats in all; None for no limit of its own."""
+        """Let a grant ask until it was told so many nats; None for no limit of its own."""
         return self._note({"token": identity, "nats": None if nats is None else _nats(nats)})
 
     def used(self, identity: str) -> dict[str, float]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from holdfast.engines.source import Limits, Progress
 from holdfast.errors import Exhausted, InvalidInput
@@ -27,6 +28,9 @@ from holdfast.ledger.opening import has_ledger
 from holdfast.protocols.answers import Answer, Claim, Corrected, Result, Verdict, is_answer
 from holdfast.protocols.base import VERBS, Verb
 from holdfast.protocols.shapes import Shape
+
+if TYPE_CHECKING:
+    from holdfast.holdout.check import Checked
 
 __all__ = ["Holdout"]
 
@@ -256,7 +260,9 @@ class Holdout(Scoring):
         request: str | None = None,
         progress: Progress | None = None,
     ) -> Answer:
-        """The mean of a term (true is 1), with its error bar where none filters.
+        """The mean of a term (true is 1), with its error bar.
+
+        With a plan there is a bar only where no condition filters.
 
         The term lies in [0, 1] by its form and the declared ranges of its columns, or else in
         `range`, a pair (low, high), which a Python function must have. What leaves a declared
@@ -291,20 +297,21 @@ class Holdout(Scoring):
         asked = self._open.asked("interval", estimator, **words)
         return cast(Answer, self._asked(asked, request, progress, anyway))
 
-    def price(self, verb: str, estimator: object, **words: Any) -> Price:
+    def price(self, verb: str, estimator: object, *given: Any, **words: Any) -> Price:
         """What a question would cost, asked now: nothing is drawn, told or charged.
 
-        `words` are those of the verb: holdout.price("ask", "avg(x)", grid=…), or
-        holdout.price("compare", b, against=a, margin=0). What would be refused without `anyway` is
+        After the verb comes what it is asked with: holdout.price("ask", "avg(x)", grid=…), or
+        holdout.price("compare", b, a, margin=0). What would be refused without `anyway` is
         priced, and told in `doubts`. The price of `best(…, precise=True)` is that of the winner and
         of its bar.
         """
-        if verb not in VERBS:
-            raise InvalidInput("verb", verb, f"one of {', '.join(VERBS)}")
+        priced = (*VERBS, "enter")
+        if verb not in priced:
+            raise InvalidInput("verb", verb, f"one of {', '.join(priced)}")
         quoting = copy.copy(self)
         quoting._quoting = True
         try:
-            getattr(quoting, verb)(estimator, **words)
+            getattr(quoting, verb)(estimator, *given, **words)
         except _Quoted as quoted:
             asked = quoted.asked
         bar = 0.0
@@ -407,6 +414,20 @@ class Holdout(Scoring):
     def receipt(self) -> Receipt:
         """The ledger's head, to be kept elsewhere."""
         return self.journal.head()
+
+    def check(self, receipt: str | None = None) -> Checked:
+        """What `holdfast check` finds: `print` it, or look at its `passed`.
+
+        Chain, plan, prices, budget, answers and files are computed again from what is on disk;
+        the ledger must continue a `receipt` that you kept.
+        """
+        from holdfast.holdout.check import check_holdout
+
+        return check_holdout(self.path, receipt)
+
+    def report(self, path: str | Path) -> None:
+        """Write what `holdfast report` does, one HTML page; a file that is there is replaced."""
+        import_module("holdfast.report.page").write_report(self, path)  # it builds on this package
 
     def backup(self, path: str | Path) -> Backup:
         """Copy the holdout as of now into a new folder that its owner alone can read.

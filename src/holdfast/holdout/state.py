@@ -441,17 +441,30 @@ class Status:
         bars = "".join(html_bar(each.used) for each in self.sets)
         return html_table(self.name, {**items, "receipt": self.receipt}) + bars
 
-    def __str__(self) -> str:
+    def head(self) -> list[str]:
+        """Its sizes, and what was told, for people."""
+        sizes = f"{self.blocks:,} blocks of {self.block_units:,} units"
+        if all(each.told is not None for each in self.sets):  # blocks are of no interest then
+            sizes = f"{self.blocks * self.block_units:,} units are sealed"
         lines = [
             f"{self.name}: {self.answers:,} questions answered, for all at once with confidence "
             f"{confidence_text(self.confidence)}"
             + ("" if self.certified else " (seeded: nothing is certified)"),
-            f"  {self.blocks:,} blocks of {self.block_units:,} units, {self.open_units:,} open, "
-            f"{self.leftover_units:,} left over",
+            f"  {sizes}, {self.open_units:,} open, {self.leftover_units:,} left over",
         ]
         for each in self.sets:
+            lines += [] if each.told is None else [f"  {line}" for line in each.told.lines()]
+        return lines
+
+    def foot(self) -> list[str]:
+        """What it takes for granted, and the receipt."""
+        reason = [] if self.budget_reason is None else [f"  {self.budget_reason}"]
+        return [*reason, f"  assumes {self.assumes}", f"  receipt {self.receipt}"]
+
+    def __str__(self) -> str:
+        lines = self.head()
+        for each in self.sets:
             if each.told is not None:
-                lines += [f"  {line}" for line in each.told.lines()]
                 continue
             lines.append(
                 f"  {each.name:<14}{each.used:7.1%} of the budget is spent "
@@ -468,9 +481,7 @@ class Status:
                 lines.append(f"    {part.name:<14}{rest}")
             if each.unsettled:
                 lines.append(f"    {each.unsettled:,} reserved and not recorded: charged in full")
-        if self.budget_reason is not None:
-            lines.append(f"  {self.budget_reason}")
-        return "\n".join([*lines, f"  assumes {self.assumes}", f"  receipt {self.receipt}"])
+        return "\n".join([*lines, *self.foot()])
 
 
 def status_of(spec: HoldoutSpec, path: Path, state: HoldoutState, head: Receipt) -> Status:

@@ -116,7 +116,22 @@ def check_columns(names: Sequence[object], column: str) -> None:
         raise refused(
             f"the columns {some([*names]) or 'of none'}",
             f"two columns, {column} and {PREDICTION}",
+            _slip([str(name) for name in names], column),
         )
+
+
+def _slip(names: list[str], column: str) -> str:
+    """What to do about a slip that is often made."""
+    others = [name for name in names if name not in (column, PREDICTION)]
+    if len(names) == 1:
+        found = next((each for each in (";", "\t", "|") if each in names[0]), None)
+        return "" if found is None else f"The separator is {found!r}: it must be a comma."
+    if len(others) == 1 and len(names) == _COLUMNS:
+        wanted = PREDICTION if column in names else column
+        return f"Rename {some(others)} to {wanted}."
+    if len(others) == 1 and others[0] in ("", "Unnamed: 0"):  # pandas writes its index like that
+        return "One column has no name: write the file with index=False."
+    return ""
 
 
 # Predictions in CSV: a header with the ids' own name and `prediction`, then one line a row.

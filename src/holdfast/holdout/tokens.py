@@ -4,7 +4,8 @@
     {"access": {"token": id, "quota": …}} or {"token": id, "nats": …}               changed
     {"access": {"token": id, "revoked": true}}                                      ended
 
-A quota is a share of the budget for looks, and nats for what is told; null: no limit of its own.
+A quota is a share of the budget for looks, and nats for what is told, which the last answer may
+pass; null: no limit of its own.
 
 A token is never written down: the ledger keeps its hash. Whoever knows the hash cannot ask.
 """
@@ -35,7 +36,7 @@ class Asker:
     id: str
     quota: float | None = None
     nats: float | None = None
-    """What may be told to them, where answers are counted by what they tell."""
+    """They may ask until they were told so many, where answers are counted by what they tell."""
 
 
 @dataclass(frozen=True)

@@ -139,13 +139,13 @@ class Authenticator:
         served = self._holdouts.get(name)
         if token is None:
             if served is None or not self._is_open(served):
-                raise _unknown()
+                raise _unknown(given=False)
             return self._allowed(served, None, role)
         grant = None if served is None else self._grant(served, token)
         if served is None or grant is None:
             if self.callers(token)[0]:
                 raise HttpError("not_found", "There is no such holdout for this token.")
-            raise _unknown()
+            raise _unknown(given=True)
         return self._allowed(served, grant, role)
 
     def callers(self, token: str | None) -> tuple[list[Caller], dict[str, Exception]]:
@@ -175,7 +175,7 @@ class Authenticator:
         if grant is not None:
             grant = served.holdout.access.holding().get(grant.id)
         if grant is None and (caller.grant is not None or not served.open_to_all):
-            raise _unknown()
+            raise _unknown(given=caller.grant is not None)
         return Caller(served, grant, self._pacing(served, wanted))
 
     def _allowed(self, served: Served, grant: Token | None, role: Role) -> Caller:
@@ -214,9 +214,6 @@ def _go_on() -> None:
     """Nobody has cancelled it."""
 
 
-def _unknown() -> HttpError:
-    message = (
-        "A token is needed that holds: send `Authorization: Bearer TOKEN`. It may have expired or "
-        "been revoked; the custodian makes one with `holdfast token create`."
-    )
+def _unknown(*, given: bool) -> HttpError:
+    message = "This token is unknown, expired or revoked." if given else "No token was given."
     return HttpError("unauthorized", message)

@@ -86,7 +86,7 @@ function expectedBars({ told: { bars } }) {
 function quotaGauges({ sets, quota: { share, used, nats: most, told } }) {
   const own = most === null || !sets.some((set) => set.told) ? [] : [gauge({
     label: "Your quota", share: Math.min(1, told / most),
-    note: `told ${nats(told)} of the ${nats(most)} that are yours`,
+    note: `told ${nats(told)}; you may ask until it is ${nats(most)}`,
   })];
   const paying = sets.filter((set) => !set.told && share !== null).map((set) => [set.name, used[set.name]]);
   return own.concat(paying.map(([name, spentShare]) => gauge({
