@@ -452,11 +452,11 @@ class OpenHoldout:
         """What a caller's shape takes for granted; only open blocks can show that it is false."""
         checked_shape(shape)
         fixed = self.spec.manifest.one_row_units and "where" not in estimand.about
-        if isinstance(shape, BoundedMean) and not fixed:
+        if shape.span is not None and not fixed:
             hint = "A block then has a random number of terms: leave shape out, or use mean(…)."
             raise InvalidInput("shape", shape, "left out with a filter or units of rows", hint)
-        if isinstance(shape, BoundedMean):
-            self._refuse_outside(shape, estimand)
+        if shape.span is not None:
+            self._refuse_outside(cast(BoundedMean, shape), estimand)
         return claim_words(shape)
 
     def _refuse_outside(self, shape: BoundedMean, estimand: Estimand) -> None:

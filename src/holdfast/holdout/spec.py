@@ -26,7 +26,6 @@ from holdfast.protocols.answers import ROWS
 from holdfast.protocols.base import VERBS, Protocol, Question, Verb
 from holdfast.protocols.plans import Part, SetPlan, plan_from_dict
 from holdfast.protocols.registry import PROTOCOLS, protocols_for
-from holdfast.protocols.split import split_plan
 from holdfast.randomness import Entropy, SeededEntropy, system_entropy
 from holdfast.store.blocks import Manifest
 
@@ -104,19 +103,13 @@ def sets_for(plans: AnyPlan | Iterable[AnyPlan]) -> tuple[BlockSet, ...]:
 
 
 def _checked(plan: object) -> SetPlan:
-    if not isinstance(plan, SetPlan):
-        from holdfast.planning.joint import joint_from
-        from holdfast.planning.plan import Plan
-
-        if isinstance(plan, Plan):
-            if plan.method != "split":
-                return joint_from(plan)
-            return split_plan(plan.queries, plan.tail_low, plan.tail_high, plan.confidence)
+    if not hasattr(plan, "as_set"):
         hint = "Make one with holdfast.plan, holdfast.joint_plan or holdfast.planning."
         raise InvalidInput("plan", type(plan).__name__, "a plan", hint)
-    if not plan.verify():
-        raise InvalidInput("plan", plan.blocks, "a plan that certifies itself", "Make it again.")
-    return plan
+    made: SetPlan = plan.as_set()
+    if not made.verify():
+        raise InvalidInput("plan", made.blocks, "a plan that certifies itself", "Make it again.")
+    return made
 
 
 def read_sets(data: Sequence[Mapping[str, Any]], blocks: int) -> tuple[BlockSet, ...]:

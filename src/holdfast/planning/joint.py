@@ -346,7 +346,7 @@ def plans_for(mix: ProtocolMix, units: int | None = None) -> list[SetPlan]:
     for name in own:
         asked = wanted(name)
         found = asked.make(mix, mix.queries[name], share, units)
-        plans.append(found if isinstance(found, SetPlan) else asked.plan(joint_plan, found, share))
+        plans.append(asked.planned(joint_plan, found, share))
     return [_beside(each, plans) for each in plans]
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from holdfast.errors import InvalidInput
 from holdfast.protocols.answers import ASSUMPTIONS, html_table
-from holdfast.protocols.plans import json_object
+from holdfast.protocols.plans import SetPlan, json_object
 from holdfast.protocols.shapes import Shape, shape_from_dict
 from holdfast.theory.coins import Coin, coin_profile, steepest_coin
 from holdfast.theory.divergence import RenyiCurve
@@ -232,6 +232,16 @@ class Plan:
     def coin(self) -> Coin:
         """The coin of every look, rebuilt from its order, price and floor."""
         return steepest_coin(self.order, self.look_price, self.floor)
+
+    def as_set(self) -> SetPlan:
+        """What is sealed for it: the same with a part that has a name."""
+        from holdfast.planning.joint import joint_from
+
+        if self.method != "split":
+            return joint_from(self)
+        from holdfast.protocols.split import split_plan
+
+        return split_plan(self.queries, self.tail_low, self.tail_high, self.confidence)
 
     def verify(self) -> bool:
         """Rebuild the coin, measure its price, and check the transfer theorem from scratch."""

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import cast
 
 from holdfast.errors import HoldfastError, Infeasible, InvalidInput, real_number, whole_number
 from holdfast.planning.joint import joint_from, joint_plan, rounds_plan
@@ -114,8 +115,7 @@ def propose_verify(
     _refuse_empty(tail_low, tail_high if sides == 1 else None)
     request = Guesses(queries, refusals, tail_low, tail_high, sides)
     made = joint_plan(request, confidence=confidence)
-    part = made.part("verify")
-    assert isinstance(part, VerdictPart)
+    part = cast(VerdictPart, made.part("verify"))
     prices, flat = part.prices(made.order), part.no_price == part.yes_price
     predicted = {
         "queries": queries,

@@ -257,6 +257,10 @@ class SetPlan(ABC):
     def verify(self) -> bool:
         """Whether the promise can be proved from the plan's numbers, again and from scratch."""
 
+    def as_set(self) -> SetPlan:
+        """What is sealed for it: itself."""
+        return self
+
     def past(self) -> Any:
         """What was told so far, to begin with; None where levels do not depend on it."""
         return None
@@ -655,6 +659,12 @@ class Wanted:
     make: Callable[[ProtocolMix, int, float, int | None], Request | SetPlan]
     own: bool = True
     plan: Callable[[Callable[..., JointPlan], Request, float], SetPlan] = _alone
+
+    def planned(
+        self, joint_plan: Callable[..., JointPlan], made: Request | SetPlan, confidence: float
+    ) -> SetPlan:
+        """The plan that was made, or that of the request."""
+        return made if isinstance(made, SetPlan) else self.plan(joint_plan, made, confidence)
 
 
 # Accounts: what has been charged to a plan, and what that leaves.
