@@ -129,3 +129,16 @@ def test_links_of_the_front_pages_lead_somewhere(page: Path) -> None:
     """The build of the site checks the pages in docs/; this checks those beside it."""
     links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8"))
     assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []
+
+
+def test_the_map_names_the_modules_that_there_are() -> None:
+    """Every module of the package stands in the paragraph of CONTRIBUTING about its package."""
+    package, page = ROOT / "src" / "holdfast", (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    paragraphs = page.partition("The packages of `src/holdfast`")[2].split("\n\n")
+    missing = []
+    for folder in sorted(path for path in package.iterdir() if (path / "__init__.py").exists()):
+        about = [each for each in paragraphs if f"**{folder.name}**" in each]
+        words = " ".join(about)
+        modules = {path.stem for path in folder.glob("*.py")} - {"__init__", folder.name}
+        missing += [f"{folder.name}/{each}" for each in sorted(modules) if f"`{each}`" not in words]
+    assert missing == []

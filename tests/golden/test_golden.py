@@ -133,7 +133,7 @@ def served(folder: Path) -> Facts:
     settings = Settings(folders=(folder,), slot=0.001, rate=1e6, burst=10**6)
     with TestClient(create_app(settings), base_url="http://127.0.0.1") as client:
         place = "/api/holdouts/study"
-        found = {path: client.get(place + path) for path in ("/status", "/transcript", "/schema")}
+        found = {path: client.get(place + path) for path in ("/status", "/transcript", "/columns")}
         asked = {"estimator": "avg(y) + 1", "grid": "0:2:0.5"}
         found["/ask"] = client.post(f"{place}/ask", json=asked)
         found["/ask again"] = client.post(f"{place}/ask", json=asked)
