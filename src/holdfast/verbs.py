@@ -348,7 +348,7 @@ SCORES: Mapping[str, VerbSchema] = {
             "The score of predictions, with its bar.",
             "Answer | Told",
             ("model_or_predictions",),
-            ("metric", "guess", "guess_se", "precise", *_HOW, "protocol", "request", "progress"),
+            ("metric", "guess", "guess_se", "precise", *_HOW, *_LAST),
             "asked",
         ),
         VerbSchema(
@@ -390,10 +390,7 @@ SCORES: Mapping[str, VerbSchema] = {
             "Score predictions, and enter them on the leaderboard under a name.",
             "Submission",
             ("predictions", "name"),
-            (
-                *("metric", "guess", "guess_se", "precise", "form", "max_level", "protocol"),
-                *("request", "progress"),
-            ),
+            (*("metric", "guess", "guess_se", "precise", "form", "max_level", *_LAST),),
         ),
     )
 }

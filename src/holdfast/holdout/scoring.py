@@ -22,6 +22,7 @@ from holdfast.engines.python.metrics import (
     NEEDS_NUMBER,
     NEEDS_PROBABILITY,
     NEEDS_SCORE,
+    OVER_ROWS,
     Labels,
     Metric,
     Predictions,
@@ -653,6 +654,7 @@ class Scoring(Closing):
         form: str | None = None,
         max_level: float | None = None,
         protocol: str | None = None,
+        anyway: bool = False,
         request: str | None = None,
         progress: Progress | None = None,
         **asked: Any,
@@ -672,10 +674,10 @@ class Scoring(Closing):
         words = {"guess": guess, "guess_se": guess_se, "precise": precise, "max_level": max_level}
         if self._is_told(score, protocol):
             return self._told("score", [score], (), words, request, progress)
-        refuse_told(words)
+        _refuse_guess(self._open.spec, score, protocol, words)
         if asked.get("grid") is None:
             asked["grid"] = public_grid(self._open, score, protocol)
-        return self._scored(score, protocol, request, progress, asked)
+        return self._scored(score, protocol, request, progress, anyway, asked)
 
     def compare(
         self,
@@ -815,6 +817,7 @@ class Scoring(Closing):
         form: str | None = None,
         max_level: float | None = None,
         protocol: str | None = None,
+        anyway: bool = False,
         request: str | None = None,
         progress: Progress | None = None,
     ) -> Submission:
@@ -829,13 +832,13 @@ class Scoring(Closing):
         if self._is_told(score, protocol):
             answer = self._told("score", [score], (), words, request, progress)
         else:
-            refuse_told(words)
+            _refuse_guess(self._open.spec, score, protocol, words)
             points = public_grid(
                 self._open, score, protocol
             )  # not the submitter's: it decides the score
             if points is None and needs_grid(self._open, score, protocol):
                 raise no_public_grid(score)
-            answer = self._scored(score, protocol, request, progress, {"grid": points})
+            answer = self._scored(score, protocol, request, progress, anyway, {"grid": points})
         recorded = Receipt.parse(answer.receipt).number
         better = scorer.greater_is_better
         self._boards.board.note(title, scorer.name, better, self._asked_by, recorded)
@@ -939,9 +942,9 @@ class Scoring(Closing):
         protocol: str | None,
         request: str | None,
         progress: Progress | None,
+        anyway: bool,
         options: dict[str, Any],
     ) -> Answer:
-        anyway = options.pop("anyway", False)
         verb, estimator, words = score_question(self._open, score, protocol, options)
         asked = self._open.asked(verb, estimator, **words)
         return cast(Answer, self._asked(asked, request, progress, anyway))
@@ -1014,6 +1017,23 @@ class Scoring(Closing):
     @property
     def _asked_by(self) -> str | None:
         return None if self._asker is None else self._asker.id
+
+
+def _refuse_guess(
+    spec: HoldoutSpec, score: Judged, protocol: str | None, words: Mapping[str, Any]
+) -> None:
+    """Refuse what only scores have that are means over rows."""
+    part = _part(spec, "ask", protocol)
+    if part is None or part.protocol != "told":
+        refuse_told(words)
+        return
+    for name, value in words.items():
+        if value is not None and value is not False:
+            metric = score.scorer.name
+            hint = f"It is told as a median over blocks, which takes no {name}."
+            if spec.manifest.one_row_units:
+                hint += f" These take one: {OVER_ROWS}."
+            raise InvalidInput(name, value, f"left out for {metric}", hint)
 
 
 def _refuse_blocks(verb: Verb, scores: Sequence[Judged]) -> None:

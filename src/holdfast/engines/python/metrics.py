@@ -47,6 +47,7 @@ __all__ = [
     "NEEDS_NUMBER",
     "NEEDS_PROBABILITY",
     "NEEDS_SCORE",
+    "OVER_ROWS",
     "Labels",
     "Metric",
     "PredictionEngine",
@@ -1188,6 +1189,10 @@ _TERMS: dict[str, Callable[[Array, Array], Terms]] = {
 }
 _OF_UNIT = ("accuracy", "brier", "error_rate")  # whose terms lie between 0 and 1
 _POWERS = {"mae": 1, "mse": 2}  # of errors: on a target of a declared range they are bounded
+OVER_ROWS = (
+    "accuracy, brier, error_rate and log_loss, and mae and mse on a target of declared range"
+)
+"""The metrics that are means over rows, for people."""
 _MOST_LOSS = math.log(1000.0)  # of one row: where its target had a probability of 1 in 1,000
 _FAILING = {"accuracy": "wrong", "error_rate": "wrong", "brier": "one"}
 
