@@ -34,6 +34,7 @@ from holdfast.engines.python.metrics import (
     is_scorer,
     listed,
     needs_of,
+    plain,
     row_metric,
     score_estimator,
     term_estimator,
@@ -272,6 +273,13 @@ def _one_of(what: str, given: Any, allowed: tuple[Any, ...]) -> Any:
 
 _KINDS = ("boolean", "number", "text")
 _VERBS: tuple[Verb, Verb] = ("mean", "ask")
+_FOR_SEVERAL = {  # what there is in place of a metric of two classes
+    "f1": "f1_macro",
+    "jaccard": "jaccard_macro",
+    "precision": "precision_macro",
+    "recall": "recall_macro",
+    "roc_auc": "accuracy, or roc_auc_ovr of a model",
+}
 
 
 @dataclass(frozen=True)
@@ -422,10 +430,18 @@ def _refuse_labels(metric: Metric, labels: Labels | None, array: np.ndarray[Any,
 
 def _refuse_targets(metric: Metric, column: str, labels: Labels | None, classes: Any) -> None:
     """Refuse a metric of two classes where the target is known to have others."""
-    if labels is None or not metric.binary:
+    if labels is None or metric.is_users or not (metric.binary or metric.name in _FOR_SEVERAL):
         return
     own = (0.0, 1.0) if classes is None else np.asarray(classes).ravel().tolist()
-    others = labels.beside(own)
+    several = labels.known if len(labels.known) > 2 else own
+    if len(several) > 2:
+        shown, instead = (
+            listed(sorted(several, key=plain)),
+            _FOR_SEVERAL.get(metric.name, "accuracy"),
+        )
+        hint = f"{column} has {len(several):,} ({shown}): take {instead}. Nothing was charged."
+        raise InvalidInput("metric", metric.name, "one for more than two classes", hint)
+    others = labels.beside(own) if metric.binary else []
     if others:
         known = "declared" if labels.declared is not None else "in the open part"
         hint = f"{column} has {listed(others)} ({known}). Nothing was charged."

@@ -132,6 +132,8 @@ def balanced_accuracy(target: Array, predicted: Array) -> Values:
 def f1(target: Array, predicted: Array) -> Values:
     """2·TP / (2·TP + FP + FN) for targets and predictions 0 and 1; 0 where there is no 1 at all.
 
+    Of a model's two classes the second is 1, as it is for probabilities.
+
     >>> f1(np.array([[0, 1, 1], [0, 0, 0]]), np.array([[1, 1, 0], [0, 0, 0]]))
     array([0.5, 0. ])
     """
@@ -855,6 +857,8 @@ class Score:
         assert self.metric.batched is not None
         if self.metric.needs in {NEEDS_PROBABILITY, NEEDS_SCORE}:
             target = indicator(target, classes)
+        elif self.metric.binary and classes is not None and len(classes) == 2:
+            target, predicted = indicator(target, classes), indicator(predicted, classes)
         elif self.metric.needs == NEEDS_NUMBER:
             target, predicted = target.astype(np.float64), predicted.astype(np.float64)
         return self.metric.sign * self.metric.batched(target, predicted)
@@ -976,7 +980,12 @@ class ModelScore(Score):
         names = list(columns) if self.features is None else list(self.features)
         rows = self._rows({name: columns[name] for name in names})
         classes = np.asarray(getattr(self.model, "classes_", target[:1]))
-        return float(get_scorer(self.metric.name)(self.model, rows, aligned(target, classes)[0]))
+        scorer: Any = get_scorer(self.metric.name)
+        takes = inspect.signature(scorer._score_func).parameters
+        one = scorer._kwargs.get("average", "binary") == "binary"
+        if one and len(classes) == 2 and "pos_label" in takes:
+            scorer._kwargs = {**scorer._kwargs, "pos_label": classes[1]}  # 1 need not be a class
+        return float(scorer(self.model, rows, aligned(target, classes)[0]))
 
 
 class ModelTrial:
