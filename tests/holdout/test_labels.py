@@ -273,6 +273,12 @@ def test_losses_of_models_are_means_too(tmp_path: Path) -> None:
             holdout.score(model, metric="roc_auc")
 
 
+def test_labels_are_named_where_their_kind_is_wrong(tmp_path: Path) -> None:
+    holdout, frame = made(tmp_path / "h", "kind", labels=["ham", "spam"])
+    with holdout, refusing(holdout, r"text .*, as the labels are: 'ham', 'spam'; got .numbers \(1"):
+        holdout.score(keyed(frame, [1] * len(frame)))
+
+
 def test_what_there_is_for_more_than_two_classes(tmp_path: Path) -> None:
     holdout, frame = made(tmp_path / "h", "stars", is_open=True)
     model = LogisticRegression().fit(frame[["x"]], frame.stars)

@@ -177,7 +177,7 @@ def test_comparisons(holdout: Holdout) -> None:
     precise = holdout.compare(b, right(FRAME, 0.85), precise=True)
     assert inside(precise, 0.05)
     assert precise.expected is None
-    with pytest.raises(InvalidInput, match="same rule twice"):
+    with pytest.raises(InvalidInput, match="the same predictions twice"):
         holdout.compare(a, a)
     assert check_holdout(holdout.path).passed
 

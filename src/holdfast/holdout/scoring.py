@@ -345,17 +345,21 @@ def judged(
     metric, column, bounds, labels = scorer.metric, found.target, found.bounds, found.labels
     kind, span = holdout.spec.manifest.schema.kind(column), holdout.spec.ranges.get(column)
     keyed = isinstance(given, str | Path | bytes | bytearray | memoryview) or is_keyed(given)
+    if isinstance(given, type):
+        hint = f"Pass an instance that was fitted: {given.__name__}().fit(…)."
+        raise InvalidInput("model", f"the class {given.__name__}", "a fitted model", hint)
     if not keyed and callable(getattr(given, "predict", None)):
         _refuse_targets(metric, column, labels, getattr(given, "classes_", None))
         return replace(found, given=given, model=True)
     within = span if bounds is not None and metric.term is None else None
     wanted = wanted_for(metric, kind, column, within)
+    if wanted.label and labels is not None:
+        wanted = replace(wanted, known=labels.known)
     _refuse_targets(metric, column, labels, None)
     if keyed:
         ids = boards.ids()
         if ids is None:
-            hint = "Create the holdout with ids='COLUMN', or give one prediction for every row."
-            raise InvalidInput("predictions", "ids", "in the order of the rows here", hint)
+            raise _unmatched(given)
         submitted = read_submission(given, ids, wanted, form=form)
         _refuse_labels(metric, labels, submitted.values)
         predictions = submitted.by_row()
@@ -364,6 +368,19 @@ def judged(
         _refuse_labels(metric, labels, array)
         predictions = Predictions(values_by_row(array, wanted), boards.sealed_rows(len(array)))
     return replace(found, given=predictions)
+
+
+def _unmatched(given: object) -> InvalidInput:
+    """The refusal of predictions by id, or in a file, where rows have no ids."""
+    what, instead = type(given).__name__, "an array"
+    if isinstance(given, str | Path):
+        if not Path(given).is_file():
+            return refused(str(given), "in a file that exists")
+        what = f"the file {given}"
+    elif getattr(given, "ndim", 2) == 1:
+        what, instead = "a Series, which is matched by its index", "series.to_numpy()"
+    hint = f"Create the holdout with ids='COLUMN', or pass {instead}, in the order of the table."
+    return refused(what, "an array where the holdout has no row ids, as here", hint)
 
 
 def _to_score(holdout: OpenHoldout, scorer: Scorer, target: str | None) -> Judged:
@@ -435,10 +452,8 @@ def _refuse_targets(metric: Metric, column: str, labels: Labels | None, classes:
     own = (0.0, 1.0) if classes is None else np.asarray(classes).ravel().tolist()
     several = labels.known if len(labels.known) > 2 else own
     if len(several) > 2:
-        shown, instead = (
-            listed(sorted(several, key=plain)),
-            _FOR_SEVERAL.get(metric.name, "accuracy"),
-        )
+        shown = listed(sorted(several, key=cast(Any, plain)))
+        instead = _FOR_SEVERAL.get(metric.name, "accuracy")
         hint = f"{column} has {len(several):,} ({shown}): take {instead}. Nothing was charged."
         raise InvalidInput("metric", metric.name, "one for more than two classes", hint)
     others = labels.beside(own) if metric.binary else []
@@ -456,8 +471,9 @@ def _target(spec: HoldoutSpec, target: str | None) -> str:
         raise InvalidInput("target", None, "the column that the model predicts", hint)
     found = spec.manifest.schema.find(checked_target(column))
     if found is None:
-        names = ", ".join(spec.manifest.schema.names[:20])
-        raise InvalidInput("target", column, f"one of {names}")
+        names = dict.fromkeys((*filter(None, (spec.target,)), *spec.manifest.schema.names))
+        shown = [*names][:_SHOWN] + ["…"] * (len(names) > _SHOWN)
+        raise InvalidInput("target", column, f"one of {', '.join(shown)}")
     return found.name
 
 
@@ -535,6 +551,7 @@ Side = Literal["at least", "at most"]
 Chosen = str | Metric | Callable[..., float]
 """A metric: its name, what `row_metric` makes, or a function of targets and predictions."""
 _LONGEST_NAME = 100
+_SHOWN = 12  # columns
 _MOST_CANDIDATES = 1_000
 
 
@@ -542,10 +559,11 @@ def side_of(
     at_least: float | None, at_most: float | None, better_than: object, margin: float
 ) -> tuple[Side, float]:
     """The side and the threshold of a gate: one of three must be given."""
-    given = [each is not None for each in (at_least, at_most, better_than)]
-    if sum(given) != 1:
-        allowed = "given, and only one of them"
-        raise InvalidInput("at_least, at_most or better_than", given, allowed)
+    words = {"at_least": at_least, "at_most": at_most, "better_than": better_than}
+    given = [name for name, value in words.items() if value is not None]
+    if len(given) != 1:
+        found, allowed = " and ".join(given) or "none of them", "given, and only one of them"
+        raise InvalidInput("at_least, at_most or better_than", found, allowed)
     if better_than is not None:
         return "at least", real_number("margin", margin, 0)
     if margin:
@@ -1007,7 +1025,9 @@ class Scoring(Closing):
         first, *others = [each.term() for each in scores]
         identities = [getattr(each, "identity", None) for each in (first, *others)]
         if None not in identities and len({*identities}) < len(identities):
-            raise InvalidInput("candidates", "the same rule twice", "different rules")
+            same = "model" if scores[0].model else "predictions"
+            hint = "There is nothing to compare."
+            raise InvalidInput("candidates", f"the same {same} twice", "different", hint)
         labels = scores[0].labels
         declared = None if labels is None else labels.declared
         classes = None if verb not in ("compare", "gate") or not others else declared

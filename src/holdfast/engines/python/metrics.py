@@ -240,6 +240,11 @@ _ENOUGH = 20  # open rows from which their labels are taken for a sample of all
 _FRACTIONS = 20  # more different ones are no labels
 _NEAR = 1_000  # whole numbers that lie so near each other are counted, not sorted
 
+_ELSE = (
+    ": for probabilities there are brier, log_loss and roc_auc, for a number such as a price mae, "
+    "rmse and r2"
+)
+
 Contradiction = tuple[str, str]
 """What was found, and what is allowed."""
 
@@ -254,8 +259,8 @@ class Labels:
 
     >>> Labels("text", ("ham", "spam")).contradiction(np.array(["ham", "Spam"]))
     ("1 prediction that is no label ('Spam')", "one of the labels 'ham', 'spam'")
-    >>> Labels("number", seen=(0.0, 1.0), rows=50).contradiction(np.array([0.25, 1.0]))
-    ('1 fraction (0.25)', 'whole numbers, as all labels of the open part are')
+    >>> Labels("number", seen=(0.0, 1.0), rows=50).contradiction(np.array([0.25, 1.0]))[0]
+    '1 fraction (0.25)'
     """
 
     kind: str
@@ -288,10 +293,11 @@ class Labels:
             return _count(int(missing.sum()), "missing prediction"), "a label for every row"
         found = _distinct(predicted[~missing])
         text = [each for each in found if type(each) is str]
+        known = f" ({listed(self.known)})" if self.known else ""
         if self.kind == "text" and len(text) < len(found):
-            return f"numbers ({listed([*found])})", "text, as the target is"
+            return f"numbers ({listed([*found])})", f"text, as the target is{known}"
         if self.kind != "text" and text:
-            return f"text ({listed(text)})", "numbers, as the target is"
+            return f"text ({listed(text)})", f"numbers, as the target is{known}"
         other = [each for each in found if each not in self._all]
         if self.declared is None:
             return self._unlike(found, other, own, model=model)
@@ -316,13 +322,13 @@ class Labels:
         named = listed(fractions)
         if fractions and enough and not any(map(_is_fraction, self._all)):
             said = _count(sum(found[each] for each in fractions), "fraction")
-            return f"{said} ({named})", "whole numbers, as all labels of the open part are"
+            return f"{said} ({named})", f"whole numbers, as all labels of the open part are{_ELSE}"
         theirs = {plain(each) for each in own}
         foreign = [each for each in fractions if each not in theirs]
         share = sum(found[each] for each in foreign) / max(1, sum(found.values()))
         if share > 0.5 if model else len(foreign) > _FRACTIONS:
             said = f"{_count(len(foreign), 'different fraction')} ({named})"
-            return said, "labels: for probabilities there are brier, log_loss and roc_auc"
+            return said, f"labels{_ELSE}"
         if enough and 0 < len(other) == len(found) and not (model and len(found) < 2):
             said = f"predictions that are no label of the open part ({listed([*found])})"
             return said, f"labels such as the open part has: {listed(self.seen, 10)}"
