@@ -164,7 +164,12 @@ WORDS: Mapping[str, Word] = {
         Word("predictions", "predictions", "Predictions by row id.", "object"),
         Word("against", "predictions", "Those that they are compared with.", "object"),
         Word("better_than", "predictions", "Those that must be beaten.", "object"),
-        Word("candidates", "candidates", "Two or more of them.", "Sequence[object]"),
+        Word(
+            "candidates",
+            "candidates",
+            "Two or more of them.",
+            "Sequence[object] | Mapping[str, object]",
+        ),
         Word("name", "name", "Name of the entry.", "str"),
         Word(
             "metric",

@@ -353,6 +353,8 @@ def test_units_of_several_rows_count_once_and_every_line_says_so(tmp_path: Path,
     with Holdout.create(tmp_path / "h", rows, made, unit="who", ranges={"t": (0, 1)}) as holdout:
         told: Any = holdout.mean("t > 0.5", anyway=True)
         assert told.low <= 0.5 <= told.high < rows.t.mean()
+        if plan is None:
+            assert "the mean share of a who's rows with t > 0.5" in told.promise
         assert said in told.promise
         assert said in told._repr_html_()
         assert said in str(told)

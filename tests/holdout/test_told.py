@@ -232,6 +232,11 @@ def test_the_best_of_several(holdout: Holdout) -> None:
     assert told.told == pytest.approx(math.log(3))
     assert (told.low, told.high, told.expected) == (None, None, None)
     assert "large has the best accuracy" in str(told)
+    named = dict(zip(("small", "large", "middle"), given, strict=True))
+    assert holdout.best(named).cached
+    assert holdout.scores(named).names == tuple(named)
+    with pytest.raises(InvalidInput, match="has their names"):
+        holdout.best(named, names=["a", "b", "c"])
     losses = holdout.best(given, metric="error_rate")
     assert losses.winner == 1
     with_bar = holdout.best([given[0], given[2]], precise=True)

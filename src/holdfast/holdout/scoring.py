@@ -787,7 +787,7 @@ class Scoring(Closing):
 
     def best(
         self,
-        candidates: Sequence[object],
+        candidates: Sequence[object] | Mapping[str, object],
         *,
         metric: Chosen = "accuracy",
         names: Sequence[str] | None = None,
@@ -799,7 +799,10 @@ class Scoring(Closing):
         request: str | None = None,
         progress: Progress | None = None,
     ) -> Told:
-        """The candidate with the best score on the sealed rows; with `precise` its bar too."""
+        """The candidate with the best score on the sealed rows; with `precise` its bar too.
+
+        Candidates are a list, or a dictionary from their names.
+        """
         scores, titles = self._candidates(candidates, names, metric, target, features, form)
         words = {"max_level": max_level}
         found = self._told("best", scores, titles, words, request, progress)
@@ -813,7 +816,7 @@ class Scoring(Closing):
 
     def scores(
         self,
-        candidates: Sequence[object],
+        candidates: Sequence[object] | Mapping[str, object],
         *,
         metric: Chosen = "accuracy",
         guesses: Sequence[float | None] | None = None,
@@ -990,7 +993,7 @@ class Scoring(Closing):
 
     def _candidates(
         self,
-        candidates: Sequence[object],
+        candidates: Sequence[object] | Mapping[str, object],
         names: Sequence[str] | None,
         metric: Chosen,
         target: str | None,
@@ -998,6 +1001,11 @@ class Scoring(Closing):
         form: str | None,
     ) -> tuple[list[Judged], tuple[str, ...]]:
         """Several rules, each other than the others."""
+        if isinstance(candidates, Mapping):
+            if names is not None:
+                hint = "A dictionary of candidates has their names."
+                raise InvalidInput("names", list(names), "left out", hint)
+            names, candidates = [*candidates], [*candidates.values()]
         titles = candidate_names(how_many(candidates), names)
         scorer = self.scorers.find(metric)
         given: dict[str, Any] = {"target": target, "features": features, "form": form}

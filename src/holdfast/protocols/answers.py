@@ -882,6 +882,8 @@ class Told:
             text = _METRICS.get(self.about, self.about)
         elif self.facts.get("share"):
             text = f"the share of rows with {self.about}"
+        elif self.facts.get("condition"):
+            text = f"the mean share of a {self.facts['unit']}'s rows with {self.about}"
         else:
             text = f"the mean of {self.about}"
         cut, where = self.facts.get("cut"), self.facts.get("where")
