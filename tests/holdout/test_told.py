@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 import holdfast as hf
 from holdfast import randomness
@@ -390,6 +391,30 @@ def test_what_could_say_nothing_is_refused_before_anything_is_read(
         with refusing(holdout, nothing, Exhausted):
             holdout.compare(given, right(small, 0.2), margin=0)
         assert check_holdout(holdout.path).passed
+
+
+def test_slips_are_named(tmp_path: Path) -> None:
+    (tmp_path / "m.pkl").write_bytes(b"")
+    by_id = FRAME.set_index("row").y
+    strange = DecisionTreeClassifier().fit(FRAME[["luck"]], FRAME.y)
+    slips: list[tuple[Any, dict[str, Any], str]] = [
+        ("nothere.csv", {}, "in a file that exists; got 'nothere.csv'"),
+        (tmp_path / "m.pkl", {}, "m.pkl'. Create the holdout with ids='COLUMN', or pass an array"),
+        (by_id, {}, r"a Series, which is matched by its index.*series.to_numpy\(\)"),
+        (DecisionTreeClassifier, {}, "the class DecisionTreeClassifier.*an instance"),
+        (DecisionTreeClassifier(), {}, "model failed on most open rows, or on all: NotFitted"),
+        (strange, {}, "was fitted with luck, which the holdout lacks"),
+        (FRAME.y.to_numpy(), {"target": "label"}, "must be one of y, row, x, group; got 'label'"),
+    ]
+    with made(tmp_path / "h", FRAME, ids=None, labels=None, open_fraction=0.3) as holdout:
+        for given, words, said in slips:
+            with refusing(holdout, said):
+                holdout.score(given, **words)
+        with refusing(holdout, "given, and only one of them; got 'none of them'"):
+            holdout.gate(FRAME.y.to_numpy())
+        near = right(FRAME, 0.85).prediction.to_numpy()
+        unclear = holdout.gate(near, at_least=0.85, guess=0.85)
+        assert "; as the guess 0.85 made likely" in str(unclear)
 
 
 def test_prices_are_shown_before_asking(holdout: Holdout) -> None:
