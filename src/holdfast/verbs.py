@@ -164,7 +164,12 @@ WORDS: Mapping[str, Word] = {
         Word("predictions", "predictions", "Predictions by row id.", "object"),
         Word("against", "predictions", "Those that they are compared with.", "object"),
         Word("better_than", "predictions", "Those that must be beaten.", "object"),
-        Word("candidates", "candidates", "Two or more of them.", "Sequence[object]"),
+        Word(
+            "candidates",
+            "candidates",
+            "Two or more of them.",
+            "Sequence[object] | Mapping[str, object]",
+        ),
         Word("name", "name", "Name of the entry.", "str"),
         Word(
             "metric",
@@ -348,7 +353,7 @@ SCORES: Mapping[str, VerbSchema] = {
             "The score of predictions, with its bar.",
             "Answer | Told",
             ("model_or_predictions",),
-            ("metric", "guess", "guess_se", "precise", *_HOW, "protocol", "request", "progress"),
+            ("metric", "guess", "guess_se", "precise", *_HOW, *_LAST),
             "asked",
         ),
         VerbSchema(
@@ -390,10 +395,7 @@ SCORES: Mapping[str, VerbSchema] = {
             "Score predictions, and enter them on the leaderboard under a name.",
             "Submission",
             ("predictions", "name"),
-            (
-                *("metric", "guess", "guess_se", "precise", "form", "max_level", "protocol"),
-                *("request", "progress"),
-            ),
+            (*("metric", "guess", "guess_se", "precise", "form", "max_level", *_LAST),),
         ),
     )
 }

@@ -48,7 +48,10 @@ def test_a_score_is_said_in_two_lines(ask: Cli) -> None:
     assert first.endswith(" (with 95 % confidence); your guess 0.9 is confirmed")
     assert second == f"{READING}; told 0.16 nats, 0.16 so far"
     off = ask("score", "better", "--guess", 0.7).out
-    assert "for all 2 answers at once); a surprise: your guess was 0.7" in off
+    assert (
+        "2 answers at once); a surprise: not within the interval announced around 0.7, your guess"
+        in off
+    )
     assert ask("score", "good", "--guess", 0.9).out.endswith("; asked before, free\n")
     precise = ask("score", "good", "--guess", 0.9, "--precise").out.splitlines()[0]
     assert precise.endswith("for all 3 answers at once)")  # nothing was expected of it
@@ -225,6 +228,8 @@ def test_neighbours_on_the_board(ask: Cli, told: Path) -> None:
     assert "Bob and Ann were not compared: the predictions of 'Bob' were not kept" in lost
     ask("leaderboard", "--neighbours", "--top", "1").refuses("top")
     ask("leaderboard", "--neighbours", "--metric", "f1").refuses("a mean over rows")
+    ask("score", "good", "--metric", "f1").refuses("says little about the model")
+    assert ask("score", "good", "--metric", "f1", "--anyway").status == 0
 
 
 def test_the_other_reading_names_what_it_assumes(told: Path, cli: Cli) -> None:
@@ -243,16 +248,16 @@ def test_the_other_reading_names_what_it_assumes(told: Path, cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("words", "first"),
     [
-        (("score", "good", "--guess", 0.9), " (expected) "),
+        (("score", "good", "--guess", 0.9), " (as expected) "),
         (("score", "good", "--guess", 0.9, "--precise"), " to "),
-        (("compare", "better", "good", "--margin", 0), "not shown (expected) "),
-        (("gate", "good", "--at-least", 0.8), "unclear (expected) "),
+        (("compare", "better", "good", "--margin", 0), "not shown (as expected) "),
+        (("gate", "good", "--at-least", 0.8), "unclear (as expected) "),
         (("best", "good", "better"), "any "),
         (("scores", "good", "better", "--guesses", "0.9,0.95"), "1. 0."),
         (("enter", "good", "--name", "Ann"), " to "),
-        (("mean", "x < 0.5", "--guess", 0.5), " (expected) "),
+        (("mean", "x < 0.5", "--guess", 0.5), " (as expected) "),
         (("ask", "avg(x)", "--grid", "0:1:0.1"), " to "),
-        (("verify", "avg(x)", "--guess", 0.5), "compatible (expected) "),
+        (("verify", "avg(x)", "--guess", 0.5), "compatible (as expected) "),
     ],
 )
 def test_a_price_tells_nothing(
@@ -260,7 +265,7 @@ def test_a_price_tells_nothing(
 ) -> None:
     said = ask(*words, "--price")
     head, line, *_, last = said.out.splitlines()
-    assert (said.status, head.split("  ")[0]) == (0, "if the answer is")
+    assert (said.status, head.split("  ")[0]) == (0, "you would be told")
     assert first in line
     assert line.split()[-1].startswith("±0.")
     assert last.startswith("told so far 0 nats; now an expected share near 0.9 is within ±0.")

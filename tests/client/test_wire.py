@@ -247,7 +247,7 @@ IDS = "predictions by row id"
         ("gate", (np.zeros(3),), ALL, "predictions", IDS),
         ("gate", ("nowhere.csv",), ALL, "predictions", "in a file that exists"),
         ("gate", ({"a": float("nan")},), ALL, "predictions", "finite numbers"),
-        ("gate", ({"a": None},), ALL, "predictions", "Missing ones"),
+        ("gate", ({"a": None},), ALL, "predictions", "1 missing"),
         ("gate", (FRAME.assign(more=1),), ALL, "predictions", "two columns"),
         ("gate", (BY_ID,), {**ALL, "form": "xls"}, "form", "csv, json, parquet"),
         ("gate", (BY_ID,), {**ALL, "metric": max}, "metric", "--metrics FILE.py"),

@@ -231,6 +231,25 @@ def test_a_score_has_a_grid_that_can_hold_it(tmp_path: Path) -> None:
         assert holdout.score(right, grid=grid(5, 12, step=1), anyway=True).value == 5
 
 
+def test_a_metric_of_small_blocks_says_little(tmp_path: Path) -> None:
+    table = registry(1_000)
+    with Holdout.create(tmp_path / "a", table, target="died", new_budget="a test") as holdout:
+        right = np.resize([0, 1, 1], 1_000)
+        price = holdout.price("score", right, metric="roc_auc")
+        assert [(each.parameter, each.refused) for each in price.doubts] == [("metric", True)]
+        assert price.told is not None
+        ends = holdout.price("score", table.died.to_numpy(), metric="f1").told
+        assert ends is not None
+        assert "at least 1 " in "\n".join(ends.lines())  # all open blocks are at the grid's end
+        error = refused(holdout, lambda: holdout.score(right, metric="roc_auc"))
+        assert "roc_auc of 6 rows says little about the model" in str(error)
+        assert "All rows at once are used by accuracy, brier" in str(error)
+        with refusing(holdout, "left out for roc_auc.*takes no guess. These take one: accuracy"):
+            holdout.score(right, metric="roc_auc", guess=0.5)
+        assert holdout.price("score", right).doubts == ()
+        assert holdout.score(right, metric="roc_auc", anyway=True).receipt
+
+
 # What is known without asking.
 
 

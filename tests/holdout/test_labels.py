@@ -138,13 +138,11 @@ def test_brier_takes_targets_0_and_1_alone(tmp_path: Path) -> None:
     holdout, frame = made(tmp_path / "open", "stars", is_open=True)
     with holdout:
         for given in (share, model):
-            refused(
-                holdout, given, r"takes 0, 1 alone; got 'brier'.*in the open part", metric="brier"
-            )
+            refused(holdout, given, r"stars has 5 \(0, 1, 2, …\): take accuracy", metric="brier")
     holdout, frame = made(tmp_path / "declared", "stars", labels=range(5))
     with holdout:
-        refused(holdout, share[: ROWS // 2], r"stars has 2, 3, 4 \(declared\)", metric="brier")
-        refused(holdout, model, r"stars has 2, 3, 4 \(declared\)", metric="brier")
+        refused(holdout, share[: ROWS // 2], r"stars has 5 \(0, 1, 2, …\)", metric="brier")
+        refused(holdout, model, r"stars has 5 \(0, 1, 2, …\)", metric="brier")
     holdout, frame = made(tmp_path / "unknown", "stars")
     with holdout:
         answer = holdout.score(share[: ROWS // 2], metric="brier")
@@ -273,6 +271,24 @@ def test_losses_of_models_are_means_too(tmp_path: Path) -> None:
             assert each.low <= truth <= each.high
         with pytest.raises(InvalidInput, match="roc_auc is no mean over rows"):
             holdout.score(model, metric="roc_auc")
+
+
+def test_labels_are_named_where_their_kind_is_wrong(tmp_path: Path) -> None:
+    holdout, frame = made(tmp_path / "h", "kind", labels=["ham", "spam"])
+    with holdout, refusing(holdout, r"text .*, as the labels are: 'ham', 'spam'; got .numbers \(1"):
+        holdout.score(keyed(frame, [1] * len(frame)))
+
+
+def test_what_there_is_for_more_than_two_classes(tmp_path: Path) -> None:
+    holdout, frame = made(tmp_path / "h", "stars", is_open=True)
+    model = LogisticRegression().fit(frame[["x"]], frame.stars)
+    with holdout:
+        for metric in ("f1", "precision"):
+            with refusing(holdout, rf"stars has 5 \(0, 1, 2, …\): take {metric}_macro"):
+                holdout.score(model, metric=metric)
+    holdout, _ = made(tmp_path / "two", "y", labels=[1, 2], new_budget="a test")
+    with holdout, refusing(holdout, r"f1 takes 0, 1 alone; got 'f1'. y has 2 \(declared\)"):
+        holdout.score(frame.y.to_numpy(), metric="f1")
 
 
 def test_log_loss_has_one_grid(tmp_path: Path) -> None:

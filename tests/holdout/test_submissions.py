@@ -124,7 +124,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("missing", CSV.replace(b",3", b","), r"1 other predictions \(for 30\)"),
     ("a word", CSV.replace(b",3", b",cat"), "finite numbers"),
     ("json nan", b'{"7": NaN}', "not finite"),
-    ("json null", b'{"7": null, "-2": 1, "30": 1, "4": 1}', "Missing ones"),
+    ("json null", b'{"7": null, "-2": 1, "30": 1, "4": 1}', r"1 missing predictions \(for 7\)"),
     ("json twice", b'{"7": 1, "7": 2, "-2": 1, "30": 1, "4": 1}', "come twice"),
     ("json list of lists", b"[[7, 1]]", "JSON"),
     ("json key twice", b'[{"row": 7, "row": 8}]', "two columns"),
@@ -137,6 +137,9 @@ WRONG: list[tuple[str, Any, str]] = [
     ("json huge", b'{"7": 1' + b"0" * 5_000 + b"}", "JSON"),
     ("too many bytes", b"x" * 10**6, "at most"),
     ("mixed kinds", {7: 1, -2: "a", 30: 1, 4: 1}, "several kinds"),
+    ("one missing", {7: "a", -2: None, 30: "b", 4: "a"}, r"1 missing predictions \(for -2\)"),
+    ("text and nan", {7: "a", -2: float("nan"), 30: "b", 4: "a"}, r"predictions \(for -2\)"),
+    ("text", {7: "a", -2: "b", 30: "b", 4: "a"}, r"finite numbers; got \"text \('a', 'b'\)\""),
     ("no table", pd.DataFrame({"row": [1]}), "two columns"),
     ("ids true", {True: 1, False: 2}, "true and false"),
 ]

@@ -79,13 +79,19 @@ def test_a_term_that_may_leave_0_to_1_is_refused_before_anything_is_drawn(
         assert "(1 + b - a)/2" in str(wrong.value)
 
 
-def test_the_way_out_is_named_where_it_is_known(tmp_path: Path) -> None:
+def test_a_range_that_follows_from_declared_ones_is_as_if_it_were_declared(
+    tmp_path: Path,
+) -> None:
     with made(tmp_path / "a", "direct", ranges={"a": (0, 1), "b": (0, 1)}) as holdout:
-        with pytest.raises(InvalidInput, match=r"range=\(-1, 1\) or --range -1:1"):
-            holdout.mean("b - a")
-        with pytest.raises(InvalidInput, match=r"range=\(0, 10\) or --range 0:10"):
-            holdout.mean("10 * a")
-        for term in ("a", "(1 + b - a) / 2", "a * b", "1 - b"):
+        for term, range_ in (("b - a", (-1, 1)), ("10 * a", (0, 10))):
+            answer = holdout.mean(term)
+            assert f"of the term cut to [{range_[0]}, {range_[1]}]" in answer.promise
+            again = holdout.mean(term, range=range_)
+            assert again.cached
+            assert again.promise == answer.promise
+        with pytest.raises(InvalidInput, match="Nothing public bounds it"):
+            holdout.mean("a / b")
+        for term in ("a", "(1 + b - a) / 2", "a * b"):
             assert "of the term cut to [0, 1]" in holdout.mean(term).promise
 
 
@@ -347,6 +353,8 @@ def test_units_of_several_rows_count_once_and_every_line_says_so(tmp_path: Path,
     with Holdout.create(tmp_path / "h", rows, made, unit="who", ranges={"t": (0, 1)}) as holdout:
         told: Any = holdout.mean("t > 0.5", anyway=True)
         assert told.low <= 0.5 <= told.high < rows.t.mean()
+        if plan is None:
+            assert "the mean share of a who's rows with t > 0.5" in told.promise
         assert said in told.promise
         assert said in told._repr_html_()
         assert said in str(told)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 import holdfast as hf
 from holdfast import randomness
@@ -177,7 +178,7 @@ def test_comparisons(holdout: Holdout) -> None:
     precise = holdout.compare(b, right(FRAME, 0.85), precise=True)
     assert inside(precise, 0.05)
     assert precise.expected is None
-    with pytest.raises(InvalidInput, match="same rule twice"):
+    with pytest.raises(InvalidInput, match="the same predictions twice"):
         holdout.compare(a, a)
     assert check_holdout(holdout.path).passed
 
@@ -232,6 +233,11 @@ def test_the_best_of_several(holdout: Holdout) -> None:
     assert told.told == pytest.approx(math.log(3))
     assert (told.low, told.high, told.expected) == (None, None, None)
     assert "large has the best accuracy" in str(told)
+    named = dict(zip(("small", "large", "middle"), given, strict=True))
+    assert holdout.best(named).cached
+    assert holdout.scores(named).names == tuple(named)
+    with pytest.raises(InvalidInput, match="has their names"):
+        holdout.best(named, names=["a", "b", "c"])
     losses = holdout.best(given, metric="error_rate")
     assert losses.winner == 1
     with_bar = holdout.best([given[0], given[2]], precise=True)
@@ -385,6 +391,30 @@ def test_what_could_say_nothing_is_refused_before_anything_is_read(
         with refusing(holdout, nothing, Exhausted):
             holdout.compare(given, right(small, 0.2), margin=0)
         assert check_holdout(holdout.path).passed
+
+
+def test_slips_are_named(tmp_path: Path) -> None:
+    (tmp_path / "m.pkl").write_bytes(b"")
+    by_id = FRAME.set_index("row").y
+    strange = DecisionTreeClassifier().fit(FRAME[["luck"]], FRAME.y)
+    slips: list[tuple[Any, dict[str, Any], str]] = [
+        ("nothere.csv", {}, "in a file that exists; got 'nothere.csv'"),
+        (tmp_path / "m.pkl", {}, "m.pkl'. Create the holdout with ids='COLUMN', or pass an array"),
+        (by_id, {}, r"a Series, which is matched by its index.*series.to_numpy\(\)"),
+        (DecisionTreeClassifier, {}, "the class DecisionTreeClassifier.*an instance"),
+        (DecisionTreeClassifier(), {}, "model failed on most open rows, or on all: NotFitted"),
+        (strange, {}, "was fitted with luck, which the holdout lacks"),
+        (FRAME.y.to_numpy(), {"target": "label"}, "must be one of y, row, x, group; got 'label'"),
+    ]
+    with made(tmp_path / "h", FRAME, ids=None, labels=None, open_fraction=0.3) as holdout:
+        for given, words, said in slips:
+            with refusing(holdout, said):
+                holdout.score(given, **words)
+        with refusing(holdout, "given, and only one of them; got 'none of them'"):
+            holdout.gate(FRAME.y.to_numpy())
+        near = right(FRAME, 0.85).prediction.to_numpy()
+        unclear = holdout.gate(near, at_least=0.85, guess=0.85)
+        assert "; as the guess 0.85 made likely" in str(unclear)
 
 
 def test_prices_are_shown_before_asking(holdout: Holdout) -> None:

@@ -282,7 +282,7 @@ def test_what_is_wrong_is_said_at_its_field_and_nothing_is_told(
     given(page, site, Asked("gate", ("good",), fields=(("threshold", "3"),)))
     expect(page.locator("#model-threshold-error")).to_contain_text("where every accuracy lies")
     given(page, site, Asked("compare", ("good",), "good"))
-    expect(file).to_contain_text("the same rule twice")
+    expect(file).to_contain_text("the same predictions twice")
     names = page.locator("#model-names input")
     expect(names.nth(1)).to_have_value("good 2")  # of two files that are called the same
     names.nth(1).fill("good")

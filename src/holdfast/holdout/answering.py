@@ -903,15 +903,18 @@ class ToldPrice:
 
     def lines(self) -> list[str]:
         """For people: a line for each likely answer, and how things are now."""
-        lines = [f"{'if the answer is':<36}{'it tells':>12}{'later bars':>12}"]
+        lines = [f"{'you would be told':<36}{'it tells':>12}{'later bars':>12}"]
         for each in self.answers:
             place = "" if each.get("candidate") is None else f"{each['candidate'] + 1}. "
-            what = f"{place}{_offered(each)}{' (expected)' if each['expected'] else ''}"
+            what = f"{place}{_offered(each)}{_EXPECTED[each['expected']]}"
             nats, then = f"{number(each['nats'], 2)} nats", f"±{rounded_up(each['half_width'], 2)}"
             lines.append(f"{what:<36}{nats:>12}{then:>12}")
         so_far = f"told so far {number(self.told_so_far, 3)} nats"
         bar = f"±{rounded_up(self.half_width, 2)}"
         return [*lines, f"{so_far}; now an expected share near 0.9 is within {bar}"]
+
+
+_EXPECTED = {None: "", True: " (as expected)", False: " (a surprise)"}
 
 
 def _offered(answer: Mapping[str, Any]) -> str:

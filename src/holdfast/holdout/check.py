@@ -363,6 +363,8 @@ def _prices(spec: HoldoutSpec, rows: list[Row]) -> str:
             reserved[row.number] = row
         else:
             _check_charged(protocol, question, row, reserved)
+    if not reserved:
+        return "nothing was reserved"
     return f"{len(reserved):,} reservations and their charges recomputed from their questions"
 
 
@@ -427,7 +429,8 @@ def _answers(spec: HoldoutSpec, rows: list[Row]) -> str:
             account = state.sets[row.body["set"]].account.copy()
             accounts[row.number] = Charge.from_dict(row.body["charge"]), account
     lost = f"; {len(open_rows):,} reservations without one, charged in full" if open_rows else ""
-    return f"{count:,}, each paid for first{lost}"
+    reserved = any(row.kind == "reserved" for row in rows)
+    return f"{count:,}, each {'paid for first' if reserved else 'recorded in order'}{lost}"
 
 
 def _paid(row: Row, open_rows: dict[int, Row]) -> None:

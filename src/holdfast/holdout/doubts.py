@@ -8,6 +8,7 @@ Only what is public is looked at: the question, what was declared at creation, a
                  values lie beyond, or are rounded up by far more than they differ
     a guess      beyond where the value can lie
     a range      that most open rows' terms lie beyond
+    a metric     of blocks, where blocks are so few rows that it says little
 
 Each is refused, free, unless it is asked with `anyway`. That some open blocks have no value is told
 and not refused.
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.engines.python.metrics import OVER_ROWS
 from holdfast.engines.sql.estimator import (
     Comparison,
     SqlEstimator,
@@ -42,6 +44,7 @@ __all__ = ["Doubt", "doubts_of", "empty_blocks", "refuse"]
 
 _FAR = 3.0  # times what open blocks differ by
 _FEW_BLOCKS = 20  # that a Python function is asked of
+_FEW_UNITS = 30  # of a block, for a metric of a model
 _LISTED = 6  # values of a column
 _LONGEST = 40  # characters of one
 _CAN_BE: dict[str, Callable[[float, float, float], bool]] = {
@@ -76,7 +79,7 @@ def refuse(doubts: Sequence[Doubt]) -> None:
 
 def doubts_of(spec: HoldoutSpec, open_part: OpenPart, asked: Asked) -> tuple[Doubt, ...]:
     """Everything that speaks against a question."""
-    found = (*_comparisons(spec, open_part, asked.question), *_beyond(asked))
+    found = (*_comparisons(spec, open_part, asked.question), *_beyond(asked), *_small(spec, asked))
     if not open_part.blocks:
         return found
     said = {each.parameter for each in found}  # once is enough: of the same, this is the effect
@@ -168,6 +171,29 @@ def _points_between(grid: Grid, low: float, high: float) -> int:
     first += grid.point(first) < low  # the whole grid is below
     last -= grid.point(last) > high
     return last - first + 1
+
+
+# Metrics of blocks.
+
+
+def _small(spec: HoldoutSpec, asked: Asked) -> Iterator[Doubt]:
+    """A score over blocks that nobody has chosen to be so small: a plan's are as large as wanted.
+
+    The median of a metric that is a mean over rows is near that mean, and of any size.
+    """
+    question, units = asked.question, spec.manifest.block_units
+    scored = asked.protocol.told and "reading" in question.about and question.verb == "ask"
+    if not scored or asked.estimand.estimator.bounded_mean or units >= _FEW_UNITS:
+        return
+    metric = str(question.about["text"]).partition(" of ")[0]
+    single = spec.manifest.one_row_units
+    rows = f"{units:,} {'row' if single else 'unit'}{'' if units == 1 else 's'}"
+    instead = f" All rows at once are used by {OVER_ROWS}." if single else ""
+    yield Doubt(
+        "metric",
+        f"The sealed rows make blocks of {units:,}, and {metric} is told as the median over such "
+        f"blocks: {metric} of {rows} says little about the model.{instead}",
+    )
 
 
 # The open part.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -24,7 +25,6 @@ from holdfast.engines.sql.estimator import (
 from holdfast.errors import InvalidInput, real_number
 from holdfast.holdout.spec import BlockSet
 from holdfast.ledger.ledger import canonical
-from holdfast.protocols.answers import in_full
 from holdfast.protocols.base import Protocol, Question
 from holdfast.protocols.means import checked_bounds
 from holdfast.protocols.shapes import BoundedMean
@@ -196,21 +196,20 @@ def estimand_of_rows(
 def _sql_range(sql: SqlTerm, ranges: Ranges, declared: Bounds | None) -> tuple[Bounds, bool]:
     """The range of a term in SQL, and whether it could leave it.
 
-    Refused if it may leave [0, 1] and no other is declared. Ranges of columns are only declared: a
-    sealed row may leave them, and its term is then cut.
+    One that follows from the declared ranges of columns is as if it were declared itself. These are
+    only declared: a sealed row may leave them, and its term is then cut.
     """
     if declared in (None, UNIT) and is_within(sql.range({}), UNIT):
         return UNIT, False
     if declared is not None:
         return declared, True
-    low, high = found = sql.range(ranges)
+    found = sql.range(ranges)
     if is_within(found, UNIT):
         return UNIT, True
+    with suppress(InvalidInput):  # nothing is known, or only that it is a float
+        ends = [0.0 if abs(end) < 1e-300 else float(f"{end:.12g}") for end in found]
+        return checked_bounds(ends), True
     hint = "Nothing public bounds it: declare its range, as range=(-1, 1) or --range -1:1; or ask "
-    if math.isfinite(low) and math.isfinite(high):
-        ends = [in_full(0.0 if abs(end) < 1e-300 else float(f"{end:.12g}")) for end in (low, high)]
-        known, typed = f"({', '.join(ends)})", ":".join(ends)
-        hint = f"Declare its range, which may be range={known} or --range {typed}; or ask "
     hint += "for a term that stays in [0, 1], as (1 + b - a)/2 does if a and b are declared to "
     hint += "(--range a=0:1)."
     allowed = "between 0 and 1 by its form and the declared ranges of its columns"

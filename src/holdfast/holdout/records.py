@@ -23,7 +23,7 @@ from holdfast.engines.python.admission import (
     ASSUMPTION_SHARED,
 )
 from holdfast.engines.python.estimator import ASSUMPTION_PREDICTIONS
-from holdfast.engines.sql.estimator import can_lack_value
+from holdfast.engines.sql.estimator import can_lack_value, sql_term
 from holdfast.errors import Damaged
 from holdfast.grids import Grid, IntegerGrid, LinearGrid
 from holdfast.holdout.spec import HoldoutSpec
@@ -137,7 +137,10 @@ def said(
     unit = spec.manifest.unit_column if question.verb == "mean" else None
     if protocol.told:
         told = protocol.answer(question, drawn, settled)
-        more = {} if unit is None else {"unit": unit}
+        more: dict[str, Any] = {} if unit is None else {"unit": unit}
+        if unit is not None and question.about["engine"] == "sql":
+            condition = sql_term(question.about["text"], spec.manifest.schema).boolean
+            more |= {"condition": True} if condition else {}
         return told.each(
             lambda step: replace(
                 step, facts={**step.facts, **more}, assumes=(*step.assumes, *words)

@@ -22,6 +22,7 @@ from holdfast.engines.python.metrics import (
     NEEDS_NUMBER,
     NEEDS_PROBABILITY,
     NEEDS_SCORE,
+    OVER_ROWS,
     Labels,
     Metric,
     Predictions,
@@ -33,6 +34,7 @@ from holdfast.engines.python.metrics import (
     is_scorer,
     listed,
     needs_of,
+    plain,
     row_metric,
     score_estimator,
     term_estimator,
@@ -272,6 +274,13 @@ def _one_of(what: str, given: Any, allowed: tuple[Any, ...]) -> Any:
 
 _KINDS = ("boolean", "number", "text")
 _VERBS: tuple[Verb, Verb] = ("mean", "ask")
+_FOR_SEVERAL = {  # what there is in place of a metric of two classes
+    "f1": "f1_macro",
+    "jaccard": "jaccard_macro",
+    "precision": "precision_macro",
+    "recall": "recall_macro",
+    "roc_auc": "accuracy, or roc_auc_ovr of a model",
+}
 
 
 @dataclass(frozen=True)
@@ -337,17 +346,21 @@ def judged(
     metric, column, bounds, labels = scorer.metric, found.target, found.bounds, found.labels
     kind, span = holdout.spec.manifest.schema.kind(column), holdout.spec.ranges.get(column)
     keyed = isinstance(given, str | Path | bytes | bytearray | memoryview) or is_keyed(given)
+    if isinstance(given, type):
+        hint = f"Pass an instance that was fitted: {given.__name__}().fit(…)."
+        raise InvalidInput("model", f"the class {given.__name__}", "a fitted model", hint)
     if not keyed and callable(getattr(given, "predict", None)):
         _refuse_targets(metric, column, labels, getattr(given, "classes_", None))
         return replace(found, given=given, model=True)
     within = span if bounds is not None and metric.term is None else None
     wanted = wanted_for(metric, kind, column, within)
+    if wanted.label and labels is not None:
+        wanted = replace(wanted, known=labels.known)
     _refuse_targets(metric, column, labels, None)
     if keyed:
         ids = boards.ids()
         if ids is None:
-            hint = "Create the holdout with ids='COLUMN', or give one prediction for every row."
-            raise InvalidInput("predictions", "ids", "in the order of the rows here", hint)
+            raise _unmatched(given)
         submitted = read_submission(given, ids, wanted, form=form)
         _refuse_labels(metric, labels, submitted.values)
         predictions = submitted.by_row()
@@ -356,6 +369,19 @@ def judged(
         _refuse_labels(metric, labels, array)
         predictions = Predictions(values_by_row(array, wanted), boards.sealed_rows(len(array)))
     return replace(found, given=predictions)
+
+
+def _unmatched(given: object) -> InvalidInput:
+    """The refusal of predictions by id, or in a file, where rows have no ids."""
+    what, instead = type(given).__name__, "an array"
+    if isinstance(given, str | Path):
+        if not Path(given).is_file():
+            return refused(str(given), "in a file that exists")
+        what = f"the file {given}"
+    elif getattr(given, "ndim", 2) == 1:
+        what, instead = "a Series, which is matched by its index", "series.to_numpy()"
+    hint = f"Create the holdout with ids='COLUMN', or pass {instead}, in the order of the table."
+    return refused(what, "an array where the holdout has no row ids, as here", hint)
 
 
 def _to_score(holdout: OpenHoldout, scorer: Scorer, target: str | None) -> Judged:
@@ -422,10 +448,16 @@ def _refuse_labels(metric: Metric, labels: Labels | None, array: np.ndarray[Any,
 
 def _refuse_targets(metric: Metric, column: str, labels: Labels | None, classes: Any) -> None:
     """Refuse a metric of two classes where the target is known to have others."""
-    if labels is None or not metric.binary:
+    if labels is None or metric.is_users or not (metric.binary or metric.name in _FOR_SEVERAL):
         return
     own = (0.0, 1.0) if classes is None else np.asarray(classes).ravel().tolist()
-    others = labels.beside(own)
+    several = labels.known if len(labels.known) > 2 else own
+    if len(several) > 2:
+        shown = listed(sorted(several, key=cast(Any, plain)))
+        instead = _FOR_SEVERAL.get(metric.name, "accuracy")
+        hint = f"{column} has {len(several):,} ({shown}): take {instead}. Nothing was charged."
+        raise InvalidInput("metric", metric.name, "one for more than two classes", hint)
+    others = labels.beside(own) if metric.binary else []
     if others:
         known = "declared" if labels.declared is not None else "in the open part"
         hint = f"{column} has {listed(others)} ({known}). Nothing was charged."
@@ -440,8 +472,9 @@ def _target(spec: HoldoutSpec, target: str | None) -> str:
         raise InvalidInput("target", None, "the column that the model predicts", hint)
     found = spec.manifest.schema.find(checked_target(column))
     if found is None:
-        names = ", ".join(spec.manifest.schema.names[:20])
-        raise InvalidInput("target", column, f"one of {names}")
+        names = dict.fromkeys((*filter(None, (spec.target,)), *spec.manifest.schema.names))
+        shown = [*names][:_SHOWN] + ["…"] * (len(names) > _SHOWN)
+        raise InvalidInput("target", column, f"one of {', '.join(shown)}")
     return found.name
 
 
@@ -519,6 +552,7 @@ Side = Literal["at least", "at most"]
 Chosen = str | Metric | Callable[..., float]
 """A metric: its name, what `row_metric` makes, or a function of targets and predictions."""
 _LONGEST_NAME = 100
+_SHOWN = 12  # columns
 _MOST_CANDIDATES = 1_000
 
 
@@ -526,10 +560,11 @@ def side_of(
     at_least: float | None, at_most: float | None, better_than: object, margin: float
 ) -> tuple[Side, float]:
     """The side and the threshold of a gate: one of three must be given."""
-    given = [each is not None for each in (at_least, at_most, better_than)]
-    if sum(given) != 1:
-        allowed = "given, and only one of them"
-        raise InvalidInput("at_least, at_most or better_than", given, allowed)
+    words = {"at_least": at_least, "at_most": at_most, "better_than": better_than}
+    given = [name for name, value in words.items() if value is not None]
+    if len(given) != 1:
+        found, allowed = " and ".join(given) or "none of them", "given, and only one of them"
+        raise InvalidInput("at_least, at_most or better_than", found, allowed)
     if better_than is not None:
         return "at least", real_number("margin", margin, 0)
     if margin:
@@ -672,6 +707,7 @@ class Scoring(Closing):
         form: str | None = None,
         max_level: float | None = None,
         protocol: str | None = None,
+        anyway: bool = False,
         request: str | None = None,
         progress: Progress | None = None,
         **asked: Any,
@@ -691,10 +727,10 @@ class Scoring(Closing):
         words = {"guess": guess, "guess_se": guess_se, "precise": precise, "max_level": max_level}
         if self._is_told(score, protocol):
             return self._told("score", [score], (), words, request, progress)
-        refuse_told(words)
+        _refuse_guess(self._open.spec, score, protocol, words)
         if asked.get("grid") is None:
             asked["grid"] = public_grid(self._open, score, protocol)
-        return self._scored(score, protocol, request, progress, asked)
+        return self._scored(score, protocol, request, progress, anyway, asked)
 
     def compare(
         self,
@@ -773,7 +809,7 @@ class Scoring(Closing):
 
     def best(
         self,
-        candidates: Sequence[object],
+        candidates: Sequence[object] | Mapping[str, object],
         *,
         metric: Chosen = "accuracy",
         names: Sequence[str] | None = None,
@@ -785,7 +821,10 @@ class Scoring(Closing):
         request: str | None = None,
         progress: Progress | None = None,
     ) -> Told:
-        """The candidate with the best score on the sealed rows; with `precise` its bar too."""
+        """The candidate with the best score on the sealed rows; with `precise` its bar too.
+
+        Candidates are a list, or a dictionary from their names.
+        """
         scores, titles = self._candidates(candidates, names, metric, target, features, form)
         words = {"max_level": max_level}
         found = self._told("best", scores, titles, words, request, progress)
@@ -804,7 +843,7 @@ class Scoring(Closing):
 
     def scores(
         self,
-        candidates: Sequence[object],
+        candidates: Sequence[object] | Mapping[str, object],
         *,
         metric: Chosen = "accuracy",
         guesses: Sequence[float | None] | None = None,
@@ -843,6 +882,7 @@ class Scoring(Closing):
         form: str | None = None,
         max_level: float | None = None,
         protocol: str | None = None,
+        anyway: bool = False,
         request: str | None = None,
         progress: Progress | None = None,
     ) -> Submission:
@@ -857,13 +897,13 @@ class Scoring(Closing):
         if self._is_told(score, protocol):
             answer = self._told("score", [score], (), words, request, progress)
         else:
-            refuse_told(words)
+            _refuse_guess(self._open.spec, score, protocol, words)
             points = public_grid(
                 self._open, score, protocol
             )  # not the submitter's: it decides the score
             if points is None and needs_grid(self._open, score, protocol):
                 raise no_public_grid(score)
-            answer = self._scored(score, protocol, request, progress, {"grid": points})
+            answer = self._scored(score, protocol, request, progress, anyway, {"grid": points})
         recorded = Receipt.parse(answer.receipt).number
         better = scorer.greater_is_better
         self._boards.board.note(title, scorer.name, better, self._asked_by, recorded)
@@ -967,9 +1007,9 @@ class Scoring(Closing):
         protocol: str | None,
         request: str | None,
         progress: Progress | None,
+        anyway: bool,
         options: dict[str, Any],
     ) -> Answer:
-        anyway = options.pop("anyway", False)
         verb, estimator, words = score_question(self._open, score, protocol, options)
         asked = self._open.asked(verb, estimator, **words)
         return cast(Answer, self._asked(asked, request, progress, anyway))
@@ -981,7 +1021,7 @@ class Scoring(Closing):
 
     def _candidates(
         self,
-        candidates: Sequence[object],
+        candidates: Sequence[object] | Mapping[str, object],
         names: Sequence[str] | None,
         metric: Chosen,
         target: str | None,
@@ -989,6 +1029,11 @@ class Scoring(Closing):
         form: str | None,
     ) -> tuple[list[Judged], tuple[str, ...]]:
         """Several rules, each other than the others."""
+        if isinstance(candidates, Mapping):
+            if names is not None:
+                hint = "A dictionary of candidates has their names."
+                raise InvalidInput("names", list(names), "left out", hint)
+            names, candidates = [*candidates], [*candidates.values()]
         titles = candidate_names(how_many(candidates), names)
         scorer = self.scorers.find(metric)
         given: dict[str, Any] = {"target": target, "features": features, "form": form}
@@ -1016,7 +1061,9 @@ class Scoring(Closing):
         first, *others = [each.term() for each in scores]
         identities = [getattr(each, "identity", None) for each in (first, *others)]
         if None not in identities and len({*identities}) < len(identities):
-            raise InvalidInput("candidates", "the same rule twice", "different rules")
+            same = "model" if scores[0].model else "predictions"
+            hint = "There is nothing to compare."
+            raise InvalidInput("candidates", f"the same {same} twice", "different", hint)
         labels = scores[0].labels
         declared = None if labels is None else labels.declared
         classes = None if verb not in ("compare", "gate") or not others else declared
@@ -1043,6 +1090,23 @@ class Scoring(Closing):
     @property
     def _asked_by(self) -> str | None:
         return None if self._asker is None else self._asker.id
+
+
+def _refuse_guess(
+    spec: HoldoutSpec, score: Judged, protocol: str | None, words: Mapping[str, Any]
+) -> None:
+    """Refuse what only scores have that are means over rows."""
+    part = _part(spec, "ask", protocol)
+    if part is None or part.protocol != "told":
+        refuse_told(words)
+        return
+    for name, value in words.items():
+        if value is not None and value is not False:
+            metric = score.scorer.name
+            hint = f"It is told as a median over blocks, which takes no {name}."
+            if spec.manifest.one_row_units:
+                hint += f" These take one: {OVER_ROWS}."
+            raise InvalidInput(name, value, f"left out for {metric}", hint)
 
 
 def _refuse_blocks(verb: Verb, scores: Sequence[Judged]) -> None:

@@ -34,6 +34,7 @@ from holdfast.engines.python.metrics import (
     NEEDS_PROBABILITY,
     Metric,
     Predictions,
+    listed,
 )
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.store.blocks import private, sync_folder
@@ -198,10 +199,11 @@ def read_frame(given: Any, column: str) -> Pairs:
         return pairs_of(given.index.tolist(), given.tolist())
     arrow = type(given).__module__.partition(".")[0] == "pyarrow"  # a frame looks long for a name
     check_columns(list(given.column_names if arrow else given.columns), column)
-    return Pairs(_column(given[column], "ids"), _column(given[PREDICTION], "predictions"))
+    ids = given[column]
+    return Pairs(_column(ids, "ids"), _column(given[PREDICTION], "predictions", ids))
 
 
-def _column(values: Any, what: str) -> Any:
+def _column(values: Any, what: str, ids: Any = ()) -> Any:
     """A column as an Arrow array of one kind; what is plain already is taken as it is."""
     import pyarrow as pa
 
@@ -215,7 +217,7 @@ def _column(values: Any, what: str) -> Any:
         plain = _plain(found.type)
         with suppress(pa.ArrowException):
             return found if plain is None else found.cast(plain)
-    return _array(_listed(values), what)
+    return _array(_listed(values), what, _listed(ids))
 
 
 def _listed(column: Any) -> list[Any]:
@@ -227,11 +229,14 @@ def _listed(column: Any) -> list[Any]:
 
 def pairs_of(ids: Sequence[Any], values: Sequence[Any]) -> Pairs:
     """Python values as two Arrow arrays, each of one kind."""
-    return Pairs(_array(ids, "ids"), _array(values, "predictions"))
+    return Pairs(_array(ids, "ids"), _array(values, "predictions", ids))
 
 
-def _array(values: Sequence[Any], what: str) -> Any:
-    """Integers, floats, truth values or text; integers among floats are floats."""
+def _array(values: Sequence[Any], what: str, ids: Sequence[Any] = ()) -> Any:
+    """Integers, floats, truth values or text; integers among floats are floats.
+
+    `ids`: those of what is missing are named.
+    """
     import pyarrow as pa
 
     kinds = {type(value) for value in values}
@@ -254,9 +259,13 @@ def _array(values: Sequence[Any], what: str) -> Any:
             raise refused(f"{what} that are not Unicode", _ALLOWED) from None
     if what == "ids" and kinds <= {int, str}:
         return pa.array([str(value) for value in values], pa.string())
+    empty = [each is None or (isinstance(each, float) and each != each) for each in values]
+    missing = [place for place, each in enumerate(empty) if each]
+    if missing:
+        named = some([ids[place] for place in missing[:4]] if ids else missing[:4])
+        raise refused(f"{len(missing):,} missing {what} (for {named})", _ALLOWED)
     others = kinds - {bool, int, float, str}
-    hint = "Missing ones are not allowed." if type(None) in others else ""
-    raise refused(f"{what} of several kinds" if not others else f"other {what}", _ALLOWED, hint)
+    raise refused(f"{what} of several kinds" if not others else f"other {what}", _ALLOWED)
 
 
 # Predictions in JSON: {"id": prediction, …}, or [{"id": …, "prediction": …}, …].
@@ -444,15 +453,18 @@ class Wanted:
     within: tuple[float, float] | None = None
     binary: bool = False
     called: str = "numbers"
+    known: tuple[object, ...] = ()
+    """Labels that are public."""
 
     def describe(self) -> str:
         """For errors."""
+        labels = f", as the labels are: {listed(self.known)}" if self.known else ""
         if self.text:
-            return f"text of at most {_VALUES_LONGEST} characters"
+            return f"text of at most {_VALUES_LONGEST} characters{labels}"
         if self.binary:
             return "0 or 1"
         if self.within is None:
-            return "finite numbers"
+            return f"finite numbers{labels}"
         low, high = self.within
         return f"{self.called} between {low:g} and {high:g}"
 
@@ -501,10 +513,14 @@ def wanted_values(pairs: Pairs, wanted: Wanted) -> NDArray[Any]:
     is_text = pa.types.is_string(values.type)
     if wanted.text:
         if not is_text:
-            raise refused(f"predictions of type {values.type}", wanted.describe())
+            found = listed(values.drop_null().unique()[: _NAMED + 1].to_pylist())
+            raise refused(f"numbers ({found})", wanted.describe())
         return _texts(pairs, bad)
     if is_text:
         values, bad = _numbers(values)
+        if bad.all():
+            found = listed(pairs.values.drop_null().unique()[: _NAMED + 1].to_pylist())
+            raise refused(f"text ({found})", wanted.describe())
     array = plain_array(values.cast(pa.float64())) + 0.0  # one zero
     bad = bad | ~np.isfinite(array)
     if wanted.binary:

@@ -883,6 +883,8 @@ class Told:
             text = _METRICS.get(self.about, self.about)
         elif self.facts.get("share"):
             text = f"the share of rows with {self.about}"
+        elif self.facts.get("condition"):
+            text = f"the mean share of a {self.facts['unit']}'s rows with {self.about}"
         else:
             text = f"the mean of {self.about}"
         cut, where = self.facts.get("cut"), self.facts.get("where")
@@ -954,18 +956,19 @@ class Told:
         """Whether it was as expected, in words."""
         if self.expected is None or (self.expected and self.verb == "verify"):
             return ""  # that nothing speaks against a guess confirms nothing
+        guess, yours = number(self.guess), self.facts.get("guessed")
+        if self.verdict == "unclear" and self.expected and self.guess is not None:
+            return f"as the guess {guess} made likely"  # that it is unclear is nothing to wish for
         if self.verdict is not None or self.guess is None:
             return "as expected" if self.expected else "a surprise"
-        guess, yours = number(self.guess), self.facts.get("guessed")
         if self.expected:
             return (
                 f"your guess {guess} is confirmed"
                 if yours
                 else f"as guessed from the open part, {guess}"
             )
-        return (
-            f"a surprise: {'your guess' if yours else 'the guess from the open part'} was {guess}"
-        )
+        whose = "your guess" if yours else "the guess from the open part"
+        return f"a surprise: not within the interval announced around {guess}, {whose}"
 
     @property
     def sure(self) -> str:

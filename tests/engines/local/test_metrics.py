@@ -246,6 +246,17 @@ def test_scores_of_models_are_those_of_scikit_learn(
     assert estimator.identity is not None
 
 
+def test_of_two_classes_the_second_is_what_1_is(
+    fitted: dict[str, Any], engine: LocalEngine
+) -> None:
+    numbers, text = fitted["logistic"], fitted["logistic, text labels"]
+    for metric in ("f1", "precision", "recall", "jaccard", "average_precision", "roc_auc"):
+        wanted = engine.values(score_estimator(numbers, metric, target="label"))
+        assert np.isfinite(wanted).any()
+        found = engine.values(score_estimator(text, metric, target="name"))
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+
+
 def test_models_and_predictions_are_admitted_with_what_they_assume(
     fitted: dict[str, Any], engine: LocalEngine
 ) -> None:

@@ -413,7 +413,7 @@ class Attempts:
         if kind == WrongLabels.__name__:
             hint = f"{message} Nothing was charged."
             raise InvalidInput("model", self._name, "a model that predicts labels", hint)
-        self._refuse_failing(tried)
+        self._refuse_failing(tried, model=True)
 
     def _compare_single(self) -> int:
         few = self._blocks.ordered(range(min(_SINGLE_BLOCKS, self._blocks.blocks)))
@@ -571,8 +571,8 @@ class Attempts:
         allowed = "a function that can be loaded where there are no blocks, too"
         self._refuse(allowed, "Nothing was charged.")
 
-    def _refuse_failing(self, tried: Tried) -> None:
-        """A function that fails on more than half of the blocks."""
+    def _refuse_failing(self, tried: Tried, *, model: bool = False) -> None:
+        """A function that fails on more than half of the blocks, or a model on so many rows."""
         failed, count = int(np.count_nonzero(np.isnan(tried.values))), len(tried.values)
         if 2 * failed <= count:
             return
@@ -581,6 +581,10 @@ class Attempts:
         why = tried.told[:_SHOWN].rstrip(".")
         why = why or "it gave no number, ended its process, or took too long"
         hint = f"It failed on {on}: {why}. {keep}Nothing was charged."
+        if model:
+            hint = f"The model failed on most {where} rows, or on all: {why}. {keep}"
+            hint += "Nothing was charged."
+            raise FailsOnMost("model", self._name, "a fitted model that works", hint)
         raise FailsOnMost("estimator", self._name, "a function that works", hint)
 
     def _refuse_outside(self) -> None:

@@ -346,6 +346,8 @@ def stored_columns(estimator: LocalEstimator, store: Any) -> tuple[str, ...]:
         if name not in hidden and (column is None or column.name != name):  # case counts in Python
             names = ", ".join(schema.names[:12]) + (", …" if len(schema.names) > 12 else "")
             hint = "" if column is None else f"Did you mean {column.name!r}?"
+            if estimator.reading is not None:
+                hint = f"The model was fitted with {name}, which the holdout lacks. {hint}".strip()
             raise InvalidInput("columns", name, f"columns of the holdout: {names}", hint)
     if estimator.rows is not None and estimator.rows != store.data_rows:
         allowed = f"{store.data_rows:,} predictions, one for each row of the data"

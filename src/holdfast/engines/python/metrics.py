@@ -47,6 +47,7 @@ __all__ = [
     "NEEDS_NUMBER",
     "NEEDS_PROBABILITY",
     "NEEDS_SCORE",
+    "OVER_ROWS",
     "Labels",
     "Metric",
     "PredictionEngine",
@@ -130,6 +131,8 @@ def balanced_accuracy(target: Array, predicted: Array) -> Values:
 
 def f1(target: Array, predicted: Array) -> Values:
     """2·TP / (2·TP + FP + FN) for targets and predictions 0 and 1; 0 where there is no 1 at all.
+
+    Of a model's two classes the second is 1, as it is for probabilities.
 
     >>> f1(np.array([[0, 1, 1], [0, 0, 0]]), np.array([[1, 1, 0], [0, 0, 0]]))
     array([0.5, 0. ])
@@ -237,6 +240,11 @@ _ENOUGH = 20  # open rows from which their labels are taken for a sample of all
 _FRACTIONS = 20  # more different ones are no labels
 _NEAR = 1_000  # whole numbers that lie so near each other are counted, not sorted
 
+_ELSE = (
+    ": for probabilities there are brier, log_loss and roc_auc, for a number such as a price mae, "
+    "rmse and r2"
+)
+
 Contradiction = tuple[str, str]
 """What was found, and what is allowed."""
 
@@ -251,8 +259,8 @@ class Labels:
 
     >>> Labels("text", ("ham", "spam")).contradiction(np.array(["ham", "Spam"]))
     ("1 prediction that is no label ('Spam')", "one of the labels 'ham', 'spam'")
-    >>> Labels("number", seen=(0.0, 1.0), rows=50).contradiction(np.array([0.25, 1.0]))
-    ('1 fraction (0.25)', 'whole numbers, as all labels of the open part are')
+    >>> Labels("number", seen=(0.0, 1.0), rows=50).contradiction(np.array([0.25, 1.0]))[0]
+    '1 fraction (0.25)'
     """
 
     kind: str
@@ -285,10 +293,11 @@ class Labels:
             return _count(int(missing.sum()), "missing prediction"), "a label for every row"
         found = _distinct(predicted[~missing])
         text = [each for each in found if type(each) is str]
+        known = f" ({listed(self.known)})" if self.known else ""
         if self.kind == "text" and len(text) < len(found):
-            return f"numbers ({listed([*found])})", "text, as the target is"
+            return f"numbers ({listed([*found])})", f"text, as the target is{known}"
         if self.kind != "text" and text:
-            return f"text ({listed(text)})", "numbers, as the target is"
+            return f"text ({listed(text)})", f"numbers, as the target is{known}"
         other = [each for each in found if each not in self._all]
         if self.declared is None:
             return self._unlike(found, other, own, model=model)
@@ -313,13 +322,13 @@ class Labels:
         named = listed(fractions)
         if fractions and enough and not any(map(_is_fraction, self._all)):
             said = _count(sum(found[each] for each in fractions), "fraction")
-            return f"{said} ({named})", "whole numbers, as all labels of the open part are"
+            return f"{said} ({named})", f"whole numbers, as all labels of the open part are{_ELSE}"
         theirs = {plain(each) for each in own}
         foreign = [each for each in fractions if each not in theirs]
         share = sum(found[each] for each in foreign) / max(1, sum(found.values()))
         if share > 0.5 if model else len(foreign) > _FRACTIONS:
             said = f"{_count(len(foreign), 'different fraction')} ({named})"
-            return said, "labels: for probabilities there are brier, log_loss and roc_auc"
+            return said, f"labels{_ELSE}"
         if enough and 0 < len(other) == len(found) and not (model and len(found) < 2):
             said = f"predictions that are no label of the open part ({listed([*found])})"
             return said, f"labels such as the open part has: {listed(self.seen, 10)}"
@@ -854,6 +863,8 @@ class Score:
         assert self.metric.batched is not None
         if self.metric.needs in {NEEDS_PROBABILITY, NEEDS_SCORE}:
             target = indicator(target, classes)
+        elif self.metric.binary and classes is not None and len(classes) == 2:
+            target, predicted = indicator(target, classes), indicator(predicted, classes)
         elif self.metric.needs == NEEDS_NUMBER:
             target, predicted = target.astype(np.float64), predicted.astype(np.float64)
         return self.metric.sign * self.metric.batched(target, predicted)
@@ -975,7 +986,12 @@ class ModelScore(Score):
         names = list(columns) if self.features is None else list(self.features)
         rows = self._rows({name: columns[name] for name in names})
         classes = np.asarray(getattr(self.model, "classes_", target[:1]))
-        return float(get_scorer(self.metric.name)(self.model, rows, aligned(target, classes)[0]))
+        scorer: Any = get_scorer(self.metric.name)
+        takes = inspect.signature(scorer._score_func).parameters
+        one = scorer._kwargs.get("average", "binary") == "binary"
+        if one and len(classes) == 2 and "pos_label" in takes:
+            scorer._kwargs = {**scorer._kwargs, "pos_label": classes[1]}  # 1 need not be a class
+        return float(scorer(self.model, rows, aligned(target, classes)[0]))
 
 
 class ModelTrial:
@@ -1188,6 +1204,10 @@ _TERMS: dict[str, Callable[[Array, Array], Terms]] = {
 }
 _OF_UNIT = ("accuracy", "brier", "error_rate")  # whose terms lie between 0 and 1
 _POWERS = {"mae": 1, "mse": 2}  # of errors: on a target of a declared range they are bounded
+OVER_ROWS = (
+    "accuracy, brier, error_rate and log_loss, and mae and mse on a target of declared range"
+)
+"""The metrics that are means over rows, for people."""
 _MOST_LOSS = math.log(1000.0)  # of one row: where its target had a probability of 1 in 1,000
 _FAILING = {"accuracy": "wrong", "error_rate": "wrong", "brier": "one"}
 

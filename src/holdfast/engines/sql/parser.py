@@ -634,9 +634,33 @@ def _row(
         if fitted is not None:
             nodes, same = fitted
             return same if row.gives == "same" else row.gives, row, nodes  # type: ignore[return-value]
+    tokens = {token for one in rows for token in one.takes}
+    if len(arguments) > 1 and tokens <= {"same", "ordered", "…"}:
+        few = "numbers, texts or dates" if "ordered" in tokens else "values"
+        given = ", ".join(f"{_named(each)} is {_SPOKEN[each.kind]}" for each in arguments)
+        raise Refusal(f"{name} takes {few} of one type: {given}.{HINTS.get(name, '')}")
     given = ", ".join(each.kind for each in arguments)
     taken = " or ".join(dict.fromkeys(f"({', '.join(row.takes)})" for row in rows))
     raise Refusal(f"{name} takes {taken} and was given ({given}).{HINTS.get(name, '')}")
+
+
+_SPOKEN: dict[Kind, str] = {
+    "number": "a number",
+    "boolean": "true or false",
+    "text": "text",
+    "date": "a date",
+    "timestamp": "a time",
+}
+
+
+def _named(node: Node) -> str:
+    """What a value is called in an error."""
+    if isinstance(node, Reference):
+        return node.name
+    if not isinstance(node, Constant):
+        return "an expression"
+    plain = isinstance(node.value, float)
+    return f"{node.value:.12g}" if plain else repr(node.value)[:40]
 
 
 def case_of(parts: Sequence[Node]) -> Call:
