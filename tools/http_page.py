@@ -40,9 +40,12 @@ ROLES = {
 TOLD = {
     "plan": "`rows`, `queries`, `tail`, `confidence`; `methods`, each with `name`, `label`, "
     "`half_width` (null, with a `reason`, where there is none), `blocks`, `certified` and `about`; "
-    "and `curve`, for each number of `queries` the half-widths by the names of the methods",
+    "`curve`, for each number of `queries` the half-widths by the names of the methods; `told`, "
+    "what a holdout without a plan will be, with the `bars` of its `parts` by the number of "
+    "`questions` and of `surprises` (null at a confidence of 0.5)",
     "columns": "`columns`, each with `name`, `kind`, `range` and `categories`; `verbs`, each with "
-    "the parts of the plan that can answer it; `target`, `labels`, `ids` and `metrics`",
+    "the parts of the plan that can answer it; `target`, `labels`, `ids`, `metrics` "
+    "and `over_rows` (those that are means over rows, which take a guess)",
     "left": "`parts`, each with `name`, `protocol`, `planned`, `questions_left`, `refusals_left`, "
     "`still_possible` (what can still be asked, in words) "
     "and `grids` (for each size `grid`, `price` and `questions_left`); `asked_for` and `fits`, "

@@ -195,7 +195,7 @@ def signed_in(browser: Browser, url: str, token: str, **context: Any) -> Page:
     page.goto(url)
     page.fill("#token", token)
     page.press("#token", "Enter")
-    page.wait_for_selector("#verbs label")
+    page.wait_for_selector("#verbs label:visible, #model-verbs label:visible")
     return page
 
 

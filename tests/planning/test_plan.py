@@ -270,6 +270,7 @@ def test_a_plan_whose_bars_say_nothing_is_refused() -> None:
     with pytest.raises(hf.Infeasible, match="below ±50, half of the mean's range") as caught:
         hf.plan(queries=5, rows=25, low=-20, high=80)
     assert "The bars would say nothing" in str(caught.value)
+    assert "Scores, comparisons, shares and means need no plan" in str(caught.value)
     assert "with 5 question(s) and 25 row(s)" in str(caught.value)
     said = re.search(r"would be ±([\d.]+)\.", str(caught.value))
     assert said is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import html
 import itertools
 import math
 import os
@@ -30,7 +29,7 @@ from holdfast.holdout.spec import AnyPlan
 from holdfast.ledger.ledger import Row
 from holdfast.planning.joint import joint_plan, rounds_plan
 from holdfast.planning.solve import plan
-from holdfast.protocols.answers import Answer, Verdict
+from holdfast.protocols.answers import Answer, Verdict, rounded_up
 from holdfast.protocols.base import Question
 from holdfast.protocols.guesses import VerdictPart
 from holdfast.protocols.means import DirectMeans, MedianMeans
@@ -40,6 +39,7 @@ from holdfast.protocols.weights import WeightedEstimates
 from holdfast.report import Story, page_html, read_story, report_html, write_report
 from holdfast.report.facts import delta_for, set_privacy
 from holdfast.report.html import percent
+from holdfast.report.page import holdout_story, panels, points_of
 from holdfast.theory.privacy import ORDERS, look_divergence, private_epsilon
 from tests.report.ledgers import AVERAGE, IDENTITY, Writer, chained, joint, simple, spec_for
 from tests.report.pages import Page
@@ -497,16 +497,47 @@ def test_what_is_told_is_shown_with_its_nats(tmp_path: Path) -> None:
     count = 1_000
     rows = pd.DataFrame({"row": range(count), "y": [k % 2 for k in range(count)]})
     given = rows.assign(prediction=lambda f: (f.row % 10 > 0) * f.y)[["row", "prediction"]]
-    with Holdout.create(tmp_path / "h", rows, ids="row", target="y") as holdout:
-        for ask in (holdout.score, lambda p: holdout.gate(p, at_least=0.8)):
-            ask(given)
-        holdout.best([given, given.assign(prediction=0)], names=["<one>", "other"])
+    zero = given.assign(prediction=0)
+    with Holdout.create(tmp_path / "h", rows, ids="row", target="y", confidence=0.99) as holdout:
+        holdout.score(given)
+        holdout.gate(given, at_least=0.8)
+        holdout.best([given, zero], names=["<one>", "other"])
+        holdout.compare(zero, given, metric="error_rate")
+        holdout.gate(given, better_than=zero)
+        holdout.mean("y = 1")
+        holdout.scores([given, zero], names=["<one>", "other"])
         told: Any = holdout.status().sets[0].told
-        page = html.unescape(report_html(holdout))
-        raw = report_html(holdout)
-    assert told.answers == 3
-    assert "nats told so far" in page
-    assert page.count("With 95 % confidence") == 2
-    assert "<one> has the best accuracy" in page
-    assert "<one>" not in raw
-    assert "of the budget spent" not in page
+        shown = Page(report_html(holdout))
+        (answers, _) = panels(holdout_story(holdout).asked)
+    inert(shown)
+    assert {link[1:] for link in shown.values("href")} <= set(shown.values("id"))
+    assert "<one>" not in shown.source
+    words = shown.words
+    assert told.answers == 7
+    assert "nats told so far" in words
+    assert words.count("With 99 % confidence") == 6
+    assert "<one> has the best accuracy" in words
+    assert "all at once, with at least 99 % confidence" in words
+    assert re.search(r"\b1 score accuracy of predictions \w{8} score of these rows", words)
+    assert "gate at least 0.8: accuracy of predictions" in words
+    assert "surprises 013" in words
+    assert f"±{rounded_up(told.bars[2]['half_widths'][1], 2)}" in shown.cells
+    for of_looks in (
+        "of the budget",
+        "fresh block is",
+        "on its grid",
+        "price is",
+        "vectorised",
+        "coins",
+    ):
+        assert of_looks not in words
+    # Differences have an axis of their own, on which the first is better above 0.
+    drawn = {}
+    for panel in answers:
+        drawn[panel.title.split(",")[0]] = [p for asked in panel.asked for p in points_of(asked)]
+    found = {name: len(points) for name, points in drawn.items()}
+    differences = {"differences in error_rate": 1, "differences in accuracy": 1}
+    assert found == {"accuracy": 4, **differences, "means between 0 and 1": 1}
+    assert drawn["differences in error_rate"][0].value == pytest.approx(-0.5, abs=0.2)
+    gate = drawn["accuracy"][1]
+    assert (gate.mark, gate.low, gate.style) == (0.8, 0.8, "good")

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
 
+from holdfast.holdout.creation import preview_without_plan
+
 __all__ = ["Visiting", "Visitor", "one_browser", "visiting"]
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -60,6 +62,7 @@ UNREADABLE = """() => {
   return faults;
 }"""
 
+_SEEN = ":visible"
 _METHOD = {"blocks": None, "certified": True, "half_width": None, "about": "What it does."}
 _STUDY = {
     "rows": 100_000,
@@ -80,6 +83,7 @@ _STUDY = {
         {"queries": 50, "one": 0.02, "other": 0.1, "naive": 0.006},
         {"queries": 500, "one": 0.04, "other": None, "naive": 0.007},
     ],
+    "told": preview_without_plan(100_000, 500).to_dict(),
 }
 
 
@@ -118,7 +122,7 @@ class Visitor:
         self.page.fill("#token", token)
         self.page.press("#token", "Enter")
         self.page.wait_for_selector("#sign-out")
-        self.page.wait_for_selector("#columns button")
+        self.page.wait_for_selector(f"#columns button{_SEEN}, #model-verbs label{_SEEN}")
 
     def visit(self, view: str) -> None:
         """Another view."""
@@ -147,7 +151,9 @@ class Visitor:
         return [*wide, *self.page.evaluate(UNREADABLE)]
 
     def ask(self, estimator: str, **fields: str) -> None:
-        """Fill in the form, and wait for the price."""
+        """Fill in the form, of an estimate where there is a grid, and wait for the price."""
+        if "grid" in fields and self.page.locator("input[name=verb][value=mean]").is_checked():
+            self.page.check("input[name=verb][value=ask]")
         for name, text in {"estimator": estimator, **fields}.items():
             self.page.fill(f"#{name}", text)
         self.page.wait_for_selector("#ask-button:enabled")
@@ -181,7 +187,7 @@ def visiting(browser: Browser, url: str, **how: Any) -> Iterator[Visitor]:
     visitor.watch()
     try:
         visitor.page.goto(url)
-        visitor.page.wait_for_selector("#verbs label")
+        visitor.page.wait_for_selector(f"#verbs label{_SEEN}, #model-verbs label{_SEEN}")
         yield visitor
         assert not visitor.faults, visitor.faults
     finally:

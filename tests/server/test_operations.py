@@ -17,6 +17,7 @@ import pytest
 from holdfast.engines.process import Worker
 from holdfast.engines.sql.engine import SqlEngine
 from holdfast.errors import Damaged, InvalidInput
+from holdfast.holdout.creation import preview_without_plan
 from holdfast.holdout.submissions import read_json
 from holdfast.server import routes, run, service
 from holdfast.server.errors import HttpError
@@ -357,6 +358,7 @@ def test_the_server_plans_in_a_process_of_its_own_and_starts_it_again(
     told = study.get("/api/plan", "viewer", params=asked).json()
     assert [each["name"] for each in told["methods"]] == NAMES
     assert told["curve"] == []
+    assert told["told"] == json.loads(json.dumps(preview_without_plan(1_000, 3).to_dict()))
     monkeypatch.setattr(routes, "_compare", _never)
     assert study.get("/api/plan", "viewer", params=asked).json() == told  # remembered
     wrongs = {"rows": 1, "queries": 0, "tail": 0.5, "confidence": 2}

@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
+from holdfast.holdout.creation import preview_without_plan
 from holdfast.holdout.holdout import Holdout
+from holdfast.protocols.answers import rounded_up
 from holdfast.report.html import number, outwards, percent
 from tests.holdout.plans import board, estimates
 from tests.holdout.registry import made as registry_made
@@ -24,7 +26,6 @@ from tests.server.browsing import Visiting, Visitor
 from tests.server.conftest import made, tokens_of
 from tests.server.processes import serving
 
-VIEWS = ("ask", "models", "answers", "leaderboard", "planner", "custodian")
 ENTRIES, SEED = 320, 4711  # rows of the leaderboard's table
 TOLD = 2_000  # rows of the table whose answers count what they tell
 
@@ -156,6 +157,8 @@ def test_a_wrong_question_is_said_at_its_field_and_costs_nothing(
     visitor.may.add(400)
     before = site.spent()
     visitor.sign_in(site.tokens["analyst"])
+    expect(page.locator("input[name=verb][value=mean]")).to_be_checked()
+    page.check("input[name=verb][value=ask]")
     page.fill("#estimator", "avg(xx)")
     expect(page.locator("#estimator-error")).to_contain_text("There is no column 'xx'")
     expect(page.locator("#estimator")).to_have_attribute("aria-invalid", "true")
@@ -178,6 +181,7 @@ def test_a_mean_of_a_term_in_a_range(visitor: Visitor, page: Page, site: Site) -
     visitor.may.add(400)
     before = site.spent()
     visitor.sign_in(site.tokens["analyst"])
+    page.check("input[name=verb][value=ask]")
     expect(page.locator("#range")).to_be_hidden()  # it is for means alone
     page.check("input[name=verb][value=mean]")
     page.fill("#estimator", "x - c")
@@ -203,6 +207,7 @@ def test_a_mean_of_a_term_in_a_range(visitor: Visitor, page: Page, site: Site) -
 
 def test_what_is_told_has_its_sentence_and_no_budget(visitor: Visitor, page: Page) -> None:
     page.select_option("#holdout", "told")
+    visitor.visit("ask")
     budget, price = page.locator("#budget"), page.locator("#price")
     expect(budget).to_contain_text(re.compile(r"told [\d.]+ nats in \d+ answers?"))
     page.check("input[name=verb][value=mean]")
@@ -221,7 +226,10 @@ def test_what_is_told_has_its_sentence_and_no_budget(visitor: Visitor, page: Pag
     so_far = f"{nats(answer['told_so_far'])} in {answer['answers']} answer"
     expect(card).to_contain_text(f"so far {so_far}")
     expect(budget).to_contain_text(f"told {so_far}")
+    expect(budget).to_contain_text("later bars widen with it")
     expect(page.locator("#buys-body tbody tr")).to_have_count(4)
+    heads = page.locator("#buys-body thead th").all_inner_texts()
+    assert heads == ["Questions", "0 surprises", "1 surprise", "3 surprises"]
     page.check("#precise")
     expect(price).to_contain_text("another likely answer: up to")
     assert visitor.faults_here() == []
@@ -247,6 +255,7 @@ def test_a_slip_is_told_and_asked_only_if_it_is_meant(visitor: Visitor, page: Pa
     before = visitor.site.spent("registry")
     page.select_option("#holdout", "registry")
     expect(page.locator("#columns li", has_text="sex")).to_contain_text("text: female, male")
+    page.check("input[name=verb][value=ask]")
     page.fill("#estimator", "avg(age)")
     page.fill("#where-text", "sex = 'Male'")
     said = page.locator("#where-text-error")
@@ -332,8 +341,9 @@ def test_a_question_can_be_asked_with_the_keyboard_alone(visitor: Visitor, page:
     expect(page.locator("#view-ask h1")).to_be_focused()
     expect(page.locator("#verbs label").first).to_be_visible()
     page.keyboard.press("Tab")
-    page.keyboard.press("ArrowRight")  # from the first verb to the next
-    expect(page.locator("input[name=verb][value=mean]")).to_be_checked()
+    page.keyboard.press("ArrowRight")  # from the verb that is chosen to the next, and back
+    expect(page.locator("input[name=verb][value=interval]")).to_be_checked()
+    page.keyboard.press("ArrowLeft")
     visitor.tab_to("estimator")
     page.keyboard.type("y = 1")
     visitor.tab_to("grid")
@@ -404,14 +414,12 @@ def test_predictions_become_an_entry(visitor: Visitor, page: Page, tmp_path: Pat
     broken = tmp_path / "broken.csv"
     broken.write_text("number,prediction\n1,1\n", encoding="utf-8")
     visitor.may.add(400)
+    expect(page.locator("#view-models")).to_be_visible()  # without being asked for
     visitor.visit("leaderboard")
-    page.select_option("#holdout", "plain")
-    expect(page.locator("#board-note")).to_contain_text("no leaderboard")
-    expect(page.locator("#submit-entry")).to_be_hidden()
-    visitor.visit("models")
-    expect(page.locator("#models-note")).to_contain_text("no row ids")
-    expect(page.locator("#models")).to_be_hidden()
-    visitor.visit("leaderboard")
+    page.select_option("#holdout", "plain")  # which has neither labels nor row ids
+    expect(page.locator("#view-ask")).to_be_visible()
+    for view in ("models", "leaderboard"):
+        expect(page.locator(f"#nav a[href='#{view}']")).to_be_hidden()
     page.select_option("#holdout", "board")
     expect(page.locator("#board-table")).to_contain_text("No entry yet")
     page.click("#submit-entry")
@@ -484,14 +492,18 @@ def test_the_planner_answers_its_sliders(visitor: Visitor, page: Page) -> None:
     visitor.visit("planner")
     page.fill("#rows", "5,000")
     page.fill("#queries", "20")
-    headline = page.locator("#planned .headline")
+    told, headline = (page.locator("#planned .headline").nth(i) for i in (0, 1))
     expect(headline).to_contain_text("20 questions to 5,000 rows: every mean within ±")
+    bars = preview_without_plan(5_000, 20).parts[0].bars
+    half = f"±{rounded_up(bars[0]['half_widths'][0], 2)}"
+    expect(told).to_contain_text("5,000 rows, of which 3,000 are sealed")
+    expect(told.locator("b").first).to_have_text(half)
     expect(page.locator("#planned svg .series").first).to_be_attached()
     page.focus("#queries-slider")
     page.keyboard.press("ArrowRight")
     expect(page.locator("#queries")).to_have_value("30")
     expect(page.locator("#queries-slider")).to_have_attribute("aria-valuetext", "30")
-    names = page.locator("#planned tbody th").all_inner_texts()
+    names = page.locator("#planned .card").last.locator("tbody th").all_inner_texts()
     spoken = page.locator("#planned figure svg").first.get_attribute("aria-label") or ""
     assert names
     assert all(name in spoken for name in names)
@@ -536,15 +548,17 @@ def test_who_is_no_custodian_does_not_see_the_view(visitor: Visitor, page: Page)
 
 def test_every_view_fits_and_can_be_read_out(visitor: Visitor, page: Page) -> None:
     visitor.plan_quickly()
-    visitor.sign_in(visitor.site.tokens["custodian"])
-    for width in (360, 1240):
-        page.set_viewport_size({"width": width, "height": 740})
-        page.reload()
-        for view in VIEWS:
-            visitor.visit(view)
-            expect(page.locator(f"#view-{view} h1")).to_be_visible()
-            expect(page.locator("[aria-current=page]")).to_have_count(1)
-            assert visitor.faults_here() == [], (view, width)
+    for views in (("models", "leaderboard"), ("ask", "answers", "planner", "custodian")):
+        if "custodian" in views:
+            visitor.sign_in(visitor.site.tokens["custodian"])
+        for width in (360, 1240):
+            page.set_viewport_size({"width": width, "height": 740})
+            page.reload()
+            for view in views:
+                visitor.visit(view)
+                expect(page.locator(f"#view-{view} h1")).to_be_visible()
+                expect(page.locator("[aria-current=page]")).to_have_count(1)
+                assert visitor.faults_here() == [], (view, width)
 
 
 def test_numbers_are_written_as_in_reports_and_themes_can_be_chosen(visit: Visiting) -> None:

@@ -294,6 +294,12 @@ def test_what_is_wrong_is_said_at_its_field_and_nothing_is_told(
     expect(names.nth(1)).to_have_value("twin")  # it is still that of this file
     given(page, site, Asked("compare", ("good",), "fair", metric="roc_auc"))
     expect(page.locator("#model-metric-error")).to_contain_text("must be a mean over rows")
+    page.check("input[name=model-verb][value=score]")
+    for hidden in ("guess", "precise"):  # a value of a block takes none of them
+        expect(page.locator(f"#model-{hidden}")).to_be_hidden()
+    page.select_option("#model-metric", "brier")
+    expect(page.locator("#model-guess")).to_be_visible()
+    given(page, site, Asked("compare", ("good",), "fair", metric="roc_auc"))
     expect(button).to_be_disabled()
     assert visitor.faults_here() == []
     assert site.answers() == before
@@ -313,6 +319,15 @@ def test_a_guess_of_one_kind_is_none_of_another(page: Page, site: Site) -> None:
     expect(guess).to_have_value("0.05")
     page.select_option("#model-metric", "error_rate")
     expect(guess).to_have_value("")
+
+
+def test_a_gate_against_an_incumbent_is_drawn_with_the_comparisons(
+    visitor: Visitor, page: Page, site: Site
+) -> None:
+    """At 0 on an axis of differences: among scores it would make all bars small."""
+    answered(page, site, Asked("gate", ("fair",), "poor", (("margin", "0.03"),), "better_than"))
+    visitor.visit("answers")
+    expect(page.locator("#answer-group option:checked")).to_contain_text("differences in accuracy")
 
 
 def test_a_token_that_may_not_be_told_so_much_sees_it_before_asking(

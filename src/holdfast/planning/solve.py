@@ -632,7 +632,9 @@ def _refuse_everything(study: Study, queries: int, error: float) -> None:
         "The bars would say nothing",
         f"an error below ±{span / 2:g}, half of the mean's range",
         f"with {' and '.join(data)} it would be ±{error:.4g}",
-        "Ask fewer questions, bring more data, or give a tail: it is promised without an error.",
+        "Ask fewer questions, bring more data, or give a tail: it is promised without an error. "
+        "Scores, comparisons, shares and means need no plan: Holdout.create without one says which "
+        "bars to expect.",
     )
 
 

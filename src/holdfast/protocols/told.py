@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import Exhausted, InvalidInput, real_number, whole_number
-from holdfast.protocols.answers import AT_SHARES, ROWS, Told, rounded_up
+from holdfast.protocols.answers import AT_SHARES, ROWS, Told, number, rounded_up
 from holdfast.protocols.base import (
     Drawn,
     Lesson,
@@ -169,7 +169,11 @@ class ToldPlan(OwnPlan):
 
     def words(self) -> tuple[str, str]:
         most = f"{self.queries:,} questions expected" if self.queries else "any number of questions"
-        return most, "What was expected costs almost nothing, a surprise costs its surprise."
+        sure = number(100 * self.confidence, 12)
+        return most, (
+            "Every interval and verdict below is true of fresh data, all at once, with at least "
+            f"{sure} % confidence."
+        )
 
     @property
     def limit(self) -> Fraction:

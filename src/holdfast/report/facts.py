@@ -6,6 +6,7 @@ The same rows give the same story, and the same story the same page, byte for by
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -57,6 +58,11 @@ __all__ = [
 ]
 
 
+_VERBS = {"mean": "mean of", "interval": "interval for", "verify": "", "ask": "", "correct": ""}
+# How the ledger names a score: accuracy of predictions for y of y, __row (vectorised, 910235c97955)
+_SCORE = re.compile(r"^(\w+ of predictions) for .*\(\w+, ([0-9a-f]{8})[0-9a-f]*\)$", re.DOTALL)
+
+
 @dataclass(frozen=True)
 class Asked:
     """A question that was answered. `share` is what it took of its set's budget."""
@@ -74,8 +80,20 @@ class Asked:
 
     @property
     def text(self) -> str:
-        """The estimator, as people read it."""
-        return str(self.question["estimator"].get("text", ""))
+        """The estimator, as people read it; a score in short."""
+        return _SCORE.sub(r"\1 \2", str(self.question["estimator"].get("text", "")))
+
+    @property
+    def verb(self) -> str:
+        """What was asked of it, with the threshold or the names of those that were compared."""
+        verb, names = str(self.question["verb"]), self.question["estimator"].get("names", ())
+        if verb == "gate" and not names and "threshold" in self.question:
+            return f"gate {self.question['claim']} {number(self.question['threshold'], 6)}:"
+        if verb == "compare" or (verb == "gate" and names):
+            return f"{verb} {' against '.join(names)}:"
+        if verb in ("best", "scores"):
+            return f"{verb} of {self.question['candidates']:,}:"
+        return _VERBS.get(verb, verb)
 
     @property
     def where(self) -> str | None:
@@ -104,9 +122,8 @@ class Asked:
     @property
     def word(self) -> str | None:
         """The word of the verdict."""
-        if self.verdict is None:
-            return None
-        return self.verdict.verdict
+        said = self.verdict or self.told
+        return None if said is None else said.verdict
 
     @property
     def value_text(self) -> str:
@@ -379,14 +396,20 @@ def declared(spec: HoldoutSpec, column: str) -> str:
 
 def details(asked: Asked) -> list[str]:
     """The guess, the range, the grid, the reading, and what became of empty blocks, in words."""
-    question, lines = asked.question, [f"by {asked.question['part']}"]
-    guess = question.get("guess")
+    question = asked.question
+    lines = [] if asked.told else [f"by {question['part']}"]
+    guess, tolerance, gate = (question.get(name) for name in ("guess", "tolerance", "threshold"))
     if guess is not None:
-        claim = question.get("claim", "equals")
+        claim = "equals" if gate is not None else question.get("claim", "equals")
         words = "guess" if claim == "equals" else f"guess: {claim}"
-        tolerance = question.get("tolerance")
-        within = f" ± {number(tolerance)}" if tolerance else ""
+        within = f" ± {number(tolerance)}" if tolerance and gate is None else ""
         lines.append(f"{words} {number(guess, 6)}{within}")
+    if gate is not None and tolerance:
+        lines.append(f"tolerance {number(tolerance)}")
+    if question.get("margin") is not None:
+        lines.append(f"margin {number(question['margin'])}")
+    if question.get("precise"):
+        lines.append("precise")
     if "range" in question:
         low, high = (number(end, 6) for end in question["range"])
         lines.append(f"cut to [{low}, {high}]")

@@ -22,6 +22,7 @@ from holdfast.holdout.holdout import Holdout
 from holdfast.ledger.ledger import Ledger, check_against
 from holdfast.ledger.opening import has_ledger, open_ledger
 from holdfast.ledger.witness import Witness
+from holdfast.protocols.answers import Told, rounded_up
 from holdfast.report import facts
 from holdfast.report.facts import Asked, Story, read_story
 from holdfast.report.html import (
@@ -49,6 +50,12 @@ _COMPACT = 200  # questions from which their table is set tighter
 _COLOURS = 6  # styles c0 … c5 of the page
 _MOST_PANELS, _FEW, _CROWDED = 6, 3, 60
 _HALF, _FULL = 470, 960  # widths of a panel, alone in its row or not
+_STYLES = {
+    **dict.fromkeys(("pass", "better"), "good"),
+    **dict.fromkeys(("fail", "worse", "not compatible"), "bad"),
+    **dict.fromkeys(("unclear", "not shown", "cannot tell", "exhausted"), "warn"),
+    "compatible": "plain",
+}
 
 
 def page_html(story: Story) -> str:
@@ -70,6 +77,7 @@ def page_html(story: Story) -> str:
         kinds=kinds,
         compact=len(story.asked) > _COMPACT,
         colours=_COLOURS,
+        styles=_STYLES,
         charted=charted(story),
         version=version("holdfast"),
     )
@@ -85,7 +93,7 @@ def _template() -> Template:
         lstrip_blocks=True,
         finalize=lambda value: value if isinstance(value, Markup) else visible(value),
     )
-    given = (bar_svg, budget_chart, panel_svg, clock, count, day, number, percent)
+    given = (bar_svg, budget_chart, panel_svg, clock, count, day, number, percent, rounded_up)
     environment.globals |= {each.__name__: each for each in given} | {"facts": facts}
     environment.filters["commas"] = "{:,}".format
     return environment.from_string(files(__package__).joinpath("page.html").read_text("utf-8"))
@@ -213,10 +221,8 @@ def _drawing(style: str, title: str, width: int, height: int, parts: Iterable[Ma
     return tag("svg", tag("title", title), *parts, **named)
 
 
-def _dot(asked: Asked, x: float, y: float, radius: float) -> Markup:
-    assert asked.answer is not None
-    style = "dot end" if asked.answer.at_grid_end else "dot"
-    return tag("circle", class_=style, cx=x, cy=y, r=radius)
+def _dot(x: float, y: float, radius: float, *, end: bool) -> Markup:
+    return tag("circle", class_="dot end" if end else "dot", cx=x, cy=y, r=radius)
 
 
 # Answers with their error bars: small bars in the table, and panels of answers on one grid.
@@ -252,7 +258,7 @@ def bar_svg(asked: Asked) -> Markup:
         high = place.end if answer.high is None else place(answer.high)
         bar = {"class_": "bar", "x": float(low), "y": _TRACK - 4, "width": max(1.0, high - low)}
         parts.append(tag("rect", **bar, height=8, rx=2))
-    parts.append(_dot(asked, place(answer.value), _TRACK, 3.2))
+    parts.append(_dot(place(answer.value), _TRACK, 3.2, end=answer.at_grid_end))
     words = f"{asked.said} on a grid from {number(place.low)} to {number(place.high)}"
     return _drawing("bar", words, _BAR_WIDTH, _BAR_HEIGHT, parts)
 
@@ -264,28 +270,79 @@ def _range(asked: Asked) -> tuple[float, float]:
 
 
 class Panel(NamedTuple):
-    """Answers that can be drawn on one axis: they were asked for on the same grid."""
+    """Answers that can be drawn on one axis: on the same grid, or by the same metric."""
 
     title: str
     asked: list[Asked]
 
 
+class Point(NamedTuple):
+    """What is drawn of an answer: a value with its bar; or a mark, and which side of it is true."""
+
+    place: float  # on the axis of question numbers
+    value: float | None
+    low: float | None
+    high: float | None
+    words: str
+    end: bool = False
+    mark: float | None = None
+    style: str = ""
+
+
 def panels(questions: Iterable[Asked]) -> tuple[list[Panel], int]:
-    """The largest groups of answers on one grid, and how many answers are in none of them."""
+    """The largest groups of answers on one axis, and how many answers are in none of them."""
     groups: dict[str, list[Asked]] = {}
     for asked in questions:
-        if asked.answer is not None and math.isfinite(asked.answer.value):
+        if points_of(asked):
             groups.setdefault(_axis(asked), []).append(asked)
     ordered = sorted(groups.items(), key=lambda item: -len(item[1]))  # ties: who came first
     if any(len(members) >= _FEW for _, members in ordered):  # beside them one dot says little
-        ordered = [item for item in ordered if len(item[1]) >= _FEW]
+        ordered = [item for item in ordered if len(item[1]) >= _FEW or item[1][0].told]
     shown = [Panel(name, members) for name, members in ordered[:_MOST_PANELS]]
     drawn = sum(len(panel.asked) for panel in shown)
     return shown, sum(map(len, groups.values())) - drawn
 
 
+def points_of(asked: Asked) -> list[Point]:
+    """What is drawn of an answer; nothing of what is only a word."""
+    where = "" if asked.where is None else f" where {asked.where}"
+    asks, told, answer = f"{asked.number}. {asked.text}{where}", asked.told, asked.answer
+    if told is not None and told.verb not in ("best", "verify"):
+        several, names = told.batch or (told,), told.names if told.batch else ()
+        step = 0.6 / len(several)
+        first = asked.number - step * (len(several) - 1) / 2
+        named = [f"{asks}: {name}" for name in names] or [asks]
+        pairs = enumerate(zip(several, named, strict=True))
+        return [_point(each, first + step * i, words) for i, (each, words) in pairs]
+    if answer is None or not math.isfinite(answer.value):
+        return []
+    bar, words = (answer.value, answer.low, answer.high), f"{asks}: {asked.said}"
+    return [Point(asked.number, *bar, words, answer.at_grid_end)]
+
+
+def _point(told: Told, place: float, words: str) -> Point:
+    """One of what was told; of a difference more is better."""
+    value, low, high, mark = told.value, told.low, told.high, None
+    if told.verdict is not None:  # at what was proved; else at what was asked about
+        ends = (low, high, told.facts.get("threshold"), 0.0)
+        mark = next(end for end in ends if end is not None)
+    if told.facts.get("greater") is False:
+        turned = (None if each is None else 0.0 - each for each in (value, high, low, mark))
+        value, low, high, mark = turned
+    word = told.verdict or ""
+    said = f"{words}: {word}{': ' if word else ''}{told.said}"
+    return Point(place, value, low, high, said, mark=mark, style=_STYLES.get(word, ""))
+
+
 def _axis(asked: Asked) -> str:
     """What answers must share to be compared by eye."""
+    told = asked.told
+    if told is not None and asked.grid is not None:
+        return f"medians over blocks, {typeset(asked.grid.describe())}"
+    if told is not None and told.facts.get("against") is not None:
+        return f"differences in {told.about}, above 0 where the first is better"
+    if told is not None and told.verb != "mean":
+        return f"{told.about}, scores and gates"
     if asked.grid is not None:
         return typeset(asked.grid.describe())
     if asked.question["verb"] != "mean":
@@ -297,8 +354,8 @@ def _axis(asked: Asked) -> str:
 def panel_svg(panel: Panel, *, alone: bool) -> Markup:
     """One panel: question numbers across, answers with their bars up."""
     width = _FULL if alone else _HALF
-    answers = [asked.answer for asked in panel.asked if asked.answer is not None]
-    ends = [x for a in answers for x in (a.low, a.value, a.high) if x is not None]
+    points = [point for asked in panel.asked for point in points_of(asked)]
+    ends = [x for p in points for x in (p.low, p.value, p.high, p.mark) if x is not None]
     finite = [x for x in ends if math.isfinite(x) and abs(x) < 1e300]
     low, high = min(finite), max(finite)
     room = 0.06 * (high - low) or 0.5 * abs(high) or 1.0
@@ -312,16 +369,29 @@ def panel_svg(panel: Panel, *, alone: bool) -> Markup:
         parts.append(_label(_LEFT - 8, up(tick) + 4, number(tick, 6), "end"))
     parts.append(_line(_LEFT, bottom, width - _RIGHT, bottom, "axis"))
     parts += _question_ticks(whole_ticks(first, last, 12 if alone else 8), across, bottom)
-    for asked, answer in zip(panel.asked, answers, strict=True):
-        x, inside = across(asked.number), []
-        if answer.low is not None or answer.high is not None:
-            start = up(up.low if answer.low is None else answer.low)
-            end = up(up.high if answer.high is None else answer.high)
+    for point in points:
+        x, inside = across(point.place), []
+        if point.mark is not None:
+            inside += _verdict(point, x, up(point.mark))
+        elif point.low is not None or point.high is not None:
+            start = up(up.low if point.low is None else point.low)
+            end = up(up.high if point.high is None else point.high)
             inside.append(_line(x, start, x, end, "whisker"))
-        where = "" if asked.where is None else f" where {asked.where}"
-        words = tag("title", f"{asked.number}. {asked.text}{where}: {asked.said}")
-        parts.append(tag("g", *inside, _dot(asked, x, up(answer.value), 3.4), words))
+        if point.value is not None:
+            inside.append(_dot(x, up(point.value), 3.4, end=point.end))
+        parts.append(tag("g", *inside, tag("title", point.words)))
     return _drawing("chart", f"Answers on {panel.title}", width, _HEIGHT, parts)
+
+
+def _verdict(point: Point, x: float, y: float) -> list[Markup]:
+    """A line at what was asked about, and a triangle on the side where it is shown to lie."""
+    style = f"mark {point.style}"
+    drawn = [_line(x - 7, y, x + 7, y, style)]
+    if point.low is not None or point.high is not None:
+        by = -1 if point.low is not None else 1
+        path = f"M{x - 5:.1f},{y + 4 * by:.1f}h10l-5,{8 * by}Z"
+        drawn.append(tag("path", class_=style, d=path))
+    return drawn
 
 
 # The budget over time: a step for every question, and a mark for every one that was lost.

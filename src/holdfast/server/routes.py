@@ -26,6 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from holdfast.engines.process import Worker, WorkerDied, WorkerTimeout
 from holdfast.errors import InvalidInput
 from holdfast.holdout.check import check_holdout
+from holdfast.holdout.creation import preview_without_plan
 from holdfast.holdout.doubts import refuse
 from holdfast.holdout.leaderboard import MOST_KEPT, TOP, Standings
 from holdfast.holdout.records import audit_of
@@ -550,7 +551,9 @@ def status(caller: Calling) -> Reply:
 @_viewer.get("/columns")
 def columns(caller: Calling, service: Here) -> Reply:
     """What can be asked: columns, verbs and parts of the plan."""
-    return {**can_be_asked(caller.holdout.spec), "metrics": service.metric_names}
+    spec = caller.holdout.spec
+    over_rows = service.over_rows(spec)
+    return {**can_be_asked(spec), "metrics": service.metric_names, "over_rows": over_rows}
 
 
 @_viewer.get("/transcript", responses=shaped(TranscriptShape))
@@ -595,7 +598,8 @@ _workers: list[Worker] = []  # the one that is alive; only the planner's thread 
 async def comparison(
     rows: int, queries: int, tail: float, confidence: float, curve: bool
 ) -> dict[str, Any]:
-    """The half-width of every method's bar for the mean of a term between 0 and 1.
+    """The bars of what is told without a plan, and the half-width of every method's bar for the
+    mean of a term between 0 and 1.
 
     With a curve, also for other numbers of questions; that takes a few times as long.
     """
@@ -630,7 +634,10 @@ def _compare(study: Study, curve: bool) -> dict[str, Any]:
         raise HttpError(
             "busy", "The planner has to start again. Ask again soon.", wait=2.0
         ) from None
-    return found
+    told = None
+    if study.confidence > 0.5:  # at less nothing that is told is certified
+        told = preview_without_plan(study.rows, study.queries, study.confidence).to_dict()
+    return {**found, "told": told}
 
 
 def _worker() -> Worker:
@@ -682,8 +689,9 @@ def _listed(caller: Caller) -> Reply:
     grant, token = caller.grant, None
     if grant is not None:
         token = {name: getattr(grant, name) for name in ("id", "name", "expires", "quota", "nats")}
-    title = caller.holdout.spec.name
-    return {"name": caller.served.name, "title": title, "role": caller.role, "token": token}
+    spec = caller.holdout.spec
+    listed = {"name": caller.served.name, "title": spec.name, "role": caller.role, "token": token}
+    return {**listed, "models": spec.target is not None and spec.ids is not None}
 
 
 @_operations.get("/api/plan", responses=_errors())
@@ -694,7 +702,7 @@ async def plan(
     confidence: Annotated[float, Query(ge=0.5, le=0.9999)] = 0.95,
     curve: Annotated[bool, Query(description="Also for other numbers of questions.")] = True,
 ) -> Reply:
-    """How narrow answers can be with so many rows and questions, by method."""
+    """How narrow answers can be with so many rows and questions: without a plan, and by method."""
     return await comparison(rows, queries, tail, confidence, curve)
 
 

@@ -451,6 +451,7 @@ class HoldoutShape(_Shape):
     title: str
     role: Role
     token: _Own | None
+    models: bool
 
 
 def shaped(

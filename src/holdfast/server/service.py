@@ -20,7 +20,8 @@ from fastapi import Request
 
 from holdfast.concurrency import Closing
 from holdfast.engines.source import Limits
-from holdfast.holdout.scoring import Scorers, read_scorers
+from holdfast.holdout.scoring import Scorers, read_scorers, unscored
+from holdfast.holdout.spec import HoldoutSpec
 from holdfast.holdout.tokens import Role
 from holdfast.server.auth import Authenticator, Caller, Holdouts, Served
 from holdfast.server.errors import HttpError, facts_of, full
@@ -148,6 +149,13 @@ class Service(Closing):
     def metric_names(self) -> list[str]:
         """The metrics that a submission can be scored by."""
         return list(self._scorers.names)
+
+    def over_rows(self, spec: HoldoutSpec) -> list[str]:
+        """Those of them that are means over rows, of which a score can be expected."""
+        if spec.target is None:
+            return []
+        find = self._scorers.find
+        return [name for name in self._scorers.names if unscored(spec, find(name)).terms]
 
     def _pacing(self, served: Served, wanted: Callable[[], None]) -> Pacing:
         settings = self.settings

@@ -10,7 +10,9 @@ import { known, transcript } from "./transcript.js";
 import { learnNames, whose } from "./tokens.js";
 import { trouble } from "./trouble.js";
 import { currentView, whenShown } from "./views.js";
-import { details, isTold, judged, line, metricOf, paid, phrase, readingOf, saidParts, valued } from "./words.js";
+import {
+  details, isDifference, isTold, judged, line, metricOf, paid, phrase, readingOf, saidParts, valued,
+} from "./words.js";
 
 const GUESSES = "A ring is a guess that is compatible, a gate that was passed or what is shown to be better, "
   + "a cross one that is not, a dash one of which nothing can be said.";
@@ -73,7 +75,7 @@ function show(how = {}) {
 /** Answers that can share an axis: those on one grid; guesses with others about the same estimator. */
 function groupOf({ question }) {
   const metric = metricOf(question);
-  if (question.verb === "compare") return [`compare ${metric}`, `differences in ${metric}`];
+  if (isDifference(question)) return [`compare ${metric}`, `differences in ${metric}`];
   if (metric) return [`score ${metric}`, `${metric} of predictions`];
   if (question.grid) return [JSON.stringify(question.grid), `grid ${gridText(question.grid)}`];
   if (question.verb === "mean") {

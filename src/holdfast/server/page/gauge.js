@@ -66,17 +66,19 @@ function show(status) {
 function toldSoFar({ answers, surprises, rows, nats: told }) {
   return el("div", { class: "gauge" },
     el("p", { class: "gauge-head" }, el("b", {}, `told ${nats(told)} in ${counted(answers, "answer")}`)),
+    el("p", { class: "gauge-note" }, "(what the answers gave away; later bars widen with it)"),
     el("p", { class: "gauge-note" },
       `${counted(surprises, "surprise")} among them; ${counted(rows, "sealed unit")}`));
 }
 
 /** The bars of later answers, by how many questions are asked until then and how many of them surprise. */
-function expectedBars({ told: { bars } }) {
-  const columns = [{ label: "Questions" }, ...bars[0].surprises.map((many) => ({ label: count(many), class: "num" }))];
+export function expectedBars({ told: { bars } }) {
+  const columns = [{ label: "Questions" },
+    ...bars[0].surprises.map((many) => ({ label: counted(many, "surprise"), class: "num bars" }))];
   const rows = bars.map((each) => ({ cells: [count(each.questions), ...each.half_widths.map((half, i) => (
     each.surprises[i] <= each.questions ? plusMinus(half) : "–"))] }));
   const precise = [bars[0], bars.at(-1)].map((each) => plusMinus(each.precise[0]));
-  const caption = `After so many more questions, with ${bars[0].surprises.join(", ")} surprises among them; `
+  const caption = "After so many more questions, with so many surprises among them; "
     + "about a share near 0.9 that you guess about right";
   return [table({ caption, columns, rows, lead: true }),
     el("p", { class: "soft" }, `Precise answers, which tell more: ${precise[0]} now, ${precise[1]} at the end.`)];

@@ -32,25 +32,12 @@ export function startLeaderboard() {
 async function open() {
   try {
     const found = await catalog();
-    const able = found.target !== null && found.ids !== null && found.metrics.length > 0;
-    byId("board-body").hidden = !able;
     byId("submit-entry").hidden = !mayAsk();
-    if (!able) return noBoard();
-    byId("board-note")?.remove();
     options(byId("board-metric"), found.metrics.map((name) => [name, name]));
     await load();
   } catch (error) {
     if (!isAbort(error)) trouble(error);
   }
-  return undefined;
-}
-
-function noBoard() {
-  if (byId("board-note")) return;
-  const how = "One is made with a column of labels and one of row ids: holdfast create DIR --target … --ids …";
-  const note = empty("This holdout has no leaderboard.", how);
-  note.id = "board-note";
-  byId("board-body").before(note);
 }
 
 async function load() {

@@ -24,11 +24,9 @@ const VERBS = {
   enter: ["Enter", "A score that is also an entry of the leaderboard."],
 };
 const MANY = ["best", "scores"];
-const NONE = "This holdout has no row ids and labels, so that no predictions can be sent here. "
-  + "One that has is made with holdfast create DIR --target … --ids …";
 
 let price;
-let told = false; // whether answers count what they tell
+let told = []; // the metrics whose answers count what they tell
 let key = null; // one for each content of the form
 let busy = false;
 let wanted = null; // the verb that another view leads to
@@ -67,12 +65,9 @@ export function wantEntry() {
 
 async function open() {
   try {
-    const found = await catalog();
-    const able = found.target !== null && found.ids !== null && found.metrics.length > 0;
-    byId("models").hidden = !able || !mayAsk();
-    byId("models-note").hidden = able && mayAsk();
-    byId("models-note").textContent = able ? "Your token may look, but not ask." : NONE;
-    if (able) offer(found);
+    byId("models").hidden = !mayAsk();
+    byId("models-note").hidden = mayAsk();
+    offer(await catalog());
   } catch (error) {
     if (!isAbort(error)) trouble(error);
   }
@@ -81,7 +76,7 @@ async function open() {
 const verb = () => document.querySelector("input[name=model-verb]:checked")?.value ?? null;
 
 /** Offer what the holdout answers. */
-function offer({ verbs, metrics, labels, ids }) {
+function offer({ verbs, metrics, over_rows: overRows, labels, ids }) {
   const names = Object.keys(VERBS).filter((name) => name in verbs || ["score", "enter"].includes(name));
   const isNew = field("verbs").childElementCount === 0;
   if (!isNew && wanted === null) return price.ready === null ? price.again() : undefined;
@@ -89,7 +84,7 @@ function offer({ verbs, metrics, labels, ids }) {
     const radio = { type: "radio", name: "model-verb", "aria-describedby": "model-verb-help" };
     fill(field("verbs"), names.map((value) => el("label", {}, el("input", { ...radio, value }), VERBS[value][0])));
     options(field("metric"), metrics.map((name) => [name, name]));
-    told = verbs.score?.includes("told") ?? false;
+    told = verbs.score?.includes("told") ? overRows : [];
     const known = labels ? ` Labels are ${labels.join(", ")}.` : "";
     field("file-help").textContent = `CSV, Parquet or JSON with columns ${ids} and prediction, for every row.${known} `
       + "What is wrong with a file is said, and nothing is told or charged.";
@@ -106,7 +101,7 @@ function arrange() {
   const first = now === "compare" ? "New predictions" : "Predictions";
   field("file-label").textContent = MANY.includes(now) ? "Predictions of all candidates" : first;
   field("other-label").textContent = now === "gate" ? "Predictions of the incumbent" : "Old predictions";
-  arrangeFields(now, told);
+  arrangeFields(now, told.includes(field("metric").value));
   allowMany(MANY.includes(now));
   const apart = now === "compare" || MANY.includes(now) ? files().filter((each) => !each.fault) : [];
   field("names").closest(".field").hidden = apart.length === 0;

@@ -3,7 +3,8 @@
 import { Newest, isAbort, send } from "./api.js";
 import { curvePlot, legend, methodPlot } from "./comparison.js";
 import { byId, debounced, el, empty, fill, onWidth } from "./elements.js";
-import { count, counted, number } from "./format.js";
+import { count, counted, number, plusMinus } from "./format.js";
+import { expectedBars } from "./gauge.js";
 import { Slider, roundSteps } from "./sliders.js";
 import { table } from "./table.js";
 import { trouble } from "./trouble.js";
@@ -80,10 +81,28 @@ function show(plan) {
   const width = byId("planned").clientWidth;
   const inner = Math.max(240, width - (width > 620 ? 46 : 34));
   fill(byId("planned"),
+    ...withoutPlan(plan),
+    el("h2", {}, "With a plan, for any mean between 0 and 1"),
     el("p", { class: "headline", role: "status" }, ...headline(plan, methods)),
     figure("Error by method, for these questions", methodPlot(methods, inner)),
     figure("Error by the number of questions", ...curve(plan, methods, inner)),
     methodTable(plan, methods));
+}
+
+/** What scores, comparisons, shares and means get, for which nothing has to be planned. */
+function withoutPlan({ rows, told }) {
+  if (!told) return [];
+  const [{ bars }] = told.parts;
+  const [first, last] = [bars[0], bars.at(-1)];
+  return [
+    el("h2", {}, "Without a plan: scores, comparisons, shares and means"),
+    el("p", { class: "headline", role: "status" }, `${counted(rows, "row")}, of which `,
+      `${count(told.blocks * told.block_units)} are sealed: a share near 0.9, such as an accuracy, that you guess `,
+      "about right, within ", el("b", {}, plusMinus(first.half_widths[0])), " of the truth at first, and ",
+      el("b", {}, plusMinus(last.half_widths[0])), ` after ${counted(last.questions, "question")} without a surprise `,
+      "(a guess that was off)."),
+    el("div", { class: "card" }, ...expectedBars({ told: { bars } })),
+  ];
 }
 
 /** Certified methods in colours, the others in grey. */

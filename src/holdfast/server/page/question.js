@@ -2,7 +2,7 @@
 
 import { freshKey } from "./api.js";
 import { byId, el, fill, options } from "./elements.js";
-import { session } from "./session.js";
+import { hasModels, session } from "./session.js";
 
 const VERBS = {
   ask: ["Estimate", "The estimator's value on fresh data, as a point of the grid."],
@@ -49,7 +49,8 @@ export function offer(found) {
   const names = Object.keys(VERBS).filter((name) => name in verbs);
   fill(byId("verbs"), names.map((name) => el("label", {},
     el("input", { type: "radio", name: "verb", value: name, "aria-describedby": "verb-help" }), VERBS[name][0])));
-  const chosen = names.includes(before) ? before : names[0];
+  const usual = hasModels() || !names.includes("mean") ? names[0] : "mean";
+  const chosen = names.includes(before) ? before : usual;
   const first = document.querySelector(`input[name=verb][value="${chosen}"]`);
   if (first) first.checked = true;
   arrange();

@@ -17,6 +17,9 @@ export const mayAsk = () => session.holdout !== null && session.holdout.role !==
 /** Whether the custodian is here. */
 export const isCustodian = () => session.holdout?.role === "custodian";
 
+/** Whether predictions can be sent to the chosen holdout: it has labels and row ids. */
+export const hasModels = () => session.holdout?.models === true;
+
 /** The path of something of the chosen holdout. */
 export const path = (rest) => `api/holdouts/${encodeURIComponent(session.holdout.name)}/${rest}`;
 

@@ -1,10 +1,11 @@
 // Views: one is shown at a time, named by the address, so that "back" goes back.
 
 import { byId } from "./elements.js";
-import { bus, isCustodian, session } from "./session.js";
+import { bus, hasModels, isCustodian, session } from "./session.js";
 import { settled } from "./trouble.js";
 
 const NAMES = ["ask", "models", "answers", "leaderboard", "planner", "custodian"];
+const OF_MODELS = ["models", "leaderboard"];
 const shown = new Map();
 
 /** Call this whenever the view comes into sight, or its holdout changes while it is. */
@@ -16,8 +17,9 @@ export function whenShown(name, run) {
 export function currentView() {
   if (session.holdout === null) return "sign-in";
   const named = location.hash.slice(1);
-  if (!NAMES.includes(named) || (named === "custodian" && !isCustodian())) return "ask";
-  return named;
+  const hidden = (named === "custodian" && !isCustodian()) || (OF_MODELS.includes(named) && !hasModels());
+  if (NAMES.includes(named) && !hidden) return named;
+  return hasModels() ? "models" : "ask";
 }
 
 /** Show the view that the address names. */
@@ -48,6 +50,7 @@ function show() {
   }
   byId("nav").hidden = !inside;
   byId("nav-custodian").hidden = !isCustodian();
+  for (const of of OF_MODELS) document.querySelector(`#nav a[href="#${of}"]`).hidden = !hasModels();
   byId("budget").hidden = !inside || name === "planner";
   byId("frame").classList.toggle("with-budget", inside && name !== "planner");
   const title = document.querySelector(`#view-${name} h1`).textContent;

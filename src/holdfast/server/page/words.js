@@ -19,6 +19,10 @@ function textOf(question) {
 /** The metric, if the question is a score. */
 export const metricOf = (question) => SCORE.exec(String(question.estimator?.text ?? ""))?.[1] ?? null;
 
+/** Whether it is about the difference of two scores: a comparison, or a gate against an incumbent. */
+export const isDifference = ({ verb, estimator }) =>
+  verb === "compare" || (verb === "gate" && estimator.names?.length > 0);
+
 /** The filter. */
 const whereOf = (question) => question.estimator?.where ?? question.where ?? null;
 
@@ -28,7 +32,7 @@ function verbOf(question) {
   if (verb === "enter") return `${question.name}: `;
   if (verb === "compare") return `${question.estimator.names.join(" against ")}: `;
   if (verb === "best" || verb === "scores") return `${verb} of ${count(candidates)}: `;
-  if (verb === "gate" && question.estimator.names?.length) return `gate against ${question.estimator.names[1]}: `;
+  if (isDifference(question)) return `gate against ${question.estimator.names[1]}: `;
   if (verb === "gate") return threshold === undefined ? "gate: " : `gate ${claim} ${number(threshold)}: `;
   return metricOf(question) ? "" : VERBS[verb] ?? "";
 }
