@@ -375,5 +375,12 @@ def test_too_many_at_once_are_told_to_wait(study: Study, monkeypatch: pytest.Mon
     assert busy.headers["Retry-After"]
 
 
+def test_a_plan_that_no_blocks_can_have_is_refused_with_the_reason(study: Study) -> None:
+    asked = {"rows": 100, "queries": 10**6, "tail": 0.499999, "confidence": 0.9999}
+    refused = study.get("/api/plan", "viewer", params={**asked, "curve": False})
+    assert refused.status_code == 400
+    assert "blocks" in refused.json()["error"]["message"]
+
+
 def _never(*_: object) -> Any:
     raise AssertionError("it was remembered")

@@ -487,15 +487,15 @@ def question(verb: str, *given: Any, **words: Any) -> Asked[Any]:
 
 def _predictions(schema: VerbSchema, bound: dict[str, Any]) -> Content | None:
     """Take the predictions out of the words of a question; None if it is in SQL."""
-    from holdfast.holdout.scoring import candidate_names, how_many
+    from holdfast.holdout.scoring import candidate_names, named_candidates
 
     if schema.name in VERBS:
         return None
     subject, form = bound.pop(schema.subject), bound.pop("form", None)
     names = bound.pop("names", schema.word("names").default)
     if schema.subject == "candidates":
-        titles = candidate_names(how_many(subject), names)
-        return contents_of(dict(zip(titles, subject, strict=True)), form)
+        listed, titles = named_candidates(subject, names)
+        return contents_of(dict(zip(titles, listed, strict=True)), form)
     if schema.name == "compare":
         one, other = candidate_names(2, names)
         return contents_of({one: subject, other: bound.pop("against")}, form)

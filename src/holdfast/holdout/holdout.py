@@ -19,7 +19,7 @@ from holdfast.holdout.doubts import doubts_of, refuse
 from holdfast.holdout.public import ranged
 from holdfast.holdout.questions import Asked, Estimator
 from holdfast.holdout.records import SLOTS, transcript_of
-from holdfast.holdout.scoring import Boards, Scorers, Scoring
+from holdfast.holdout.scoring import Boards, Scorers, Scoring, named_candidates
 from holdfast.holdout.spec import AnyPlan
 from holdfast.holdout.state import Status, questions_left, status_of
 from holdfast.holdout.tokens import Asker
@@ -316,7 +316,7 @@ class Holdout(Scoring):
             asked = quoted.asked
         bar = 0.0
         if asked.question.verb == "best" and words.pop("precise", False):
-            first = cast(Sequence[object], estimator)[0]  # that of another tells as much
+            (first, *_), _ = named_candidates(estimator, words.get("names"))  # any tells as much
             about = {name: words[name] for name in words if name not in ("names", "request")}
             bar = self.price("score", first, precise=True, **about).price
         return self._priced(asked, bar)

@@ -92,9 +92,9 @@ __all__ = [
     "Side",
     "Submission",
     "candidate_names",
-    "how_many",
     "judged",
     "kept_score",
+    "named_candidates",
     "read_scorers",
     "sealed_rows",
     "side_of",
@@ -1029,15 +1029,10 @@ class Scoring(Closing):
         form: str | None,
     ) -> tuple[list[Judged], tuple[str, ...]]:
         """Several rules, each other than the others."""
-        if isinstance(candidates, Mapping):
-            if names is not None:
-                hint = "A dictionary of candidates has their names."
-                raise InvalidInput("names", list(names), "left out", hint)
-            names, candidates = [*candidates], [*candidates.values()]
-        titles = candidate_names(how_many(candidates), names)
+        listed, titles = named_candidates(candidates, names)
         scorer = self.scorers.find(metric)
         given: dict[str, Any] = {"target": target, "features": features, "form": form}
-        return [self._judged(each, scorer, **given) for each in candidates], titles
+        return [self._judged(each, scorer, **given) for each in listed], titles
 
     def _told(
         self,
@@ -1120,14 +1115,22 @@ def _refuse_blocks(verb: Verb, scores: Sequence[Judged]) -> None:
         raise InvalidInput("metric", scores[0].scorer.name, allowed, hint)
 
 
-def how_many(candidates: object) -> int:
-    """How many candidates there are; refused unless they are several."""
+def named_candidates(
+    candidates: object, names: Sequence[str] | None
+) -> tuple[list[object], tuple[str, ...]]:
+    """Several candidates, and what they are called: a list, or a dictionary by their names."""
+    if isinstance(candidates, Mapping):
+        if names is not None:
+            hint = "A dictionary of candidates has their names."
+            raise InvalidInput("names", list(names), "left out", hint)
+        names, candidates = [*candidates], [*candidates.values()]
     if isinstance(candidates, str | bytes) or not isinstance(candidates, Sequence):
-        raise InvalidInput("candidates", type(candidates).__name__, "a list of two or more")
+        allowed = "a list of two or more, or a dictionary by their names"
+        raise InvalidInput("candidates", type(candidates).__name__, allowed)
     if not 2 <= len(candidates) <= _MOST_CANDIDATES:
         allowed = f"from 2 to {_MOST_CANDIDATES:,}; score(…) is for one"
         raise InvalidInput("candidates", len(candidates), allowed)
-    return len(candidates)
+    return [*candidates], candidate_names(len(candidates), names)
 
 
 def candidate_names(count: int, names: Sequence[str] | None) -> tuple[str, ...]:

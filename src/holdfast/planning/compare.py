@@ -469,7 +469,10 @@ def start(_: object) -> Callable[[tuple[int, int, float, float, bool]], bytes]:
 
     def handle(message: tuple[int, int, float, float, bool]) -> bytes:
         rows, queries, tail, confidence, curve = message
-        found = compare_widths(rows, queries, tail, confidence, curve=curve)
+        try:
+            found = compare_widths(rows, queries, tail, confidence, curve=curve)
+        except Infeasible as refused:
+            found = {"refused": str(refused)}
         return json.dumps(found, allow_nan=False).encode()
 
     return handle

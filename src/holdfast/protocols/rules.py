@@ -324,14 +324,6 @@ class GridEnds(_TwoEnds):
     def point(self, place: int) -> float:
         return float(self.grid.point(min(self.grid.size - 1, max(0, self.first + place))))
 
-    def likely(self) -> tuple[Letter, ...]:
-        """Those that there are: where the prediction is at an end of the grid, moved onto it."""
-        (first, last), span, found = self.reach, self.code.span, []
-        for low, excess in super().likely():
-            start = min(last + span, max(first, low))
-            found.append((start, min(last, max(start - span, low + excess)) - start))
-        return tuple(dict.fromkeys(found))
-
     def value(self, letter: Letter) -> float:
         return self.point((letter[0] + sum(letter) + self.code.span) // 2)
 

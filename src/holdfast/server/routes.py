@@ -634,6 +634,8 @@ def _compare(study: Study, curve: bool) -> dict[str, Any]:
         raise HttpError(
             "busy", "The planner has to start again. Ask again soon.", wait=2.0
         ) from None
+    if "refused" in found:
+        raise HttpError("bad_question", found["refused"])
     told = None
     if study.confidence > 0.5:  # at less nothing that is told is certified
         told = preview_without_plan(study.rows, study.queries, study.confidence).to_dict()
