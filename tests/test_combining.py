@@ -12,9 +12,9 @@ from functools import partial
 import pytest
 
 from holdfast import concurrency
-from holdfast.concurrency import Combiner, Job
+from holdfast.concurrency import BatchedTask, Combiner
 
-Jobs = list[Job[int, int]]
+Jobs = list[BatchedTask[int, int]]
 
 
 class Slow:
@@ -114,7 +114,7 @@ def test_an_interruption_of_the_leader_is_its_own() -> None:
     assert slow.do(5) == 25
 
 
-class InterruptedWaiting(Job[int, int]):
+class InterruptedWaiting(BatchedTask[int, int]):
     """Its thread is interrupted, before or after it is woken to lead."""
 
     def wait(self) -> None:
@@ -130,7 +130,7 @@ def test_an_interruption_while_waiting_leaves_the_others_going(
     task: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = Slow(squares)
-    monkeypatch.setattr(concurrency, "Job", InterruptedWaiting)
+    monkeypatch.setattr(concurrency, "BatchedTask", InterruptedWaiting)
     pool = ThreadPoolExecutor(3)
     first = pool.submit(slow.do, 2)
     assert slow.entered.wait(120)

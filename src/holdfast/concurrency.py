@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar
 from weakref import WeakSet
 
-__all__ = ["Closing", "Combiner", "Job", "Renewed"]
+__all__ = ["BatchedTask", "Closing", "Combiner", "Renewed"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -55,14 +55,14 @@ os.register_at_fork(after_in_child=_renew_all)
 
 
 @dataclass(eq=False, slots=True)
-class Job(Generic[T, R]):
+class BatchedTask(Generic[T, R]):
     """One thread's task, and what became of it."""
 
     task: T
     settled: bool = False
     leads: bool = False
     gone: bool = False  # its thread waits for it no more
-    batch: list[Job[T, R]] = field(default_factory=list)  # that it leads
+    batch: list[BatchedTask[T, R]] = field(default_factory=list)  # that it leads
     awake: threading.Event = field(default_factory=threading.Event)
     error: BaseException | None = None
     result: R | None = None
@@ -104,12 +104,12 @@ class Combiner(Renewed, Generic[T, R]):
 
     def _renew(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: list[Job[T, R]] = []  # the first of them leads next
+        self._waiting: list[BatchedTask[T, R]] = []  # the first of them leads next
         self._led = False
 
-    def do(self, run: Callable[[list[Job[T, R]]], None], task: T) -> R:
+    def do(self, run: Callable[[list[BatchedTask[T, R]]], None], task: T) -> R:
         """What becomes of the task, alone or with those of other threads."""
-        job: Job[T, R] = Job(task)
+        job: BatchedTask[T, R] = BatchedTask(task)
         try:
             with self._lock:
                 self._waiting.append(job)
@@ -133,15 +133,15 @@ class Combiner(Renewed, Generic[T, R]):
             raise job.error
         return job.result  # type: ignore[return-value]  # it is settled, and has no error
 
-    def _leave(self, own: Job[T, R]) -> None:
+    def _leave(self, own: BatchedTask[T, R]) -> None:
         """Wake whoever is served, and let another lead. Done twice it does no more than once."""
         with self._lock:
             own.gone = True  # whatever becomes of another's batch that it is in
             if own in self._waiting:  # what has not begun shall not begin
                 self._waiting.remove(own)
             if own.leads:
-                served: list[Job[T, R]] = []
-                again: list[Job[T, R]] = []
+                served: list[BatchedTask[T, R]] = []
+                again: list[BatchedTask[T, R]] = []
                 for job in own.batch:
                     if job.settled:
                         served.append(job)

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.client.http import Call, Lost, Pause, Reply
+from holdfast.client.http import HttpRequest, NoReply, Pause, Reply
 from holdfast.engines.python.engine import Admission, LocalEngine
 from holdfast.server.app import create_app
 from holdfast.server.settings import Settings
@@ -64,7 +64,7 @@ class Served(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
 
 def carried(
     steps: Generator[Any, Any, Any], outcomes: Iterable[Any]
-) -> tuple[Any, list[Call], list[float]]:
+) -> tuple[Any, list[HttpRequest], list[float]]:
     """The result of a conversation in which this comes back, the calls made, and the pauses."""
     calls, pauses, following, outcome = [], [], list(outcomes), None
     try:
@@ -76,7 +76,7 @@ def carried(
                 continue
             calls.append(step)
             outcome = following.pop(0)
-            if not isinstance(outcome, Reply | Lost):
+            if not isinstance(outcome, Reply | NoReply):
                 outcome = Reply(200, {}, json.dumps(outcome).encode())
     except StopIteration as end:
         return end.value, calls, pauses

@@ -11,8 +11,8 @@ import pytest
 
 from holdfast.client.client import Client
 from holdfast.client.http import (
-    Call,
-    Lost,
+    HttpRequest,
+    NoReply,
     NotAllowed,
     Outcome,
     Patience,
@@ -140,10 +140,10 @@ def test_the_token_is_never_shown(
 # Asked again until there is a reply, with the same key, and not for ever.
 
 
-ASKED = Call("POST", "/ask", body={"estimator": "avg(x)"}, key="k")
+ASKED = HttpRequest("POST", "/ask", body={"estimator": "avg(x)"}, key="k")
 GOOD = Reply(200, {}, b"{}")
-GONE, CUT = Lost("ConnectError"), Lost("ReadTimeout")
-UNHEARD = Lost("ConnectError", sent=False)
+GONE, CUT = NoReply("ConnectError"), NoReply("ReadTimeout")
+UNHEARD = NoReply("ConnectError", sent=False)
 
 
 def busy(status: int, after: str | None = None) -> Reply:
@@ -152,7 +152,10 @@ def busy(status: int, after: str | None = None) -> Reply:
 
 
 def conversation(
-    outcomes: Sequence[Outcome], call: Call = ASKED, retries: int = 8, seconds: float = 1000.0
+    outcomes: Sequence[Outcome],
+    call: HttpRequest = ASKED,
+    retries: int = 8,
+    seconds: float = 1000.0,
 ) -> tuple[Reply, list[float]]:
     """The reply after these outcomes, one for each try, and the pauses before it."""
     steps = persistent(call, Patience(retries, seconds), "http://127.0.0.1")
@@ -185,7 +188,7 @@ def test_pauses_double_and_are_shortened_at_random() -> None:
     assert second < 1
 
 
-WRITE, READ = Call("POST", "/ask", body={}), Call("GET", "/status", safe=True)
+WRITE, READ = HttpRequest("POST", "/ask", body={}), HttpRequest("GET", "/status", safe=True)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +202,7 @@ WRITE, READ = Call("POST", "/ask", body={}), Call("GET", "/status", safe=True)
         ([UNHEARD] * 3, {"retries": 2}, "Does the server run", 3, None),  # nobody heard: no key
         ([UNHEARD, CUT, UNHEARD], {"retries": 2}, "request='k'", 3, "k"),
         ([CUT], {"call": WRITE}, "", 1, None),  # without a key nothing is repeated
-        ([Lost("ConnectError: certificate", again=False)], {}, "once", 1, "k"),
+        ([NoReply("ConnectError: certificate", again=False)], {}, "once", 1, "k"),
     ],
 )
 def test_it_is_given_up(

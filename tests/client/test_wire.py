@@ -17,8 +17,8 @@ import holdfast as hf
 from holdfast.client import wire
 from holdfast.client.client import Talk
 from holdfast.client.http import (
-    Call,
     Cancelled,
+    HttpRequest,
     NotAllowed,
     Patience,
     Reply,
@@ -35,7 +35,7 @@ from tests.client.conftest import carried
 
 URL = "http://127.0.0.1/holdouts/a"
 QUESTION = wire.question("ask", "avg(x)")
-ASKED = Call("POST", "/api/holdouts/a/ask", body={"estimator": "avg(x)"}, key="k")
+ASKED = HttpRequest("POST", "/api/holdouts/a/ask", body={"estimator": "avg(x)"}, key="k")
 ANSWER = Answer(
     *("split", 3.0, None, None, 0.1, 0.1, 0.95, "a promise", 1.0, 2.0, False, True, 9, "split"),
     receipt="a:1:f",

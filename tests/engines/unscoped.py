@@ -19,7 +19,7 @@ UNSCOPED = "tests.engines.unscoped"
 _NEVER = 2**31
 
 
-def start(setup: worker.Setup) -> Callable[[Any], bytes]:
+def start(setup: worker.WorkerSetup) -> Callable[[Any], bytes]:
     """Runs in the process that forks: its forks are confined by what it finds here."""
     sandbox._SCOPE_VERSION = _NEVER
     return worker.start(setup)

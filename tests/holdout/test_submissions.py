@@ -18,22 +18,24 @@ from hypothesis import strategies as st
 from holdfast.engines.python.metrics import find_metric
 from holdfast.errors import InvalidInput
 from holdfast.holdout.submissions import (
-    Asked,
+    FileToRead,
     Ids,
+    PredictionKind,
     RowIds,
-    Wanted,
     answer,
     most_bytes,
     read_submission,
     wanted_for,
 )
 
-NUMBER, TEXT = Wanted(label=True), Wanted(text=True, label=True)
+NUMBER, TEXT = PredictionKind(label=True), PredictionKind(text=True, label=True)
 INTEGERS = RowIds(Ids("row", "integer", 4, ""), pa.array([7, -2, 30, 4]))
 NAMES = RowIds(Ids("who", "text", 3, ""), pa.array(["b", "ä c", "7"]))
 
 
-def read(given: Any, ids: RowIds = INTEGERS, wanted: Wanted = NUMBER, **more: Any) -> list[Any]:
+def read(
+    given: Any, ids: RowIds = INTEGERS, wanted: PredictionKind = NUMBER, **more: Any
+) -> list[Any]:
     return list(read_submission(given, ids, wanted, **more).by_row().values.tolist())
 
 
@@ -93,9 +95,9 @@ def test_a_file_by_its_ending(tmp_path: Path) -> None:
 
 def test_labels_are_integers_where_they_are_whole() -> None:
     assert read_submission(CSV, INTEGERS, NUMBER).values.dtype == np.int64
-    assert read_submission(CSV, INTEGERS, Wanted()).values.dtype == np.float64
+    assert read_submission(CSV, INTEGERS, PredictionKind()).values.dtype == np.float64
     true = b"row,prediction\n30,true\n4,False\n7,0\n-2,1\n"
-    assert read(true, wanted=Wanted(label=True, binary=True)) == [0, 1, 1, 0]
+    assert read(true, wanted=PredictionKind(label=True, binary=True)) == [0, 1, 1, 0]
 
 
 WRONG: list[tuple[str, Any, str]] = [
@@ -235,14 +237,14 @@ def test_a_form_that_there_is_not() -> None:
     ids=["three", "nested", "rows", "broken", "empty"],
 )
 def test_parquet_that_is_something_else(content: bytes, said: bytes) -> None:
-    assert answer(Asked(content, 5)) == said
+    assert answer(FileToRead(content, 5)) == said
 
 
 def test_parquet_that_grows_is_refused() -> None:
     text = pa.array(["x" * 50_000] * 200).dictionary_encode()
     bomb = parquet(row=list(range(200)), prediction=text)
     assert len(bomb) < 100_000  # 10 MB when it is opened
-    assert answer(Asked(bomb, 5_000)).startswith(b"more rows, or longer text")
+    assert answer(FileToRead(bomb, 5_000)).startswith(b"more rows, or longer text")
 
 
 def test_a_submission_is_bounded_by_its_rows() -> None:
@@ -252,19 +254,19 @@ def test_a_submission_is_bounded_by_its_rows() -> None:
 @pytest.mark.parametrize(
     ("metric", "kind", "wanted"),
     [
-        ("accuracy", "number", Wanted(label=True)),
-        ("accuracy", "text", Wanted(text=True, label=True)),
-        ("accuracy", "boolean", Wanted(label=True, binary=True)),
-        ("f1", "number", Wanted(label=True, binary=True)),
-        ("f1_macro", "text", Wanted(text=True, label=True)),
-        ("brier", "number", Wanted(within=(0.0, 1.0), called="probabilities")),
-        ("log_loss", "boolean", Wanted(within=(0.0, 1.0), called="probabilities")),
-        ("roc_auc", "number", Wanted()),
-        ("average_precision", "number", Wanted()),
-        ("rmse", "number", Wanted()),
+        ("accuracy", "number", PredictionKind(label=True)),
+        ("accuracy", "text", PredictionKind(text=True, label=True)),
+        ("accuracy", "boolean", PredictionKind(label=True, binary=True)),
+        ("f1", "number", PredictionKind(label=True, binary=True)),
+        ("f1_macro", "text", PredictionKind(text=True, label=True)),
+        ("brier", "number", PredictionKind(within=(0.0, 1.0), called="probabilities")),
+        ("log_loss", "boolean", PredictionKind(within=(0.0, 1.0), called="probabilities")),
+        ("roc_auc", "number", PredictionKind()),
+        ("average_precision", "number", PredictionKind()),
+        ("rmse", "number", PredictionKind()),
     ],
 )
-def test_what_metrics_take(metric: str, kind: str, wanted: Wanted) -> None:
+def test_what_metrics_take(metric: str, kind: str, wanted: PredictionKind) -> None:
     assert wanted_for(find_metric(metric), kind, "y") == wanted
 
 
@@ -283,11 +285,11 @@ def test_metrics_that_a_target_cannot_have(metric: str, kind: str, said: str) ->
 
 
 def test_predictions_of_another_kind() -> None:
-    chance = Wanted(within=(0.0, 1.0), called="probabilities")
+    chance = PredictionKind(within=(0.0, 1.0), called="probabilities")
     with pytest.raises(InvalidInput, match="probabilities between 0 and 1"):
         read(CSV, wanted=chance)
     with pytest.raises(InvalidInput, match="0 or 1"):
-        read(CSV, wanted=Wanted(label=True, binary=True))
+        read(CSV, wanted=PredictionKind(label=True, binary=True))
     with pytest.raises(InvalidInput, match="text of at most 200"):
         read({"7": 1, "b": 2, "ä c": 3}, NAMES, TEXT)
     with pytest.raises(InvalidInput, match=r"1 other predictions \(for b\)"):
@@ -311,4 +313,4 @@ def test_nothing_but_its_own_error(content: bytes) -> None:
     for form in ("csv", "json"):
         with pytest.raises(InvalidInput):
             read(content, form=form)
-    assert answer(Asked(content, 5))[:1] != b"+"
+    assert answer(FileToRead(content, 5))[:1] != b"+"

@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 from holdfast.errors import InvalidInput
 from holdfast.grids import Grid, grid
 from holdfast.mechanisms import exponential
-from holdfast.mechanisms.exponential import Cells, Ranks, exponential_median, flip_exponential
+from holdfast.mechanisms.exponential import (
+    GridStretches,
+    RankCounts,
+    exponential_median,
+    flip_exponential,
+)
 from holdfast.mechanisms.looks import Counts
 from holdfast.randomness import SeededEntropy
 from holdfast.theory.coins import exponential_price
@@ -152,13 +157,17 @@ def test_a_doubled_epsilon_breaks_the_price() -> None:
 # The draw: one trial has exactly the right law, whatever the cells.
 
 
-def cells_of(values: list[float], points: Grid) -> tuple[Cells, Counts]:
+def cells_of(values: list[float], points: Grid) -> tuple[GridStretches, Counts]:
     counts = Counts(np.array(values), points)
-    return Cells(points.size, len(values), counts.at_most), counts
+    return GridStretches(points.size, len(values), counts.at_most), counts
 
 
 def check_trial(
-    cells: Cells, values: list[float], points: Grid, epsilon: float, drawn: float | None = None
+    cells: GridStretches,
+    values: list[float],
+    points: Grid,
+    epsilon: float,
+    drawn: float | None = None,
 ) -> None:
     """U_j/W · 1/n_j · A(g) is e^(−ε·score/2) times a constant, to 60 digits, and A ≤ 1."""
     drawn = epsilon if drawn is None else drawn
@@ -215,8 +224,8 @@ def test_the_check_of_a_trial_catches_a_law_ten_per_cent_off(factor: float) -> N
 def test_the_cells_of_the_fast_path_have_the_exact_law(
     values: list[float], points: Grid, epsilon: float
 ) -> None:
-    found = Ranks(np.array(values), points, reach=12 / epsilon)
-    cells = Cells(points.size, found.blocks, found.at_most)
+    found = RankCounts(np.array(values), points, reach=12 / epsilon)
+    cells = GridStretches(points.size, found.blocks, found.at_most)
     exponential._cut(cells, found, 2 / epsilon)
     check_trial(cells, values, points, epsilon)
 
@@ -295,11 +304,11 @@ def small_sample() -> Iterator[None]:
 @pytest.mark.usefixtures("small_sample")
 def test_stretches_are_used_and_missed() -> None:
     points = grid(0, 1, points=64)
-    some = Ranks(np.linspace(0, 1, 201), points, reach=20)
+    some = RankCounts(np.linspace(0, 1, 201), points, reach=20)
     assert some.free(100)
     assert not some.free(0)
-    assert not Ranks(np.linspace(0, 1, 201), points, reach=1000).free(100)
-    assert Ranks(np.zeros(201), points, reach=20).tied
+    assert not RankCounts(np.linspace(0, 1, 201), points, reach=1000).free(100)
+    assert RankCounts(np.zeros(201), points, reach=20).tied
 
 
 COLUMNS = st.one_of(
@@ -311,7 +320,7 @@ COLUMNS = st.one_of(
 
 
 def check_ranks(values: object, points: Grid, reach: float) -> None:
-    plain, quick = Counts(values, points), Ranks(values, points, reach)
+    plain, quick = Counts(values, points), RankCounts(values, points, reach)
     for index in range(points.size):
         assert quick.at_most(index) == plain.at_most(index)
     every = range(plain.blocks)

@@ -49,7 +49,7 @@ def verdicts_cost_little() -> bool:
     """A hundred verdicts, all as expected: what the theory says that they cost, for ever."""
     past, question = Past(History(0.05)), Question("gate", "told", {})
     for _ in range(100):
-        nats = told.Verdict(past.history.verdicts.epsilon, 1).nats(1)
+        nats = told.VerdictCode(past.history.verdicts.epsilon, 1).nats(1)
         past.tell(question, {"letter": [1], "nats": nats, "surprise": False})
     return abs(past.nats - 0.815) < 0.001
 

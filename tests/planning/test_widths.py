@@ -12,7 +12,7 @@ import pytest
 import holdfast as hf
 from holdfast.errors import InvalidInput
 from holdfast.planning import compare
-from holdfast.planning.compare import Study, compare_widths
+from holdfast.planning.compare import PlannerInput, compare_widths
 from holdfast.planning.joint import joint_plan
 from holdfast.protocols.means import DirectMeans
 from holdfast.theory.means import scaled_direct
@@ -42,7 +42,7 @@ def test_medians_are_those_of_the_planner(
     rows: int, queries: int, tail: float, confidence: float
 ) -> None:
     planned = hf.plan(rows=rows, queries=queries, grid=32, tail=tail, confidence=confidence)
-    study = Study(rows, queries, tail, confidence)
+    study = PlannerInput(rows, queries, tail, confidence)
     ours = compare._on_grid(study, 5)
     assert ours.half_width == pytest.approx(planned.error, rel=0.01)
     assert ours.blocks == pytest.approx(planned.recommended_blocks, rel=0.02)

@@ -16,7 +16,7 @@ import pytest
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.holdout.holdout import Holdout
 from holdfast.server.errors import HttpError
-from holdfast.server.jobs import Job, Jobs
+from holdfast.server.jobs import Jobs, StoredJob
 from holdfast.server.run import _checked
 from holdfast.server.service import Rates
 from holdfast.server.settings import Settings
@@ -303,7 +303,7 @@ def test_what_was_cancelled_stays_so_whoever_writes_last(jobs: Jobs) -> None:
 def test_jobs_of_a_process_that_died_have_failed(jobs: Jobs) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait(120)
-    jobs._write(Job("a" * 24, "h", "ann", "ask", state="running", worker=gone.pid))
+    jobs._write(StoredJob("a" * 24, "h", "ann", "ask", state="running", worker=gone.pid))
     told = jobs.get("h", "a" * 24, "ann")
     assert (told.state, told.to_dict()["error"]["kind"]) == ("failed", "busy")
 

@@ -24,7 +24,7 @@ from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.server import schedule
 from holdfast.server.app import create_app
-from holdfast.server.jobs import Job
+from holdfast.server.jobs import StoredJob
 from holdfast.server.schedule import Schedule, slot_end
 from holdfast.server.settings import Settings
 from tests.engines.sql.test_costs import sines
@@ -272,7 +272,7 @@ def test_progress_is_that_of_the_time_which_is_planned(place: Place) -> None:
     jobs = place.service.jobs
     write, start = jobs._write, place.clock.now
 
-    def watched(job: Job) -> None:
+    def watched(job: StoredJob) -> None:
         write(job)
         if job.planned is not None and job.state == "running":
             for share in (0.0, 0.25, 0.5, 0.95, 3.0):

@@ -25,7 +25,7 @@ from holdfast.theory.coins import Coin, steepest_coin
 from holdfast.theory.divergence import RenyiCurve
 from holdfast.theory.means import (
     DirectBars,
-    DirectMean,
+    DirectMeanSize,
     best_direct,
     direct_bars,
     level_tail,
@@ -372,7 +372,7 @@ def test_rows_for_half_width_one_tenth() -> None:
 
 
 @cache
-def thousand() -> DirectMean:
+def thousand() -> DirectMeanSize:
     return best_direct(1_000, 0.1, 0.95)
 
 

@@ -26,7 +26,7 @@ from holdfast.theory.told import (
     Outward,
     Shifts,
     Surprises,
-    Verdict,
+    VerdictCode,
     Windows,
     add_nats,
     allowance,
@@ -204,7 +204,7 @@ def test_accounts_share_the_failure_and_count_what_read_their_rows() -> None:
         lambda: level(History(0.05), 2),
         lambda: level(History(0.05), reading=2),
         lambda: Outward(1.5),
-        lambda: Verdict(0.1, 3),
+        lambda: VerdictCode(0.1, 3),
         lambda: Windows(10, 5, 4, 1),
         lambda: share_low(10, 11, 3.0),
         lambda: share_low(10, 5, math.nan),
@@ -240,7 +240,7 @@ def codes(e: float, x: float, m: int) -> list[tuple[Code, Callable[[int], mpf], 
             rest = mpf(e) * (mpf(7) / 8 if j == near else mpf(1) / 8)
             return 1 - mpf(e) if j == expected else rest
 
-        listed.append((Verdict(e, expected, leans_up=up), verdict, range(3)))
+        listed.append((VerdictCode(e, expected, leans_up=up), verdict, range(3)))
     return listed
 
 
@@ -704,9 +704,9 @@ def of_epochs(level: Level = level) -> float:
 def of_a_ladder(level: Level = level) -> float:
     world = World(HALF, (5,))
     kinds: list[Callable[[History], Code]] = [
-        lambda h: Verdict(h.verdicts.epsilon, 1),
-        lambda h: Verdict(h.verdicts.epsilon, 2),
-        lambda _: Verdict(0.5, 1),
+        lambda h: VerdictCode(h.verdicts.epsilon, 1),
+        lambda h: VerdictCode(h.verdicts.epsilon, 2),
+        lambda _: VerdictCode(0.5, 1),
         lambda _: Sure(2),
     ]
     questions = [ladder(world, signs, kind, level) for kind in kinds for signs in ((1, -1), (1, 0))]
@@ -870,7 +870,7 @@ BROKEN: list[tuple[str, Callable[[], bool], Any, str, Any]] = [
      lambda s, j: math.atan2(1.0, (j - 1) * s.cells) / math.pi),
     ("uniform over one letter less", codes_are_right, Even, "at",
      lambda s, j: 1 / max(1, s.letters - 1) if 0 <= j < s.letters else 0.0),
-    ("both others have seven eighths", codes_are_right, Verdict, "at",
+    ("both others have seven eighths", codes_are_right, VerdictCode, "at",
      lambda s, j: (1 - s.epsilon if j == s.expected else s.epsilon * 0.875) * (0 <= j <= 2)),
     ("a tenth for every later epoch", shares_of_accounts_add_up, History, "share",
      lambda s, e: s.failure * (0.9 if e == 1 else 0.1)),
@@ -969,7 +969,7 @@ def gate_needs(n: int, k: int, f: int, *, letters: int = 3, extends: bool = Fals
     h = History(0.05, extends=extends)
     for i in range(k):
         epsilon = h.verdicts.epsilon
-        unclear = cost(epsilon) if letters == 2 else Verdict(epsilon, 2).nats(1)
+        unclear = cost(epsilon) if letters == 2 else VerdictCode(epsilon, 2).nats(1)
         h = h.tell(unclear if i < f else cost(1 - epsilon), verdict=i < f)
     at = add_nats(level(h), cost(1 - h.verdicts.epsilon))
     proved = least_count(lambda c: log_share_above(n, c, 0.85) <= -at, round(0.85 * n), n)
@@ -983,9 +983,9 @@ def gain_needed(n: int, d: float, k: int, better: int, *, extends: bool = False)
         [round((i + 1) * k / (better + 1)) for i in range(better)],
     )
     for i in range(at[-1]):
-        code = Verdict(h.verdicts.epsilon, 1)
+        code = VerdictCode(h.verdicts.epsilon, 1)
         h = h.tell(code.nats(2 if i in at else 1), verdict=i in at)
-    limit = add_nats(level(h), Verdict(h.verdicts.epsilon, 1).nats(2))
+    limit = add_nats(level(h), VerdictCode(h.verdicts.epsilon, 1).nats(2))
     differ = round(d * n)
     wins = least_count(lambda w: log_mcnemar(w, differ - w) <= -limit, differ // 2, differ)
     return (2 * wins - differ) / n

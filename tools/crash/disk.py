@@ -18,7 +18,7 @@ from typing import Any
 
 import apsw
 
-from holdfast.ledger.sqlite import Connection
+from holdfast.ledger.sqlite import SqlConnection
 from holdfast.randomness import Entropy, uniform_index
 
 __all__ = ["Disk", "connector"]
@@ -216,7 +216,7 @@ class _Connection:
 def connector(disk: Disk) -> Any:
     """What makes connections of a ledger to the disk."""
 
-    def connect(path: Path) -> Connection:
+    def connect(path: Path) -> SqlConnection:
         return _Connection(disk, path)
 
     return connect

@@ -15,9 +15,9 @@ from urllib.parse import quote
 from holdfast.client import wire
 from holdfast.client.http import (
     Address,
-    Call,
     Cancelled,
-    Lost,
+    HttpRequest,
+    NoReply,
     Outcome,
     Patience,
     Pause,
@@ -27,7 +27,7 @@ from holdfast.client.http import (
     token_for,
 )
 from holdfast.client.wire import (
-    Asked,
+    ClientQuestion,
     JobStatus,
     data_of,
     read_job,
@@ -82,11 +82,11 @@ def as_method(question: Callable[..., Any], method: Callable[..., Any]) -> None:
     )
 
 
-def verb_question(verb: str) -> Callable[..., Asked[Any]]:
+def verb_question(verb: str) -> Callable[..., ClientQuestion[Any]]:
     """The function that makes a verb's question, with the signature of `Holdout`'s method."""
     schema = VERBS.get(verb) or SCORES[verb]
 
-    def question(*given: Any, **words: Any) -> Asked[Any]:
+    def question(*given: Any, **words: Any) -> ClientQuestion[Any]:
         return wire.question(verb, *given, **words)
 
     question.__name__, question.__qualname__, question.__doc__ = verb, verb, schema.help
@@ -111,24 +111,24 @@ class Talk:
 
     # Asking.
 
-    def answer(self, asked: Asked[R]) -> Steps[R]:
+    def answer(self, asked: ClientQuestion[R]) -> Steps[R]:
         """The answer to a question."""
         call = self._call((yield from self._path(asked.verb)), asked, key=asked.key)
         data = yield from self._data(call)
         return self._read(lambda: asked.read(data))
 
-    def _call(self, path: str, asked: Asked[Any], **more: Any) -> Call:
+    def _call(self, path: str, asked: ClientQuestion[Any], **more: Any) -> HttpRequest:
         """A question as a call: of predictions, with parameters and content in place of a body."""
         content = asked.content
         if content is None:
-            return Call("POST", path, body=asked.body, **more)
-        return Call("POST", path, asked.parameters, None, content.data, content.kind, **more)
+            return HttpRequest("POST", path, body=asked.body, **more)
+        return HttpRequest("POST", path, asked.parameters, None, content.data, content.kind, **more)
 
-    def price(self, asked: Asked[Any]) -> Steps[Price]:
+    def price(self, asked: ClientQuestion[Any]) -> Steps[Price]:
         """What the question would cost. Nothing is charged, so that it may be asked again."""
         if asked.content is None:
             body = {"verb": asked.verb, **asked.body}
-            call = Call("POST", (yield from self._path("price")), body=body, safe=True)
+            call = HttpRequest("POST", (yield from self._path("price")), body=body, safe=True)
         else:
             if asked.verb == "enter":  # an entry is a score with a name
                 words = {key: asked.parameters[key] for key in asked.parameters if key != "name"}
@@ -139,27 +139,27 @@ class Talk:
 
     # Jobs.
 
-    def submit(self, asked: Asked[Any]) -> Steps[JobStatus]:
+    def submit(self, asked: ClientQuestion[Any]) -> Steps[JobStatus]:
         """A job that asks the question."""
         if asked.content is not None:
             hint = "Predictions are scored at once."
             raise InvalidInput("verb", asked.verb, f"one of {', '.join(VERBS)}", hint)
         body = {"verb": asked.verb, **asked.body}
-        call = Call("POST", (yield from self._path("jobs")), body=body, key=asked.key)
+        call = HttpRequest("POST", (yield from self._path("jobs")), body=body, key=asked.key)
         return (yield from self._job(call))
 
     def look(self, job: str) -> Steps[JobStatus]:
         """The job as it is now."""
         path = yield from self._path("jobs", job)
-        return (yield from self._job(Call("GET", path, safe=True)))
+        return (yield from self._job(HttpRequest("GET", path, safe=True)))
 
     def cancel(self, job: str) -> Steps[JobStatus]:
         """End the job. What its question had cost by then stays paid."""
         path = yield from self._path("jobs", job)
-        return (yield from self._job(Call("DELETE", path, safe=True)))
+        return (yield from self._job(HttpRequest("DELETE", path, safe=True)))
 
     def wait(
-        self, job: str, asked: Asked[R], progress: Callable[[float], object] | None
+        self, job: str, asked: ClientQuestion[R], progress: Callable[[float], object] | None
     ) -> Steps[R]:
         """The answer of a job, when it has one; until then its progress."""
         pause, told = _FIRST_LOOK, None
@@ -178,12 +178,12 @@ class Talk:
             yield Pause(pause)
             pause = min(2 * pause, _LONGEST_LOOK)
 
-    def _followed(self, job: str, asked: Asked[Any]) -> Steps[JobStatus]:
+    def _followed(self, job: str, asked: ClientQuestion[Any]) -> Steps[JobStatus]:
         """The job as it is now. A server that was restarted knows none: it is submitted again.
 
         Its key is the same, so that an answer that was recorded comes back, paid once.
         """
-        call = Call("GET", (yield from self._path("jobs", job)), safe=True)
+        call = HttpRequest("GET", (yield from self._path("jobs", job)), safe=True)
         reply = yield from persistent(call, self._patience, str(self.address))
         if reply.status == _NOT_FOUND:
             return (yield from self.submit(asked))
@@ -194,7 +194,9 @@ class Talk:
 
     def status(self) -> Steps[Status]:
         """What is spent, what is left, and what it still buys."""
-        data = yield from self._data(Call("GET", (yield from self._path("status")), safe=True))
+        data = yield from self._data(
+            HttpRequest("GET", (yield from self._path("status")), safe=True)
+        )
         return self._read(lambda: read_status(data, str(self.address)))
 
     def transcript(self, after: int, limit: int | None) -> Steps[list[dict[str, Any]]]:
@@ -205,7 +207,7 @@ class Talk:
         while place is not None and (limit is None or len(rows) < limit):
             size = _PAGE if limit is None else min(_PAGE, limit - len(rows))
             parameters = {"after": str(place), "limit": str(size)}
-            data = yield from self._data(Call("GET", path, parameters, safe=True))
+            data = yield from self._data(HttpRequest("GET", path, parameters, safe=True))
             page, later = self._read(partial(read_page, data))
             rows += page
             place = later if later is not None and later > place else None  # never back
@@ -222,7 +224,7 @@ class Talk:
                 {} if max_level is None else {"max_level": str(max_level)}
             )
         method = "GET" if place == ["leaderboard"] else "POST"
-        call = Call(method, (yield from self._path(*place)), words, safe=True)
+        call = HttpRequest(method, (yield from self._path(*place)), words, safe=True)
         data = yield from self._data(call)
         return self._read(lambda: read_standings(data))
 
@@ -236,7 +238,7 @@ class Talk:
         """The holdout that the address names, or the only one that can be seen."""
         if self.address.holdout is not None:
             return self.address.holdout
-        data = yield from self._data(Call("GET", "/api/holdouts", safe=True))
+        data = yield from self._data(HttpRequest("GET", "/api/holdouts", safe=True))
         names = self._read(lambda: [str(each["name"]) for each in data])
         if len(names) != 1:
             allowed = f"one of {', '.join(names)}" if names else "one that your token may see"
@@ -245,11 +247,11 @@ class Talk:
         self.address = Address(self.address.server, names[0], self.address.loopback)
         return names[0]
 
-    def _job(self, call: Call) -> Steps[JobStatus]:
+    def _job(self, call: HttpRequest) -> Steps[JobStatus]:
         data = yield from self._data(call)
         return self._read(lambda: read_job(data, call, str(self.address)))
 
-    def _data(self, call: Call) -> Steps[Any]:
+    def _data(self, call: HttpRequest) -> Steps[Any]:
         url = str(self.address)
         return data_of((yield from persistent(call, self._patience, url)), call, url)
 
@@ -262,7 +264,7 @@ R = TypeVar("R")
 P = ParamSpec("P")
 
 
-def _asked(question: Callable[P, Asked[R]]) -> Callable[Concatenate[Client, P], R]:
+def _asked(question: Callable[P, ClientQuestion[R]]) -> Callable[Concatenate[Client, P], R]:
     """The method that asks a question and waits for its answer."""
 
     @wraps(question)
@@ -376,7 +378,7 @@ class Client(Closing):
                 result: T = end.value
                 return result
             if isinstance(step, Pause):
-                if isinstance(outcome, Lost) and self.on_lost is not None:
+                if isinstance(outcome, NoReply) and self.on_lost is not None:
                     self.on_lost(outcome.reason)
                 time.sleep(step.seconds)
                 outcome = None
@@ -387,7 +389,7 @@ class Client(Closing):
 class Job(Generic[R]):
     """A question that is answered in the background; `request` is its key."""
 
-    def __init__(self, client: Client, asked: Asked[R], submitted: JobStatus) -> None:
+    def __init__(self, client: Client, asked: ClientQuestion[R], submitted: JobStatus) -> None:
         self._client, self._asked = client, asked
         self.id, self.verb, self.request = submitted.id, asked.verb, asked.key
 
@@ -411,7 +413,7 @@ class Job(Generic[R]):
 
 
 def _asynchronous_asked(
-    question: Callable[P, Asked[R]],
+    question: Callable[P, ClientQuestion[R]],
 ) -> Callable[Concatenate[AsyncClient, P], Awaitable[R]]:
     """The method that asks a question; its answer is awaited."""
 
@@ -537,7 +539,7 @@ class AsyncClient:
 class AsyncJob(Generic[R]):
     """A question that is answered in the background; `request` is its key."""
 
-    def __init__(self, client: AsyncClient, asked: Asked[R], submitted: JobStatus) -> None:
+    def __init__(self, client: AsyncClient, asked: ClientQuestion[R], submitted: JobStatus) -> None:
         self._client, self._asked = client, asked
         self.id, self.verb, self.request = submitted.id, asked.verb, asked.key
 

@@ -22,10 +22,10 @@ from holdfast.randomness import system_entropy, uniform_index
 __all__ = [
     "Address",
     "AsyncConnection",
-    "Call",
     "Cancelled",
     "Connection",
-    "Lost",
+    "HttpRequest",
+    "NoReply",
     "NotAllowed",
     "Outcome",
     "Patience",
@@ -158,7 +158,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Call:
+class HttpRequest:
     """One request to the server: a path below its address, and what travels with it.
 
     A call with a key, or one that changes nothing (`safe`), may be repeated.
@@ -195,7 +195,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Lost:
+class NoReply:
     """No reply came. Another try may help (`again`); this one may have been heard (`sent`)."""
 
     reason: str
@@ -210,8 +210,8 @@ class Pause:
     seconds: float
 
 
-Outcome = Reply | Lost | None  # of a pause there is none
-Steps = Generator[Call | Pause, Outcome, T]
+Outcome = Reply | NoReply | None  # of a pause there is none
+Steps = Generator[HttpRequest | Pause, Outcome, T]
 
 _CONNECTING = 10.0  # seconds at most: an address that is wrong should say so soon
 _HOPELESS = (httpx2.LocalProtocolError, httpx2.UnsupportedProtocol)
@@ -230,7 +230,7 @@ def _options(address: Address, token: str | None, timeout: float) -> dict[str, A
     }
 
 
-def _request(address: Address, call: Call) -> dict[str, Any]:
+def _request(address: Address, call: HttpRequest) -> dict[str, Any]:
     return {
         "method": call.method,
         "url": address.server + call.path,
@@ -245,13 +245,13 @@ def _reply(response: httpx2.Response) -> Reply:
     return Reply(response.status_code, dict(response.headers), response.content)
 
 
-def _lost(wrong: httpx2.RequestError) -> Lost:
+def _lost(wrong: httpx2.RequestError) -> NoReply:
     """What to tell of an error; nothing of the request, which holds the token."""
     text = f"{type(wrong).__name__}: {wrong}".rstrip(": ")
     if "CERTIFICATE_VERIFY_FAILED" in text:
         hint = "a certificate of your own is trusted if SSL_CERT_FILE names it"
-        return Lost(f"{text}; {hint}", again=False, sent=False)
-    return Lost(text, not isinstance(wrong, _HOPELESS), not isinstance(wrong, _NOT_SENT))
+        return NoReply(f"{text}; {hint}", again=False, sent=False)
+    return NoReply(text, not isinstance(wrong, _HOPELESS), not isinstance(wrong, _NOT_SENT))
 
 
 class Connection:
@@ -267,7 +267,7 @@ class Connection:
         self._address = address
         self._http = httpx2.Client(transport=transport, **_options(address, token, timeout))
 
-    def send(self, call: Call) -> Reply | Lost:
+    def send(self, call: HttpRequest) -> Reply | NoReply:
         """Send a call and wait for what comes of it."""
         try:
             return _reply(self._http.request(**_request(self._address, call)))
@@ -292,7 +292,7 @@ class AsyncConnection:
         self._address = address
         self._http = httpx2.AsyncClient(transport=transport, **_options(address, token, timeout))
 
-    async def send(self, call: Call) -> Reply | Lost:
+    async def send(self, call: HttpRequest) -> Reply | NoReply:
         """Send a call and wait for what comes of it."""
         try:
             return _reply(await self._http.request(**_request(self._address, call)))
@@ -396,17 +396,17 @@ def new_key() -> str:
     return f"{int(first):016x}{int(second):016x}"
 
 
-def persistent(call: Call, patience: Patience, url: str) -> Steps[Reply]:
+def persistent(call: HttpRequest, patience: Patience, url: str) -> Steps[Reply]:
     """The reply to a call, which is repeated while that may help."""
     end, heard = time.monotonic() + patience.seconds, False
     for tries in count(1):
         outcome = yield call
-        heard |= not isinstance(outcome, Lost) or outcome.sent
+        heard |= not isinstance(outcome, NoReply) or outcome.sent
         if isinstance(outcome, Reply) and outcome.status not in _NOT_NOW:
             return outcome
         pause = _pause(tries, patience.longest, outcome)
         last = tries > patience.retries or time.monotonic() + pause > end
-        if last or not call.repeatable or (isinstance(outcome, Lost) and not outcome.again):
+        if last or not call.repeatable or (isinstance(outcome, NoReply) and not outcome.again):
             raise Unreachable(url, _reason(outcome), tries, call.key if heard else None)
         yield Pause(pause)
     raise AssertionError("count has no end")
@@ -430,7 +430,7 @@ def _asked_for(outcome: Outcome) -> float:
 
 
 def _reason(outcome: Outcome) -> str:
-    if isinstance(outcome, Lost):
+    if isinstance(outcome, NoReply):
         return outcome.reason
     assert outcome is not None  # only a pause has no outcome
     try:

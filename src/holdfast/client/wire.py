@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote, unquote
 
-from holdfast.client.http import Call, Cancelled, NotAllowed, Reply, ServerFailed, new_key
+from holdfast.client.http import Cancelled, HttpRequest, NotAllowed, Reply, ServerFailed, new_key
 from holdfast.errors import (
     Damaged,
     Doubtful,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "VERBS",
-    "Asked",
+    "ClientQuestion",
     "Content",
     "JobStatus",
     "content_of",
@@ -168,10 +168,10 @@ def _pairs(given: Mapping[Any, Any] | Any, column: str) -> Pairs:
 # Replies: the data in what a server says, or the error that a holdout would have raised.
 
 
-_Maker = Callable[[str, Mapping[str, Any], Call, str], HoldfastError]
+_Maker = Callable[[str, Mapping[str, Any], HttpRequest, str], HoldfastError]
 
 
-def data_of(reply: Reply, call: Call, url: str) -> Any:
+def data_of(reply: Reply, call: HttpRequest, url: str) -> Any:
     """The data in a reply, or the error that it tells of."""
     try:
         data = json.loads(reply.body)
@@ -186,7 +186,7 @@ def data_of(reply: Reply, call: Call, url: str) -> Any:
     raise ServerFailed(url, reason, "Is the address that of a Holdfast server?")
 
 
-def error_of(told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
+def error_of(told: Mapping[str, Any], call: HttpRequest, url: str) -> HoldfastError:
     """The exception that a holdout would have raised, with the server's words."""
     kind, message = told.get("kind"), _printable(str(told["message"]))
     make = _ERRORS.get(str(kind))
@@ -210,7 +210,7 @@ def _worded(error: E, message: str) -> E:
     return error
 
 
-def _invalid(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
+def _invalid(message: str, told: Mapping[str, Any], call: HttpRequest, url: str) -> HoldfastError:
     del url
     if "constraint" in told:
         return _again(Infeasible, message, told)
@@ -224,12 +224,12 @@ def _invalid(message: str, told: Mapping[str, Any], call: Call, url: str) -> Hol
     return _worded(InvalidInput(name, sent.get(name), allowed, hint), message)
 
 
-def _doubtful(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
+def _doubtful(message: str, told: Mapping[str, Any], call: HttpRequest, url: str) -> HoldfastError:
     del call, url
     return _worded(Doubtful(str(told.get("parameter", "question")), message), message)
 
 
-def _not_found(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
+def _not_found(message: str, told: Mapping[str, Any], call: HttpRequest, url: str) -> HoldfastError:
     """Which part of the address it is that leads nowhere."""
     del told
     _, _, rest = call.path.partition("/holdouts/")
@@ -249,22 +249,26 @@ def _again(kind: type[E], message: str, told: Mapping[str, Any]) -> E:
     return _worded(kind(**facts), message)
 
 
-def _exhausted(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
+def _exhausted(message: str, told: Mapping[str, Any], call: HttpRequest, url: str) -> HoldfastError:
     del call, url
     return _again(Exhausted, message, told)
 
 
-def _unavailable(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
+def _unavailable(
+    message: str, told: Mapping[str, Any], call: HttpRequest, url: str
+) -> HoldfastError:
     del call, url
     return _again(Unavailable, message, told)
 
 
-def _damaged(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
+def _damaged(message: str, told: Mapping[str, Any], call: HttpRequest, url: str) -> HoldfastError:
     del told, call, url  # what was found is for the custodian alone
     return _worded(Damaged("The holdout", "what was written", "something else", ""), message)
 
 
-def _not_allowed(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
+def _not_allowed(
+    message: str, told: Mapping[str, Any], call: HttpRequest, url: str
+) -> HoldfastError:
     del call
     remedy = "Set HOLDFAST_TOKEN (the custodian makes one: `holdfast token create`)."
     if told["kind"] == "forbidden":
@@ -272,7 +276,7 @@ def _not_allowed(message: str, told: Mapping[str, Any], call: Call, url: str) ->
     return NotAllowed(url, message, str(told.get("hint", remedy)))
 
 
-def _cancelled(message: str, told: Mapping[str, Any], call: Call, url: str) -> HoldfastError:
+def _cancelled(message: str, told: Mapping[str, Any], call: HttpRequest, url: str) -> HoldfastError:
     del told, url
     return Cancelled(call.path.rpartition("/")[2], message)
 
@@ -397,7 +401,7 @@ def read_page(data: Mapping[str, Any]) -> tuple[list[dict[str, Any]], int | None
     return list(data["rows"]), data["next"]
 
 
-def read_job(data: Mapping[str, Any], call: Call, url: str) -> JobStatus:
+def read_job(data: Mapping[str, Any], call: HttpRequest, url: str) -> JobStatus:
     """A job's state."""
     result, error = data["result"], data["error"]
     return JobStatus(
@@ -449,7 +453,7 @@ _KEY = re.compile(r"[!-~]{1,128}")
 
 
 @dataclass(frozen=True)
-class Asked(Generic[R]):
+class ClientQuestion(Generic[R]):
     """A question as it travels, its key, and how its answer is read.
 
     What is asked of predictions has parameters and content in place of a body.
@@ -463,7 +467,7 @@ class Asked(Generic[R]):
     content: Content | None = None
 
 
-def question(verb: str, *given: Any, **words: Any) -> Asked[Any]:
+def question(verb: str, *given: Any, **words: Any) -> ClientQuestion[Any]:
     """The question that a verb and its arguments are: those of `Holdout`'s method."""
     schema = VERBS.get(verb) or SCORES.get(verb)
     if schema is None:
@@ -480,9 +484,9 @@ def question(verb: str, *given: Any, **words: Any) -> Asked[Any]:
         if value is not None and value != word.default:
             body[name] = word.written(value)
     if content is None:
-        return Asked(verb, body, key, _READ[schema.answer])
+        return ClientQuestion(verb, body, key, _READ[schema.answer])
     parameters = {name: _parameter(value) for name, value in body.items()}
-    return Asked(verb, {}, key, _READ[schema.answer], parameters, content)
+    return ClientQuestion(verb, {}, key, _READ[schema.answer], parameters, content)
 
 
 def _predictions(schema: VerbSchema, bound: dict[str, Any]) -> Content | None:

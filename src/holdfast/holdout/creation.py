@@ -39,7 +39,7 @@ from holdfast.store.blocks import (
     write_contents,
 )
 from holdfast.store.inputs import Input, open_input
-from holdfast.store.sealing import Split, split_units, write_store
+from holdfast.store.sealing import UnitSplit, split_units, write_store
 from holdfast.store.table import Schema
 from holdfast.store.user_state import forget, known, remember
 
@@ -272,7 +272,7 @@ class Preview:
         return "\n".join(lines)
 
 
-def preview_of(sets: Iterable[BlockSet], units: int, split: Split) -> Preview:
+def preview_of(sets: Iterable[BlockSet], units: int, split: UnitSplit) -> Preview:
     """What units, cut like this, will be under these plans.
 
     >>> from holdfast.store.sealing import split_units

@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.concurrency import Combiner, Job, Renewed
+from holdfast.concurrency import BatchedTask, Combiner, Renewed
 from holdfast.errors import Damaged, Exhausted, HoldfastError, InvalidInput
 from holdfast.holdout.spec import BlockSet, HoldoutSpec
 from holdfast.holdout.tokens import Asker, Tokens
@@ -256,7 +256,7 @@ class Journal(Renewed):
         result: T = self._works.do(self._run, work)
         return result
 
-    def _run(self, jobs: list[Job[Work, Any]]) -> None:
+    def _run(self, jobs: list[BatchedTask[Work, Any]]) -> None:
         """Settle all jobs in one transaction. Whoever undoes it is left out, and it is done again.
 
         Then the head is witnessed for all who have an answer in it: they need not wait for each
@@ -264,7 +264,7 @@ class Journal(Renewed):
         """
         left = jobs
         while left:
-            doing: Job[Work, Any] | None = None
+            doing: BatchedTask[Work, Any] | None = None
             try:
                 with self.writing() as (transaction, state):
                     answers = state.answers
@@ -311,8 +311,8 @@ class Journal(Renewed):
 
 
 def _undone(
-    jobs: list[Job[Work, Any]], doing: Job[Work, Any] | None, error: BaseException
-) -> list[Job[Work, Any]]:
+    jobs: list[BatchedTask[Work, Any]], doing: BatchedTask[Work, Any] | None, error: BaseException
+) -> list[BatchedTask[Work, Any]]:
     """Those of an undone transaction that can be tried again: all but whose work has undone it."""
     for job in jobs:
         job.reopen()

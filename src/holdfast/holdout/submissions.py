@@ -38,7 +38,7 @@ from holdfast.engines.python.metrics import (
 )
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.store.blocks import private, sync_folder
-from holdfast.store.duckdb import Limits, Session
+from holdfast.store.duckdb import DuckdbLimits, Session
 from holdfast.store.table import Field, plain_array, quoted
 
 __all__ = [
@@ -46,13 +46,13 @@ __all__ = [
     "IDS_FILE",
     "KEPT_FOLDER",
     "PREDICTION",
-    "Asked",
+    "FileToRead",
     "Ids",
     "Kept",
     "Pairs",
+    "PredictionKind",
     "RowIds",
     "Submitted",
-    "Wanted",
     "check_columns",
     "check_ids",
     "form_of",
@@ -334,21 +334,21 @@ _BATCH = 2**14
 
 
 @dataclass(frozen=True)
-class Asked:
+class FileToRead:
     """The file, and how many rows it may have."""
 
     content: bytes
     rows: int
 
 
-def start(_: object) -> Callable[[Asked], bytes]:
+def start(_: object) -> Callable[[FileToRead], bytes]:
     """Called by the process when it starts."""
     import pyarrow.parquet  # noqa: F401 – loaded before memory is limited
 
     return answer
 
 
-def answer(asked: Asked) -> bytes:
+def answer(asked: FileToRead) -> bytes:
     """The two columns, or what the file is instead."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -416,7 +416,7 @@ def read_parquet(content: bytes, column: str, rows: int) -> Pairs:
     allowed = f"Parquet with the columns {column} and {PREDICTION}, of numbers or text"
     worker = Worker(_WORKER, memory_limit=_MEMORY, environment=_ENVIRONMENT)
     try:
-        reply = worker.call(Asked(content, rows), _SECONDS)
+        reply = worker.call(FileToRead(content, rows), _SECONDS)
     except (WorkerDied, WorkerTimeout):
         raise refused("a file that takes too much memory or time", allowed) from None
     finally:
@@ -445,7 +445,7 @@ _ZERO_ONE = (0.0, 1.0)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PredictionKind:
     """What predictions must be: text, or numbers of a kind."""
 
     text: bool = False
@@ -471,7 +471,7 @@ class Wanted:
 
 def wanted_for(
     metric: Metric, kind: str, target: str, span: tuple[float, float] | None = None
-) -> Wanted:
+) -> PredictionKind:
     """What a metric takes for a target of this kind; refused if it cannot be.
 
     `span` is where numbers must lie, if errors are bounded by it.
@@ -484,13 +484,15 @@ def wanted_for(
         hint = "For text labels use accuracy, error_rate, balanced_accuracy or f1_macro."
         raise InvalidInput("metric", metric.name, "one for labels that are text", hint)
     if metric.predicted == NEEDS_PROBABILITY:
-        return Wanted(within=_ZERO_ONE, called="probabilities")
+        return PredictionKind(within=_ZERO_ONE, called="probabilities")
     if not label:
-        return Wanted(within=span)
-    return Wanted(text=kind == "text", label=True, binary=metric.binary or kind == "boolean")
+        return PredictionKind(within=span)
+    return PredictionKind(
+        text=kind == "text", label=True, binary=metric.binary or kind == "boolean"
+    )
 
 
-def values_by_row(array: NDArray[Any], wanted: Wanted) -> NDArray[Any]:
+def values_by_row(array: NDArray[Any], wanted: PredictionKind) -> NDArray[Any]:
     """Predictions in the order of the rows, held to the same rules; rows are named by number."""
     import pyarrow as pa
 
@@ -502,7 +504,7 @@ def values_by_row(array: NDArray[Any], wanted: Wanted) -> NDArray[Any]:
     return wanted_values(Pairs(numbers, pa.array(doubles)), wanted)
 
 
-def wanted_values(pairs: Pairs, wanted: Wanted) -> NDArray[Any]:
+def wanted_values(pairs: Pairs, wanted: PredictionKind) -> NDArray[Any]:
     """The predictions as an array; refused, with a few ids, where they are something else."""
     import pyarrow as pa
 
@@ -547,7 +549,7 @@ def _texts(pairs: Pairs, bad: NDArray[np.bool_]) -> NDArray[Any]:
     import pyarrow.compute as pc
 
     lengths = plain_array(pc.utf8_length(pairs.values))  # NaN where there is none
-    _refuse(pairs, bad | (lengths > _VALUES_LONGEST), Wanted(text=True))
+    _refuse(pairs, bad | (lengths > _VALUES_LONGEST), PredictionKind(text=True))
     found = np.empty(len(pairs), object)
     found[:] = pairs.values.to_pylist()
     return found
@@ -568,7 +570,7 @@ def _numbers(text: Any) -> tuple[Any, NDArray[np.bool_]]:
     return pc.cast(text, pa.float64()), ~good
 
 
-def _refuse(pairs: Pairs, bad: NDArray[np.bool_], wanted: Wanted) -> None:
+def _refuse(pairs: Pairs, bad: NDArray[np.bool_], wanted: PredictionKind) -> None:
     if bad.any():
         places = np.flatnonzero(bad)
         ids = [pairs.ids[int(place)].as_py() for place in places[:4]]
@@ -663,7 +665,7 @@ class RowIds:
 class _Table(Protocol):
     """An input, wherever its rows are read."""
 
-    limits: Limits
+    limits: DuckdbLimits
 
     def attach(self, session: Session) -> str: ...
 
@@ -843,7 +845,7 @@ _STARTS = ((b"PAR1", "parquet"), (b"{", "json"), (b"[", "json"))
 
 
 def read_submission(
-    given: object, ids: RowIds, wanted: Wanted, *, form: str | None = None
+    given: object, ids: RowIds, wanted: PredictionKind, *, form: str | None = None
 ) -> Submitted:
     """Predictions, and the rows that they are for.
 

@@ -24,7 +24,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import Diagnostic
 from psycopg.pq import TransactionStatus
 
-from holdfast.concurrency import Combiner, Job, Renewed
+from holdfast.concurrency import BatchedTask, Combiner, Renewed
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.ledger.ledger import (
     COLUMNS,
@@ -711,7 +711,7 @@ class Names(Renewed):
             _mine.holdouts.discard(place)
 
 
-def _grant(reach: Reach, jobs: list[Job[_Wanted, PostgresTable | None]]) -> None:
+def _grant(reach: Reach, jobs: list[BatchedTask[_Wanted, PostgresTable | None]]) -> None:
     """Release, take, and give back what was taken of those who cannot have all, or have gone."""
     with reach() as table:
         try:

@@ -38,7 +38,7 @@ __all__ = [
     "SELECT_RECORDED",
     "SELECT_REQUESTED",
     "Connect",
-    "Connection",
+    "SqlConnection",
     "SqliteLedger",
     "SqliteTable",
     "connect",
@@ -98,7 +98,7 @@ _OLDEST = (3, 37, 0)  # STRICT tables
 _AT_ONCE = 100  # rows in one statement
 
 
-class Connection(Protocol):
+class SqlConnection(Protocol):
     """What a ledger needs of a connection: that of Python's sqlite3, or another."""
 
     def execute(self, statement: str, values: Sequence[Any] = ..., /) -> Any:
@@ -110,7 +110,7 @@ class Connection(Protocol):
         ...
 
 
-Connect = Callable[[Path], Connection]
+Connect = Callable[[Path], SqlConnection]
 
 
 def connect(path: Path) -> sqlite3.Connection:

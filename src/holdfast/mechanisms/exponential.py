@@ -26,9 +26,9 @@ from holdfast.mechanisms.looks import Counts
 from holdfast.randomness import Entropy, uniform_index
 
 __all__ = [
-    "Cells",
-    "Proposal",
-    "Ranks",
+    "GridStretches",
+    "RankCounts",
+    "TrialTable",
     "exponential_median",
     "flip_exponential",
 ]
@@ -46,7 +46,7 @@ _LONGEST = 1 / 16  # of all values: a longer stretch takes more time than the pa
 _DEVIATIONS = 4.5  # by which the sample's median may be off before the stretch misses the median
 
 
-class Ranks(Counts):
+class RankCounts(Counts):
     """`Counts` with a sorted stretch that reaches some ranks below and above the median.
 
     There is none where it would be too long, or where the whole middle is `tied`: projected onto
@@ -162,7 +162,7 @@ _SMALLEST = 2.0**-1000  # below, floats may have lost digits, or everything
 _TOTAL_BITS = 61  # W stays below 2^62, the largest range of uniform_index
 
 
-class Proposal(NamedTuple):
+class TrialTable(NamedTuple):
     """One trial's table: cells (first, last, bound on the score from below) and integers U."""
 
     cells: list[tuple[int, int, int]]
@@ -177,7 +177,7 @@ class Proposal(NamedTuple):
         return factor, Fraction(epsilon) * (score - self.base) / 2
 
 
-class Cells:
+class GridStretches:
     """A grid cut into stretches by indices at which the count is known.
 
     With G(g) = #{i : φ(S_i) ≤ T[g]} the score of a point is max(G(g − 1), m − G(g)), the number of
@@ -205,7 +205,7 @@ class Cells:
         """The exact score of a point, which becomes a cell of its own."""
         return max(self.count(index - 1), self._blocks - self.count(index))
 
-    def proposal(self, epsilon: float) -> Proposal:
+    def proposal(self, epsilon: float) -> TrialTable:
         """The table of the next trial."""
         cells = [
             (before + 1, edge, max(less, self._blocks - at_most))
@@ -222,7 +222,7 @@ class Cells:
         # most 1 per cell: W < 2^62.
         scale = _TOTAL_BITS - math.frexp(math.fsum(weights))[1]
         whole = [math.ceil(math.ldexp(weight, scale)) for weight in weights]
-        return Proposal(cells, whole, base, scale)
+        return TrialTable(cells, whole, base, scale)
 
     def draw(self, epsilon: float, entropy: Entropy) -> int:
         """An index with probability ∝ e^(−ε·score/2), exactly; by the trials described above."""
@@ -307,14 +307,14 @@ def exponential_median(values: object, grid: Grid, epsilon: float, entropy: Entr
     """
     epsilon = _epsilon(epsilon)
     unit = 2 / epsilon  # ranks over which the weight falls by 1/e
-    ranks = Ranks(values, grid, reach=2 * _FAR[-1] / epsilon)
-    cells = Cells(grid.size, ranks.blocks, ranks.at_most)
+    ranks = RankCounts(values, grid, reach=2 * _FAR[-1] / epsilon)
+    cells = GridStretches(grid.size, ranks.blocks, ranks.at_most)
     if grid.size > 1:
         _cut(cells, ranks, unit)
     return cells.draw(epsilon, entropy)
 
 
-def _cut(cells: Cells, ranks: Ranks, unit: float) -> None:
+def _cut(cells: GridStretches, ranks: RankCounts, unit: float) -> None:
     """Make the edges from which few trials are rejected; a bad choice costs time only.
 
     Beyond ln r + 3 nats the whole grid together weighs less than e^−3 of the median's point.

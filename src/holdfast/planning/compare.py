@@ -24,7 +24,7 @@ from holdfast.planning.proposals import (
 )
 from holdfast.planning.solve import steepest
 from holdfast.theory.bars import mean_half_width
-from holdfast.theory.means import DirectMean, narrowest_direct, scaled_direct
+from holdfast.theory.means import DirectMeanSize, narrowest_direct, scaled_direct
 from holdfast.theory.published import WIDTHS
 from holdfast.theory.sizing import QUERIES_MAX, Promise, steepest_at, table_length
 
@@ -34,8 +34,8 @@ __all__ = [
     "PLOT_QUERIES",
     "WIDTH_METHODS",
     "Method",
+    "PlannerInput",
     "Recommendation",
-    "Study",
     "Width",
     "check_plot_file",
     "compare_widths",
@@ -240,10 +240,10 @@ _TRIVIAL_REASON = "Nothing narrower than ± 0.5, which needs no data."
 
 
 @dataclass(frozen=True)
-class Study:
+class PlannerInput:
     """What the sliders say.
 
-    >>> Study(100_000, 1_000, 0.25, 0.95).failure
+    >>> PlannerInput(100_000, 1_000, 0.25, 0.95).failure
     0.05
     """
 
@@ -263,9 +263,9 @@ class Study:
         """β, as written."""
         return float(1 - Fraction(repr(float(self.confidence))))
 
-    def at(self, queries: int) -> Study:
+    def at(self, queries: int) -> PlannerInput:
         """The same with other questions."""
-        return Study(self.rows, queries, self.tail, self.confidence)
+        return PlannerInput(self.rows, queries, self.tail, self.confidence)
 
 
 @dataclass(frozen=True)
@@ -284,10 +284,10 @@ class Method:
     name: str
     label: str
     about: str
-    width: Callable[[Study], Width]
+    width: Callable[[PlannerInput], Width]
     certified: bool = True
 
-    def told(self, study: Study) -> dict[str, Any]:
+    def told(self, study: PlannerInput) -> dict[str, Any]:
         found = self.width(study)
         told = {
             "name": self.name,
@@ -304,17 +304,17 @@ class Method:
 
 
 @lru_cache(maxsize=32)
-def direct(rows: int, queries: int, confidence: float) -> DirectMean:
+def direct(rows: int, queries: int, confidence: float) -> DirectMeanSize:
     """The narrowest bars of means that so many rows allow; every row is a block."""
     return narrowest_direct(queries, rows, confidence, exact=False)
 
 
-def half_steps(study: Study) -> float:
+def half_steps(study: PlannerInput) -> float:
     """About how long the table of the direct search's coin is."""
     return 1.25 * math.sqrt(study.rows * math.sqrt(-study.queries * math.log(study.failure)))
 
 
-def _mean(study: Study) -> Width:
+def _mean(study: PlannerInput) -> Width:
     if half_steps(study) > LONGEST:
         return Width(None, reason=_TOO_LONG)
     try:
@@ -323,7 +323,7 @@ def _mean(study: Study) -> Width:
         return Width(None, reason=_TRIVIAL_REASON)
 
 
-def shown(plan: DirectMean) -> Width:
+def shown(plan: DirectMeanSize) -> Width:
     """The half-width of a plan. All bars are built by the theorem when it is made."""
     return _known(plan.half_width, plan.blocks)
 
@@ -357,7 +357,7 @@ def _fewest(queries: int, looks: int, tail: float, confidence: float) -> int:
     return fewest if sized is None else min(fewest, sized.size.blocks)
 
 
-def _median(study: Study) -> Width:
+def _median(study: PlannerInput) -> Width:
     first = _on_grid(study, _LOOKS[0])
     if first.blocks is None:
         return first
@@ -377,14 +377,14 @@ def _grown(first: Width, looks: int) -> int:
     return math.ceil(first.blocks * math.sqrt(looks / _LOOKS[0]))
 
 
-def _on_grid(study: Study, looks: int) -> Width:
+def _on_grid(study: PlannerInput, looks: int) -> Width:
     blocks = _fewest(study.queries, looks, study.tail, study.confidence)
     if blocks > study.rows:
         return Width(None, reason=f"At this tail it needs {blocks:,} blocks of at least a row.")
     return Width(_by_blocks(study, looks, blocks), blocks)
 
 
-def _by_blocks(study: Study, looks: int, blocks: int) -> float:
+def _by_blocks(study: PlannerInput, looks: int, blocks: int) -> float:
     """The error of the mean of a block, and half a cell of the grid."""
     if blocks > study.rows:
         return math.inf
@@ -395,18 +395,18 @@ def _by_blocks(study: Study, looks: int, blocks: int) -> float:
 # The others
 
 
-def _split(study: Study) -> Width:
+def _split(study: PlannerInput) -> Width:
     units = study.rows // study.queries
     if units == 0:
         return Width(None, reason="There are more questions than rows.")
     return _known(mean_half_width(units, study.failure / (2 * study.queries)), study.queries)
 
 
-def _naive(study: Study) -> Width:
+def _naive(study: PlannerInput) -> Width:
     return _known(mean_half_width(study.rows, study.failure / (2 * study.queries)))
 
 
-def _published(name: str) -> Callable[[Study], Width]:
+def _published(name: str) -> Callable[[PlannerInput], Width]:
     return lambda study: _known(WIDTHS[name](study.rows, study.queries, study.failure))
 
 
@@ -457,7 +457,7 @@ def compare_widths(
     {'mean': 0.087, 'median': 0.291, 'split': 0.138, 'bassily': 0.361, 'rogers': 0.154, \
 'jung': 0.232, 'naive': 0.019}
     """
-    study = Study(rows, queries, tail, confidence)
+    study = PlannerInput(rows, queries, tail, confidence)
     methods = [method.told(study) for method in WIDTH_METHODS]
     told = {"rows": rows, "queries": queries, "tail": tail, "confidence": confidence}
     drawn = _curve(study) if curve else []
@@ -478,7 +478,7 @@ def start(_: object) -> Callable[[tuple[int, int, float, float, bool]], bytes]:
     return handle
 
 
-def _curve(study: Study) -> list[dict[str, Any]]:
+def _curve(study: PlannerInput) -> list[dict[str, Any]]:
     """Half-widths for about twelve numbers of questions, the last ten times as many."""
     numbers = _numbers(study.queries)
     lines = {
@@ -518,7 +518,7 @@ def _line(found: Iterable[Width]) -> list[float | None]:
     return line[::-1]
 
 
-def _means(study: Study, numbers: list[int]) -> dict[int, float | None]:
+def _means(study: PlannerInput, numbers: list[int]) -> dict[int, float | None]:
     """Means at as many of the numbers as can be computed soon, scaled from the study's own plan."""
     if WIDTH_METHODS[0].width(study).half_width is None:
         return {}

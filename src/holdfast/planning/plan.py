@@ -17,10 +17,10 @@ from holdfast.theory.coins import Coin, coin_profile, steepest_coin
 from holdfast.theory.divergence import RenyiCurve
 from holdfast.theory.paper import adaptive_iqr, adaptive_tails
 from holdfast.theory.sizing import (
+    FreshShare,
     Promise,
     Size,
     Sized,
-    Split,
     best_exponential,
     best_gaussian,
     certified,
@@ -104,7 +104,7 @@ def split_blocks(promise: Promise) -> int:
     return promise.queries * split_for(promise).blocks
 
 
-def split_for(promise: Promise) -> Split:
+def split_for(promise: Promise) -> FreshShare:
     """What splitting gives one question of the promise: its blocks, and the rank that answers."""
     return fresh_split(promise.queries, promise.failure, promise.tail_low, promise.tail_high)
 

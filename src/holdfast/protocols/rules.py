@@ -26,7 +26,7 @@ from holdfast.protocols.base import Drawn
 from holdfast.protocols.procedures import Procedure, Share
 from holdfast.protocols.source import is_within
 from holdfast.theory.numerics import round_down, round_up
-from holdfast.theory.told import Code, Ends, Even, Shifts, Verdict, Windows, add_nats, share_bar
+from holdfast.theory.told import Code, Ends, Even, Shifts, VerdictCode, Windows, add_nats, share_bar
 
 __all__ = [
     "Claimed",
@@ -336,7 +336,7 @@ class ThreeWay(Rule):
     """
 
     level: float
-    code: Verdict
+    code: VerdictCode
     claims: tuple[float, float]
     """"M is at most the first" is 0's claim, "M is at least the second" that of 2."""
     thresholds: tuple[float, float]

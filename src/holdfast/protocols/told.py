@@ -77,7 +77,7 @@ from holdfast.theory.told import (
     Outward,
     Shifts,
     Surprises,
-    Verdict,
+    VerdictCode,
     Windows,
     add_nats,
     batch_in_order,
@@ -435,7 +435,7 @@ def three_way(
             expected = 2
         elif below - guess >= reach:
             expected = 0
-    return ThreeWay(at, Verdict(epsilon, expected, leans_up), claims, thresholds, top_first)
+    return ThreeWay(at, VerdictCode(epsilon, expected, leans_up), claims, thresholds, top_first)
 
 
 # What bars to expect: after so many questions, with so many surprises.
@@ -1042,7 +1042,7 @@ class ToldVerify(_Blocks):
             above = math.inf
         elif question.claim == "at most":
             below = -math.inf
-        code = Verdict(past.history.verdicts.epsilon, 1)
+        code = VerdictCode(past.history.verdicts.epsilon, 1)
         return ThreeWay(past.level_of(question), code, (below, above), (below, above))
 
     def ranged(
@@ -1055,7 +1055,7 @@ class ToldVerify(_Blocks):
         """
         if values is None or values.size < _FEW or told.verdict != "compatible":
             return told
-        code, m, n = Verdict(-math.expm1(-told.told), 1), int(self.plan.blocks), values.size
+        code, m, n = VerdictCode(-math.expm1(-told.told), 1), int(self.plan.blocks), values.size
         ordered, near = (
             np.sort(np.where(np.isnan(values), worst, values)),
             question.tolerance or 0.0,

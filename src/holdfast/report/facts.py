@@ -37,13 +37,13 @@ from holdfast.theory.privacy import (
 )
 
 __all__ = [
-    "Asked",
-    "Lost",
+    "AnsweredQuestion",
+    "LooksUsed",
+    "LostReservation",
     "Planned",
     "SetPrivacy",
     "Spending",
     "Story",
-    "Use",
     "assumed",
     "declared",
     "delta_for",
@@ -64,7 +64,7 @@ _SCORE = re.compile(r"^(\w+ of predictions) for .*\(\w+, ([0-9a-f]{8})[0-9a-f]*\
 
 
 @dataclass(frozen=True)
-class Asked:
+class AnsweredQuestion:
     """A question that was answered. `share` is what it took of its set's budget."""
 
     number: int
@@ -155,7 +155,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Lost:
+class LostReservation:
     """A reservation without a record: charged in full, its answer never seen."""
 
     row: Row
@@ -164,7 +164,7 @@ class Lost:
 
 
 @dataclass
-class Use:
+class LooksUsed:
     """Looks of one part, and how many of them said No; lost ones at their worst."""
 
     looks: int = 0
@@ -176,7 +176,7 @@ class Spending:
     """One set's budget over its questions: (question number, share spent), rising."""
 
     points: list[tuple[float, float]] = field(default_factory=lambda: [(0.0, 0.0)])
-    uses: dict[str, Use] = field(default_factory=dict)
+    uses: dict[str, LooksUsed] = field(default_factory=dict)
     charged: Fraction = Fraction(0)
 
 
@@ -189,8 +189,8 @@ class Story:
     head: Receipt
     first: Row
     last: Row
-    asked: tuple[Asked, ...]
-    lost: tuple[Lost, ...]
+    asked: tuple[AnsweredQuestion, ...]
+    lost: tuple[LostReservation, ...]
     spending: dict[str, Spending]
 
 
@@ -201,8 +201,8 @@ def read_story(holdout: str, rows: Sequence[Row]) -> Story:
     state = HoldoutState(spec.sets)
     plans = {each.name: each.plan for each in spec.sets}
     spending = {name: Spending() for name in plans}
-    asked: list[Asked] = []
-    lost: list[Lost] = []
+    asked: list[AnsweredQuestion] = []
+    lost: list[LostReservation] = []
     settled = {n for row in rows if row.kind == "recorded" for n in row.body.get("reserves", ())}
 
     def status() -> Status:
@@ -212,7 +212,7 @@ def read_story(holdout: str, rows: Sequence[Row]) -> Story:
         """Add charges to a set's curve; what other questions hold at the moment is not in it."""
         curve, plan = spending[name], plans[name]
         for charge in charges:
-            use = curve.uses.setdefault(charge.part, Use())
+            use = curve.uses.setdefault(charge.part, LooksUsed())
             use.looks += charge.looks
             use.noes += charge.noes
             curve.charged += charge.price
@@ -233,10 +233,12 @@ def read_story(holdout: str, rows: Sequence[Row]) -> Story:
             unit = spec.manifest.unit_column if question["verb"] == "mean" else None
             said = (empty_note(spec, row), None if unit is None else unit_words(unit))
             notes = tuple(filter(None, said))
-            asked.append(Asked(place, row, name, question, grid, result, charges, share, notes))
+            asked.append(
+                AnsweredQuestion(place, row, name, question, grid, result, charges, share, notes)
+            )
         elif row.kind == "reserved" and row.number not in settled:
             charge = row.body.get("charge")
-            lost.append(Lost(row, row.body["set"], len(asked) + 0.5))
+            lost.append(LostReservation(row, row.body["set"], len(asked) + 0.5))
             held = () if charge is None else (Charge.from_dict(charge),)
             spend(lost[-1].set, held, lost[-1].place)
     told = tuple(asked), tuple(lost), spending
@@ -374,7 +376,7 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:].rstrip(".") + "."
 
 
-def assumed(questions: Sequence[Asked]) -> dict[str, list[int]]:
+def assumed(questions: Sequence[AnsweredQuestion]) -> dict[str, list[int]]:
     """Assumptions that some answers name, and the numbers of those answers."""
     found: dict[str, list[int]] = {}
     for asked in questions:
@@ -394,7 +396,7 @@ def declared(spec: HoldoutSpec, column: str) -> str:
     return "" if texts is None else f"({', '.join(texts)})"
 
 
-def details(asked: Asked) -> list[str]:
+def details(asked: AnsweredQuestion) -> list[str]:
     """The guess, the range, the grid, the reading, and what became of empty blocks, in words."""
     question = asked.question
     lines = [] if asked.told else [f"by {question['part']}"]

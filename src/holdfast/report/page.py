@@ -24,7 +24,7 @@ from holdfast.ledger.opening import has_ledger, open_ledger
 from holdfast.ledger.witness import Witness
 from holdfast.protocols.answers import Told, rounded_up
 from holdfast.report import facts
-from holdfast.report.facts import Asked, Story, read_story
+from holdfast.report.facts import AnsweredQuestion, Story, read_story
 from holdfast.report.html import (
     clock,
     count,
@@ -233,7 +233,7 @@ _TRACK = 9.0  # the middle of the track; its ends are named below
 _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 230, 58, 14, 12, 30
 
 
-def bar_svg(asked: Asked) -> Markup:
+def bar_svg(asked: AnsweredQuestion) -> Markup:
     """The answer's place on its grid, a scale with its ends named; empty without a grid.
 
     A bar is drawn only where one is certified: the extent of the grid is that of a scale, and must
@@ -263,7 +263,7 @@ def bar_svg(asked: Asked) -> Markup:
     return _drawing("bar", words, _BAR_WIDTH, _BAR_HEIGHT, parts)
 
 
-def _range(asked: Asked) -> tuple[float, float]:
+def _range(asked: AnsweredQuestion) -> tuple[float, float]:
     """Between which numbers the terms of a mean lie."""
     low, high = asked.question.get("range", (0.0, 1.0))
     return float(low), float(high)
@@ -273,7 +273,7 @@ class Panel(NamedTuple):
     """Answers that can be drawn on one axis: on the same grid, or by the same metric."""
 
     title: str
-    asked: list[Asked]
+    asked: list[AnsweredQuestion]
 
 
 class Point(NamedTuple):
@@ -289,9 +289,9 @@ class Point(NamedTuple):
     style: str = ""
 
 
-def panels(questions: Iterable[Asked]) -> tuple[list[Panel], int]:
+def panels(questions: Iterable[AnsweredQuestion]) -> tuple[list[Panel], int]:
     """The largest groups of answers on one axis, and how many answers are in none of them."""
-    groups: dict[str, list[Asked]] = {}
+    groups: dict[str, list[AnsweredQuestion]] = {}
     for asked in questions:
         if points_of(asked):
             groups.setdefault(_axis(asked), []).append(asked)
@@ -303,7 +303,7 @@ def panels(questions: Iterable[Asked]) -> tuple[list[Panel], int]:
     return shown, sum(map(len, groups.values())) - drawn
 
 
-def points_of(asked: Asked) -> list[Point]:
+def points_of(asked: AnsweredQuestion) -> list[Point]:
     """What is drawn of an answer; nothing of what is only a word."""
     where = "" if asked.where is None else f" where {asked.where}"
     asks, told, answer = f"{asked.number}. {asked.text}{where}", asked.told, asked.answer
@@ -334,7 +334,7 @@ def _point(told: Told, place: float, words: str) -> Point:
     return Point(place, value, low, high, said, mark=mark, style=_STYLES.get(word, ""))
 
 
-def _axis(asked: Asked) -> str:
+def _axis(asked: AnsweredQuestion) -> str:
     """What answers must share to be compared by eye."""
     told = asked.told
     if told is not None and asked.grid is not None:

@@ -27,7 +27,7 @@ from holdfast.server.errors import HttpError, facts_of, is_news, told_of
 from holdfast.server.monitoring import log_event
 from holdfast.server.settings import Settings
 
-__all__ = ["Job", "Jobs"]
+__all__ = ["Jobs", "StoredJob"]
 
 _AT_ONCE = 4
 _MOST = 2_000  # jobs that are remembered
@@ -39,7 +39,7 @@ _TOLD = ("id", "verb", "state", "progress", "result", "error")
 
 
 @dataclass(frozen=True)
-class Job:
+class StoredJob:
     """One question that is answered in the background."""
 
     id: str
@@ -92,13 +92,13 @@ class Jobs(Closing):
         question: str,
         request: str | None,
         work: Callable[[Tick], dict[str, Any]],
-    ) -> Job:
+    ) -> StoredJob:
         """Begin a job; the same key of the same asker is the same job, of the same question."""
         name = (
             uuid4().hex if request is None else sha256(f"{holdout} {request}".encode()).hexdigest()
         )
         said = sha256(question.encode()).hexdigest()
-        job = Job(
+        job = StoredJob(
             name[:24], holdout, asker, verb, started=time.time(), question=said, worker=os.getpid()
         )
         with self._lock:
@@ -115,20 +115,20 @@ class Jobs(Closing):
         running.add_done_callback(self._running.discard)
         return job
 
-    def get(self, holdout: str, identity: str, asker: str | None) -> Job:
+    def get(self, holdout: str, identity: str, asker: str | None) -> StoredJob:
         """A job of this asker; with None, of anyone."""
         job = self._read(identity) if identity.isalnum() else None
         if job is None or job.holdout != holdout or asker not in (None, job.asker):
             raise HttpError("not_found", "There is no such job of yours here.")
         return job
 
-    def all(self, holdout: str, asker: str | None) -> list[Job]:
+    def all(self, holdout: str, asker: str | None) -> list[StoredJob]:
         """The jobs of this asker, or of all, the newest first."""
         jobs = [job for job in map(self._read, self._names()) if job is not None]
         mine = [job for job in jobs if job.holdout == holdout and asker in (None, job.asker)]
         return sorted(mine, key=lambda job: job.started, reverse=True)
 
-    def cancel(self, job: Job) -> Job:
+    def cancel(self, job: StoredJob) -> StoredJob:
         """Stop it as soon as can be. What it has reserved stays paid."""
         if job.state in _UNFINISHED:
             (self._folder / f"{job.id}.cancel").touch()  # from now on `_read` says so
@@ -145,7 +145,7 @@ class Jobs(Closing):
         if self._own is not None:
             self._own.cleanup()
 
-    def _run(self, job: Job, work: Callable[[Tick], dict[str, Any]]) -> None:
+    def _run(self, job: StoredJob, work: Callable[[Tick], dict[str, Any]]) -> None:
         told = replace(job, state="running", progress=0.0)
 
         def tick(planned: tuple[float, float] | None) -> None:
@@ -170,7 +170,7 @@ class Jobs(Closing):
             ended = replace(job, state="failed", error={"kind": kind, **facts})
         self._tell(ended)
 
-    def _tell(self, job: Job) -> None:
+    def _tell(self, job: StoredJob) -> None:
         with self._lock:
             if not self._cancelled(job.id):
                 self._write(job)
@@ -183,9 +183,9 @@ class Jobs(Closing):
     def _names(self) -> list[str]:
         return [path.stem for path in self._folder.glob("*.json")]
 
-    def _read(self, identity: str) -> Job | None:
+    def _read(self, identity: str) -> StoredJob | None:
         try:
-            job = Job(**json.loads((self._folder / f"{identity}.json").read_text("utf-8")))
+            job = StoredJob(**json.loads((self._folder / f"{identity}.json").read_text("utf-8")))
         except FileNotFoundError:
             return None
         if self._cancelled(identity):  # whatever its thread has written since: it was told so
@@ -195,7 +195,7 @@ class Jobs(Closing):
             return replace(job, state="failed", error={"kind": "busy", "message": message})
         return job
 
-    def _write(self, job: Job) -> None:
+    def _write(self, job: StoredJob) -> None:
         draft = self._folder / f"{job.id}.{os.getpid()}.{threading.get_ident()}.new"
         draft.write_text(json.dumps(asdict(job)), "utf-8")
         draft.replace(self._folder / f"{job.id}.json")

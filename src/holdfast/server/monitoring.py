@@ -22,7 +22,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from holdfast.server.auth import Caller
 
-__all__ = ["Counts", "log_event", "log_request", "set_up_logs"]
+__all__ = ["RequestCounts", "log_event", "log_request", "set_up_logs"]
 
 _BUCKETS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 25.6, 102.4, 409.6)
 _MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
@@ -30,7 +30,7 @@ _OLDEST = "holdfast_oldest_request_seconds"
 _LATE = "holdfast_late_answers"  # _total is added to it
 
 
-class Counts:
+class RequestCounts:
     """Requests and answers of this process; with several, of all that share a folder.
 
     What belongs to no holdout has the label "".

@@ -32,12 +32,12 @@ from holdfast.holdout.leaderboard import MOST_KEPT, TOP, Standings
 from holdfast.holdout.records import audit_of
 from holdfast.holdout.state import can_be_asked
 from holdfast.holdout.tokens import Role
-from holdfast.planning.compare import Study
+from holdfast.planning.compare import PlannerInput
 from holdfast.protocols.answers import Result
 from holdfast.server.auth import Caller
 from holdfast.server.bodies import read_parts
 from holdfast.server.errors import STATUS, HttpError
-from holdfast.server.jobs import Job, Tick
+from holdfast.server.jobs import StoredJob, Tick
 from holdfast.server.schemas import (
     JOBS,
     QUESTIONS,
@@ -285,7 +285,7 @@ def cancel_job(caller: Calling, service: Here, job: JobId) -> Reply:
     return service.jobs.cancel(_job(service, caller, job)).to_dict()
 
 
-def _job(service: Service, caller: Caller, identity: str) -> Job:
+def _job(service: Service, caller: Caller, identity: str) -> StoredJob:
     return service.jobs.get(caller.served.name, identity, _whose(caller))
 
 
@@ -591,7 +591,7 @@ _SECONDS = 60.0  # for one comparison
 _WAITING = 4  # comparisons that may wait for their turn
 _MOST_KNOWN = 2_000
 _waiting = threading.Semaphore(_WAITING)
-_known: dict[tuple[Study, bool], dict[str, Any]] = {}
+_known: dict[tuple[PlannerInput, bool], dict[str, Any]] = {}
 _workers: list[Worker] = []  # the one that is alive; only the planner's thread touches it
 
 
@@ -603,7 +603,7 @@ async def comparison(
 
     With a curve, also for other numbers of questions; that takes a few times as long.
     """
-    key = Study(rows, queries, tail, confidence), curve
+    key = PlannerInput(rows, queries, tail, confidence), curve
     if key in _known:
         return _known[key]
     if not _waiting.acquire(blocking=False):
@@ -623,7 +623,7 @@ def _thread() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, "holdfast-plan")
 
 
-def _compare(study: Study, curve: bool) -> dict[str, Any]:
+def _compare(study: PlannerInput, curve: bool) -> dict[str, Any]:
     message = (study.rows, study.queries, study.tail, study.confidence, curve)
     try:
         found: dict[str, Any] = json.loads(_worker().call(message, _SECONDS))

@@ -120,7 +120,7 @@ class _Shape(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class _Accounted(_Shape):
+class _AccountedShape(_Shape):
     protocol: str
     tail: float
     tail_low: float
@@ -138,7 +138,7 @@ class _Accounted(_Shape):
     reading_words: str | None
 
 
-class _Answer(_Accounted):
+class _Answer(_AccountedShape):
     value: float | None
     low: float | None
     high: float | None
@@ -152,7 +152,7 @@ class AnswerShape(_Answer):
     type: Literal["answer"]
 
 
-class _Guess(_Accounted):
+class _Guess(_AccountedShape):
     guess: float
     claim: Claim
     tolerance: float | None

@@ -26,7 +26,7 @@ from holdfast.holdout.tokens import Role
 from holdfast.server.auth import Authenticator, Caller, Holdouts, Served
 from holdfast.server.errors import HttpError, facts_of, full
 from holdfast.server.jobs import Jobs
-from holdfast.server.monitoring import Counts, log_event
+from holdfast.server.monitoring import RequestCounts, log_event
 from holdfast.server.schedule import Pacing
 from holdfast.server.settings import Settings
 
@@ -124,7 +124,7 @@ class Service(Closing):
         for each in self.holdouts:
             each.holdout.scorers = self._scorers
         self._closing = threading.Event()
-        self.counts = Counts()
+        self.counts = RequestCounts()
         self.authenticator = Authenticator(
             self.holdouts,
             open_to_all=settings.open_to_all and settings.loopback,

@@ -22,7 +22,7 @@ from holdfast.store.blocks import (
     write_contents,
 )
 from holdfast.store.inputs import Input, Survey, open_input
-from holdfast.store.sealing import Split, split_units, write_store
+from holdfast.store.sealing import UnitSplit, split_units, write_store
 from holdfast.store.table import Column, Schema
 from holdfast.store.user_state import (
     Known,
@@ -44,9 +44,9 @@ __all__ = [
     "Manifest",
     "Schema",
     "Shard",
-    "Split",
     "StoredFile",
     "Survey",
+    "UnitSplit",
     "check_files",
     "first_seen",
     "forget",

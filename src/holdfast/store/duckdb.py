@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from holdfast.concurrency import Closing
 from holdfast.errors import Infeasible, InvalidInput, whole_number
 
-__all__ = ["Limits", "Progress", "Session", "explained", "no_progress"]
+__all__ = ["DuckdbLimits", "Progress", "Session", "explained", "no_progress"]
 
 _LINE = re.compile(r"CSV Error on Line: (\d+)\s*(?:Original Line: (.*))?")
 _FILE = re.compile(r"^\s*file = (.*)$", re.MULTILINE)
@@ -57,7 +57,7 @@ def no_progress(stage: str, fraction: float) -> None:
 
 
 @dataclass(frozen=True)
-class Limits:
+class DuckdbLimits:
     """What a job may use: DuckDB's memory (None: 80 % of the machine's) and threads (all)."""
 
     memory_limit: str | None = None
@@ -82,7 +82,7 @@ class Session(Closing):
     `scratch` is where that folder is made; the system's temporary folder if left out.
     """
 
-    def __init__(self, limits: Limits, scratch: Path | None = None) -> None:
+    def __init__(self, limits: DuckdbLimits, scratch: Path | None = None) -> None:
         import duckdb
 
         self._limits = limits

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from holdfast.concurrency import Closing
 from holdfast.errors import InvalidInput
-from holdfast.store.duckdb import Limits, Progress, Session, no_progress
+from holdfast.store.duckdb import DuckdbLimits, Progress, Session, no_progress
 from holdfast.store.table import (
     Column,
     Field,
@@ -39,7 +39,7 @@ __all__ = [
     "MARK",
     "Chosen",
     "Input",
-    "Sums",
+    "RowSums",
     "Survey",
     "added_marks",
     "check_agreement",
@@ -121,7 +121,7 @@ def added_marks(marks: NDArray[np.float64]) -> int:
 
 
 @dataclass(frozen=True)
-class Sums:
+class RowSums:
     """What is added up over rows, hence over the pieces of an input too.
 
     rows, no_id   how many rows there are, and how many of them have no id of a unit
@@ -137,11 +137,11 @@ class Sums:
     marks: int
     lost: tuple[int, ...]
 
-    def __add__(self, other: Sums) -> Sums:
+    def __add__(self, other: RowSums) -> RowSums:
         lost = tuple(a + b for a, b in zip(self.lost, other.lost, strict=True))
         low, high = self.low + other.low, self.high + other.high
         marks = (self.marks + other.marks) & _LOW
-        return Sums(self.rows + other.rows, self.no_id + other.no_id, low, high, marks, lost)
+        return RowSums(self.rows + other.rows, self.no_id + other.no_id, low, high, marks, lost)
 
     def fingerprint(self, fields: Sequence[Field], unit: Field | None) -> str:
         """The fingerprint of these rows; what cannot be kept is refused, by its name."""
@@ -160,7 +160,7 @@ class Sums:
 
 def sums_of(
     session: Session, table: str, fields: Sequence[Field], unit: Field | None, progress: Progress
-) -> Sums:
+) -> RowSums:
     """Read all rows once."""
     everything = [*fields, *([unit] if unit else [])]
     lost = [f"count({quoted(each.name)}) - count({each.stored})" for each in _strict(fields)]
@@ -174,7 +174,7 @@ def sums_of(
     select = ", ".join(["count(*)", missing, sums, marks, *lost])
     row = session.row(f"SELECT {select} FROM ({hashed})", "reading", progress)
     rows, no_id, low, high, marked = (int(each or 0) for each in row[:5])
-    return Sums(rows, no_id, low, high, marked & _LOW, tuple(row[5:]))
+    return RowSums(rows, no_id, low, high, marked & _LOW, tuple(row[5:]))
 
 
 def _strict(fields: Sequence[Field]) -> list[Field]:
@@ -556,7 +556,7 @@ class Input(Closing):
         rows: Rows,
         fields: Sequence[Field],
         unit: Field | None,
-        limits: Limits,
+        limits: DuckdbLimits,
         session: Session,
         ids: Field | None = None,
     ) -> None:
@@ -644,7 +644,7 @@ def open_input(
     if weight is not None:
         hint = "Every unit counts the same; a question may weigh: sum(w * x) / sum(w)."
         raise InvalidInput("weight", weight, "left out", hint)
-    limits = Limits(memory_limit, threads)
+    limits = DuckdbLimits(memory_limit, threads)
     check_columns(columns)
     session = Session(limits, scratch)
     try:

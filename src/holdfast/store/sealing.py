@@ -30,9 +30,9 @@ from holdfast.store.inputs import MARK, Input, Survey, added_marks, row_mark
 from holdfast.store.table import BLOCK, ID, ROW, UNIT, Field, Schema, quoted
 
 __all__ = [
-    "Part",
     "RowGroups",
-    "Split",
+    "UnitRun",
+    "UnitSplit",
     "check_unchanged",
     "contents_of",
     "drawn_secret",
@@ -131,7 +131,7 @@ def row_schema(fields: Sequence[Field]) -> Any:
 
 
 @dataclass(frozen=True)
-class Part:
+class UnitRun:
     """A run of units in the random order, start … stop − 1."""
 
     start: int
@@ -249,7 +249,7 @@ _BATCHES_A_GROUP = 4
 
 
 @dataclass(frozen=True)
-class Split:
+class UnitSplit:
     """How the units are divided: t units for each block, the open part, and what is left over."""
 
     blocks: int
@@ -260,7 +260,7 @@ class Split:
 
 def split_units(
     units: int, blocks: int, open_fraction: float = 0.0, block_units: int | None = None
-) -> Split:
+) -> UnitSplit:
     """The largest blocks that the units outside of the open part allow, or of so many units.
 
     >>> split_units(1_000, 7, open_fraction=0.1)
@@ -278,7 +278,7 @@ def split_units(
         remedy = "Plan for fewer questions or a smaller tail, or bring more data."
         raise Infeasible("Cutting the data into blocks", needed, given, remedy)
     t = t if block_units is None else least
-    return Split(blocks, t, opened, units - opened - blocks * t)
+    return UnitSplit(blocks, t, opened, units - opened - blocks * t)
 
 
 def write_store(
@@ -319,7 +319,7 @@ def write_store(
 
 def contents_of(
     found: Survey,
-    split: Split,
+    split: UnitSplit,
     sealed: int,
     opened: int,
     schema: Schema,
@@ -359,7 +359,7 @@ def check_unchanged(found: Survey, rows: int, units: int, marks: int) -> None:
 def _write(
     folder: Path,
     data: Input,
-    split: Split,
+    split: UnitSplit,
     entropy: Entropy,
     found: Survey,
     progress: Progress,
@@ -367,9 +367,9 @@ def _write(
 ) -> tuple[int, int]:
     """How many rows went into the blocks, and into the open part."""
     rows_a_group = group_rows(data.fields)
-    parts = {OPEN_FILE: Part(0, split.open_units)} if split.open_units else {}
+    parts = {OPEN_FILE: UnitRun(0, split.open_units)} if split.open_units else {}
     sealed = split.open_units + split.blocks * split.block_units
-    parts[BLOCKS_FILE] = Part(split.open_units, sealed)
+    parts[BLOCKS_FILE] = UnitRun(split.open_units, sealed)
     with ExitStack() as stack:
         session = stack.enter_context(Session(data.limits, folder))
         batches = _shuffled(data, session, entropy, rows_a_group // _BATCHES_A_GROUP, progress)

@@ -30,7 +30,7 @@ from holdfast.theory.transfer import conjugate
 
 __all__ = [
     "DirectBars",
-    "DirectMean",
+    "DirectMeanSize",
     "best_direct",
     "direct_bars",
     "level_tail",
@@ -135,7 +135,7 @@ def direct_bars(
 
 
 @dataclass(frozen=True)
-class DirectMean:
+class DirectMeanSize:
     """k questions about bounded means on m blocks, and all that is needed to check the promise."""
 
     queries: int
@@ -177,7 +177,7 @@ class DirectMean:
 
 def best_direct(
     queries: int, half_width: float, confidence: float, *, exact: bool = True
-) -> DirectMean:
+) -> DirectMeanSize:
     """The fewest blocks (rows, at block size 1) whose bars are all within ± half_width.
 
     >>> plan = best_direct(queries=100, half_width=0.1, confidence=0.95)
@@ -201,14 +201,14 @@ def best_direct(
 
 def narrowest_direct(
     queries: int, blocks: int, confidence: float, *, exact: bool = True
-) -> DirectMean:
+) -> DirectMeanSize:
     """The narrowest bars that so many blocks allow."""
     m = whole_number("blocks", blocks, 1, BLOCKS_MAX)
     near = 2.5 * (queries * -math.log(_failure(confidence))) ** 0.25 / math.sqrt(m)
     return _search(queries, confidence, min(0.4, near), lambda rough: rough(m), exact)[1](m)
 
 
-def scaled_direct(plan: DirectMean, queries: int) -> DirectMean:
+def scaled_direct(plan: DirectMeanSize, queries: int) -> DirectMeanSize:
     """The bars of other questions on the same blocks, without a search: quick, a little wide.
 
     Good parameters follow the half-width, which is about proportional to k^(1/4): order − 1 like
@@ -246,7 +246,7 @@ def _too_much(queries: int, confidence: float) -> Infeasible:
 
 def _search(
     k: int, confidence: float, width: float, goal: Callable[..., float], exact: bool
-) -> tuple[float, Callable[[int], DirectMean]]:
+) -> tuple[float, Callable[[int], DirectMeanSize]]:
     """The smallest goal, and the plans of its parameters by the number of blocks.
 
     Nelder–Mead over the logs of order − 1, budget, share = K/(β·λ) and floor. It starts where
@@ -280,11 +280,11 @@ def _search(
     if value(x) == _NEVER:
         raise _too_much(k, confidence)
     a, price, _, floor = parameters(x)
-    base = DirectMean(k, confidence, 1, a, price, floor, (1,), exact)
+    base = DirectMeanSize(k, confidence, 1, a, price, floor, (1,), exact)
     return value(x), lambda m: _placed(base, m)
 
 
-def _placed(base: DirectMean, m: int) -> DirectMean:
+def _placed(base: DirectMeanSize, m: int) -> DirectMeanSize:
     """Thresholds 2τ apart and placed evenly; the slope and the bars of the theorem."""
     apart = base.coin.halfsteps.size - 1
     count = max(1, m // apart)

@@ -40,10 +40,10 @@ __all__ = [
     "TAIL_MAX",
     "TAIL_MIN",
     "Builder",
+    "FreshShare",
     "Promise",
     "Size",
     "Sized",
-    "Split",
     "best_exponential",
     "best_gaussian",
     "best_rank",
@@ -669,7 +669,7 @@ def _failure(failure: float) -> float:
 _LIMIT = 10**12
 
 
-class Split(NamedTuple):
+class FreshShare(NamedTuple):
     """What one question gets: `blocks` fresh blocks, answered by the `rank`-th smallest value."""
 
     blocks: int
@@ -688,7 +688,7 @@ def fresh_blocks(queries: int, failure: float, tail: float) -> int:
     return queries * median_samples(share, tail)
 
 
-def fresh_split(queries: int, failure: float, tail_low: float, tail_high: float) -> Split:
+def fresh_split(queries: int, failure: float, tail_low: float, tail_high: float) -> FreshShare:
     """The fewest blocks for one of `queries` questions, and the rank that answers it.
 
     Promises D[φ ≤ v] > tail_low and D[φ ≥ v] > tail_high, that is v ∈ qi(tail_low, 1 − tail_high),
@@ -707,7 +707,7 @@ def fresh_split(queries: int, failure: float, tail_low: float, tail_high: float)
         return split_failure(blocks, rank, tail_low, tail_high) <= share
 
     blocks = smallest_whole(enough, _LIMIT)
-    return Split(blocks, best_rank(blocks, tail_low, tail_high))
+    return FreshShare(blocks, best_rank(blocks, tail_low, tail_high))
 
 
 def split_failure(blocks: int, rank: int, tail_low: float, tail_high: float) -> float:

@@ -44,11 +44,11 @@ __all__ = [
     "Ends",
     "Even",
     "History",
+    "OrderRanks",
     "Outward",
-    "Ranks",
     "Shifts",
     "Surprises",
-    "Verdict",
+    "VerdictCode",
     "Windows",
     "add_nats",
     "allowance",
@@ -431,7 +431,7 @@ class Even(Code):
 
 
 @dataclass(frozen=True)
-class Verdict(Code):
+class VerdictCode(Code):
     """Three letters in order, 0 worse or fail, 1 not shown, 2 better or pass: one is expected.
 
     It has 1 − ε; of the others the neighbour that the guess leans to has 7/8 of ε, the last 1/8.
@@ -799,14 +799,14 @@ def log_mcnemar(wins: int, losses: int, *, fixed: bool = False) -> float:
     return min(0.0, log_binomial_tail(both, 0.5, wins))
 
 
-class Ranks(NamedTuple):
+class OrderRanks(NamedTuple):
     """Order statistics X_(low) and X_(high) of n, counted from 1; 0 and n + 1 claim nothing."""
 
     low: int
     high: int
 
 
-def quantile_ranks(rows: int, quantile: float, nats_low: float, nats_high: float) -> Ranks:
+def quantile_ranks(rows: int, quantile: float, nats_low: float, nats_high: float) -> OrderRanks:
     """Order statistics around the q-quantile M = inf{c : P[X ≤ c] ≥ q}, at these levels.
 
     M < X_(i) means that fewer than i rows are ≤ M: P[Bin(n, q) ≤ i − 1] at most; M > X_(i) that i
@@ -826,4 +826,4 @@ def quantile_ranks(rows: int, quantile: float, nats_low: float, nats_high: float
         return log_binomial_tail(n, above, i) <= -nats_high
 
     high = n + 1 - bisect_last(lambda i: upper(n + 1 - i), 0, n)
-    return Ranks(bisect_last(lower, 0, n), high)
+    return OrderRanks(bisect_last(lower, 0, n), high)

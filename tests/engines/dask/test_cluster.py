@@ -19,7 +19,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.engines.dask import engine
-from holdfast.engines.dask.engine import Connection, DaskEngines, QuestionTasks
+from holdfast.engines.dask.engine import ClusterConnection, DaskEngines, QuestionTasks
 from holdfast.engines.dask.worker import evaluate
 from holdfast.engines.python.estimator import local_estimator
 from holdfast.engines.source import Limits
@@ -327,7 +327,7 @@ def test_a_worker_that_comes_later_tries_a_function_too(
 ) -> None:
     estimator = local_estimator(only_here)
     with monkeypatch.context() as nobody:
-        nobody.setattr(Connection, "ask_each_worker", lambda *_, **__: [])
+        nobody.setattr(ClusterConnection, "ask_each_worker", lambda *_, **__: [])
         engines.admit(estimator)
     with pytest.raises(Unavailable, match="No module named 'module_of_the_driver'"):
         engines.values(estimator, 0, BLOCKS)

@@ -48,7 +48,7 @@ from holdfast.engines.dask.worker import versions
 from holdfast.errors import Infeasible, InvalidInput
 from holdfast.holdout import creation
 from holdfast.holdout.holdout import Holdout
-from holdfast.store.duckdb import Limits, Session
+from holdfast.store.duckdb import DuckdbLimits, Session
 from holdfast.store.inputs import choose
 from holdfast.store.sealing import place_key, split_units
 from holdfast.store.table import ROW
@@ -160,7 +160,7 @@ def test_an_abandoned_creation_starts_nothing_and_is_waited_for() -> None:
 
 
 def test_a_failed_task_tells_of_it_as_data(tmp_path: Path) -> None:
-    job = Creation("a", Limits(), versions(), SharedFiles.at(tmp_path, None))
+    job = Creation("a", DuckdbLimits(), versions(), SharedFiles.at(tmp_path, None))
 
     def refuse(_: Creation) -> None:
         raise InvalidInput("data", "this", "that", "Do so.")
@@ -172,7 +172,7 @@ def test_a_failed_task_tells_of_it_as_data(tmp_path: Path) -> None:
     assert isinstance(refusal, InvalidInput)
     assert str(refusal) == "data must be that; got 'this'. Do so."
     assert "OSError: no disk" in str(attempt(fail, job).error())
-    other = Creation("a", Limits(), (("duckdb", "duckdb 0.0"),), job.shared)
+    other = Creation("a", DuckdbLimits(), (("duckdb", "duckdb 0.0"),), job.shared)
     assert "duckdb 0.0 on every worker" in str(attempt(refuse, other).error())
 
 
@@ -344,7 +344,7 @@ def test_the_size_of_rows_is_looked_at_in_several_places(tmp_path: Path) -> None
     pq.write_table(pa.table({"x": range(80_000), "t": texts}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"x": [1], "t": ["short"]}), tmp_path / "b.parquet")
     files = [str(tmp_path / name) for name in ("b.parquet", "a.parquet", "b.parquet")]
-    with Session(Limits(), tmp_path) as session:
+    with Session(DuckdbLimits(), tmp_path) as session:
         footers = [read_footer(session, file) for file in files]
         chosen = choose(["x", "t"], footers[0].types, None, None)
         looked = sampled(cut_files(files, footers, SAMPLE))

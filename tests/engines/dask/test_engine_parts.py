@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from holdfast.engines.dask import worker
-from holdfast.engines.dask.engine import Address, Connection, DaskEngines, longest
+from holdfast.engines.dask.engine import ClusterAddress, ClusterConnection, DaskEngines, longest
 from holdfast.engines.dask.worker import (
     EngineCache,
     ExpectedOutcome,
@@ -56,10 +56,10 @@ def test_addresses() -> None:
     wrong = [*ends, *(f"host:8786?{option}" for option in options)]
     for url in ("tcp://host:8786", *(f"dask://{end}" for end in wrong)):
         with pytest.raises(InvalidInput):
-            Address.read(url)
-    assert Address.read("dask://[::1]:8786").scheduler == "tcp://[::1]:8786"
-    assert Address.read("dask+tls://a.b:1/").scheduler == "tls://a.b:1"
-    assert Address.read("dask://a:1").patience == 300
+            ClusterAddress.read(url)
+    assert ClusterAddress.read("dask://[::1]:8786").scheduler == "tcp://[::1]:8786"
+    assert ClusterAddress.read("dask+tls://a.b:1/").scheduler == "tls://a.b:1"
+    assert ClusterAddress.read("dask://a:1").patience == 300
 
 
 def test_errors_come_as_they_were_and_of_others_only_the_kind_is_told() -> None:
@@ -221,7 +221,7 @@ def test_without_dask_it_is_said_what_to_install(tmp_path: Path) -> None:
 def test_blocks_of_python_functions_are_divided(
     given: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Connection, "threads", lambda _: 2)
+    monkeypatch.setattr(ClusterConnection, "threads", lambda _: 2)
     engines = DaskEngines(given.whole, None, "dask://nowhere:1")
     sql = engines._question((sql_estimator("sum(y)", given.whole.schema),), sums=False)
     python = engines._question((local_estimator(len),), sums=False)

@@ -11,7 +11,7 @@ import pytest
 from distributed import KilledWorker
 
 from holdfast.engines.dask import engine
-from holdfast.engines.dask.engine import Address, Connection, QuestionTasks, Tasks
+from holdfast.engines.dask.engine import ClusterAddress, ClusterConnection, QuestionTasks, Tasks
 from holdfast.engines.dask.worker import Numbers, control, evaluate, question
 from holdfast.engines.source import Limits
 from holdfast.errors import Unavailable
@@ -37,11 +37,11 @@ class Future:
         return self.outcome
 
 
-class Line(Connection):
+class Line(ClusterConnection):
     """A connection to nowhere."""
 
     def __init__(self, workers: int = 1, patience: float = 300.0) -> None:
-        super().__init__(Address("tcp://nowhere:1", patience))
+        super().__init__(ClusterAddress("tcp://nowhere:1", patience))
         self.count = workers
         self.cancelled: list[Any] = []
 

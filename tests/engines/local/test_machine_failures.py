@@ -20,7 +20,7 @@ from holdfast.engines.python import engine as engine_module
 from holdfast.engines.python import worker
 from holdfast.engines.python.engine import LocalEngine, WorkerSlot
 from holdfast.engines.python.estimator import FunctionJob, local_estimator
-from holdfast.engines.python.worker import Control, GivenJob, ReadRange, SharedResults, Status
+from holdfast.engines.python.worker import Control, ForkStatus, GivenJob, ReadRange, SharedResults
 from holdfast.errors import InvalidInput, Unavailable
 from holdfast.store.blocks import BlockStore
 from tests.engines.local.loading import FAILURES, Holds, IsGone, Loaded, holds_blocks, never
@@ -315,7 +315,7 @@ def test_processes_that_end_now_and_then_before_the_function_is_loaded(
         shared = SharedResults.make(blocks, len(items))
         begun.append(len(begun))
         if begun[-1] % 2:
-            (shared.status, shared.done), ((start, stop),) = (Status.FINISHED, 1), items
+            (shared.status, shared.done), ((start, stop),) = (ForkStatus.FINISHED, 1), items
             shared.values[start:stop] = 1.0
         return shared
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from holdfast.engines.sql.worker import Setup, start
+from holdfast.engines.sql.worker import SqlSetup, start
 from holdfast.store.blocks import BlockStore, Contents
 from holdfast.store.table import Column, Schema
 
@@ -141,7 +141,7 @@ def path_of(store: BlockStore) -> str:
 def worker(store: BlockStore, threads: int = 1, *, in_memory: bool = True) -> Any:
     """What a worker's process runs, in this one."""
     columns = tuple((each.name, each.kind) for each in store.schema.columns)
-    return start(Setup((path_of(store),), columns, threads, 2**28, in_memory=in_memory))
+    return start(SqlSetup((path_of(store),), columns, threads, 2**28, in_memory=in_memory))
 
 
 # Values to compare with: bit for bit, or those of a loop over data frames.

@@ -18,7 +18,7 @@ from holdfast.engines.sql.language import (
     AGGREGATES,
     Aggregate,
     Bound,
-    Interval,
+    ValueRange,
     absolute,
     add,
     divide,
@@ -197,8 +197,8 @@ numbers = st.one_of(
 )
 
 
-def spanned(ends: tuple[float, float]) -> Interval:
-    return Interval(min(ends), max(ends), null=False, nan=False)
+def spanned(ends: tuple[float, float]) -> ValueRange:
+    return ValueRange(min(ends), max(ends), null=False, nan=False)
 
 
 def fmod(a: float, b: float) -> float | None:
@@ -252,9 +252,12 @@ def test_absolute_values(x: tuple[float, float], value: float) -> None:
 
 
 def test_null_makes_the_least_of_two_either() -> None:
-    some, one = Interval(0.0, 5.0, null=True, nan=False), Interval(1.0, 1.0, null=False, nan=False)
-    assert least([some, one]) == Interval(0.0, 1.0, null=False, nan=False)
-    assert greatest([some, one]) == Interval(1.0, 5.0, null=False, nan=False)
+    some, one = (
+        ValueRange(0.0, 5.0, null=True, nan=False),
+        ValueRange(1.0, 1.0, null=False, nan=False),
+    )
+    assert least([some, one]) == ValueRange(0.0, 1.0, null=False, nan=False)
+    assert greatest([some, one]) == ValueRange(1.0, 5.0, null=False, nan=False)
 
 
 # What a question's text says by itself: constants, values that are known, and values that lack.

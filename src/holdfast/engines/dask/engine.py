@@ -50,7 +50,7 @@ from holdfast.store.user_state import verify_once
 if TYPE_CHECKING:
     from holdfast.store.blocks import BlockStore
 
-__all__ = ["Address", "Connection", "DaskEngines", "Tasks", "connect"]
+__all__ = ["ClusterAddress", "ClusterConnection", "DaskEngines", "Tasks", "connect"]
 
 Task = Callable[..., Reply]
 Tick = Callable[[], None]
@@ -75,14 +75,14 @@ _SHARES = 4  # of the blocks, for each thread of the cluster: so progress shows
 
 
 @dataclass(frozen=True)
-class Address:
+class ClusterAddress:
     """A scheduler, and how many seconds a question waits for a cluster without workers."""
 
     scheduler: str
     patience: float = _PATIENCE
 
     @classmethod
-    def read(cls, url: str) -> Address:
+    def read(cls, url: str) -> ClusterAddress:
         """The address in a URL.
 
         >>> Address.read("dask://scheduler:8786?patience=60")
@@ -112,13 +112,13 @@ class Address:
         return cls(f"{_SCHEMES[parts.scheme]}://{host}:{port}", patience)
 
 
-class Connection(Renewed):
+class ClusterConnection(Renewed):
     """A Dask client, made when it is needed, and again after it has lost its scheduler.
 
     Safe to share between threads; a fork gets a client of its own.
     """
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: ClusterAddress) -> None:
         self.address = address
         self._client: Any = None
         super().__init__()
@@ -316,16 +316,16 @@ def broken(error: Exception) -> Unavailable:
 
 
 _left: list[Any] = []  # clients of the process that this one was forked from: freed, they close
-_open: dict[Address, Connection] = {}
+_open: dict[ClusterAddress, ClusterConnection] = {}
 
 
-def connect(address: Address) -> Connection:
+def connect(address: ClusterAddress) -> ClusterConnection:
     """The process's connection to this scheduler."""
     known = _open.get(address)
-    return known or _open.setdefault(address, Connection(address))
+    return known or _open.setdefault(address, ClusterConnection(address))
 
 
-def _new_client(address: Address) -> Any:
+def _new_client(address: ClusterAddress) -> Any:
     first = "distributed" not in sys.modules
     try:
         import distributed
@@ -356,7 +356,9 @@ class Tasks:
     again = AGAIN
     """What is said if nobody is there to wait for."""
 
-    def __init__(self, connection: Connection, tick: Tick, seconds: float = math.inf) -> None:
+    def __init__(
+        self, connection: ClusterConnection, tick: Tick, seconds: float = math.inf
+    ) -> None:
         self._connection, self._tick, self._seconds = connection, tick, seconds
         self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._waiting: dict[Any, tuple[int, Any]] = {}  # number and future, by key
@@ -464,7 +466,7 @@ class QuestionTasks:
     """
 
     def __init__(
-        self, connection: Connection, question: ClusterQuestion, task: Task, width: int = 1
+        self, connection: ClusterConnection, question: ClusterQuestion, task: Task, width: int = 1
     ) -> None:
         self._connection, self._question, self._task = connection, question, task
         self._width = width  # the numbers of each block
@@ -540,7 +542,7 @@ class QuestionTasks:
 
 
 class DaskEngines(Engines):
-    """The engines of one store, on the cluster at `url`: see `Address`.
+    """The engines of one store, on the cluster at `url`: see `ClusterAddress`.
 
     Each shard is a task. SQL runs on a whole shard, as it does on one machine, so that every bit of
     its values is the same; what Python functions are asked may be several tasks.
@@ -548,14 +550,14 @@ class DaskEngines(Engines):
 
     def __init__(self, store: BlockStore, limits: Limits | None, url: str) -> None:
         super().__init__(store, limits)
-        self._address = Address.read(url)
+        self._address = ClusterAddress.read(url)
         # Workers have other folders to work in.
         self._packed = pack(type(store)(store.folder.absolute(), store.manifest))
         self._verified = False
         self._expected: dict[tuple[object, bool, Bounds], ExpectedOutcome] = {}
 
     @property
-    def connection(self) -> Connection:
+    def connection(self) -> ClusterConnection:
         """The connection of this process to the cluster."""
         found = connect(self._address)
         found.use(self)

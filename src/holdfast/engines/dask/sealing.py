@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.concurrency import Closing
-from holdfast.engines.dask.engine import Address, Connection, connect
+from holdfast.engines.dask.engine import ClusterAddress, ClusterConnection, connect
 from holdfast.engines.dask.shuffle import (
     NUMBER,
     SAMPLE,
@@ -50,9 +50,9 @@ from holdfast.engines.dask.worker import versions
 from holdfast.errors import InvalidInput
 from holdfast.randomness import Entropy
 from holdfast.store.blocks import OPEN_FILE, Contents, Shard, finished, sync_folder
-from holdfast.store.duckdb import Limits, Progress, Session, no_progress
+from holdfast.store.duckdb import DuckdbLimits, Progress, Session, no_progress
 from holdfast.store.inputs import (
-    Sums,
+    RowSums,
     Survey,
     check_agreement,
     check_columns,
@@ -74,7 +74,7 @@ class ClusterInput(Closing):
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ClusterConnection,
         job: Creation,
         files: Sequence[str],
         folder: Path,
@@ -85,7 +85,7 @@ class ClusterInput(Closing):
         self._files, self._folder, self._secret = files, folder, secret
         self.limits = job.limits
         self._tell = progress or no_progress
-        self._sums: Sums | None = None
+        self._sums: RowSums | None = None
         self._staged: list[Staged] = []
 
     def look(self, unit: str | None, ids: str | None, columns: Sequence[str] | None) -> None:
@@ -145,12 +145,12 @@ class ClusterInput(Closing):
     def _fields(self) -> tuple[Field, ...]:
         return (*self._chosen.stored, *(() if self.ids is None else (self.ids,)))
 
-    def _measured(self) -> Sums:
+    def _measured(self) -> RowSums:
         if self._sums is None:
             calls = ((in_session, measure, each, self._chosen) for each in self._pieces)
             for found in self._in_order("measure", calls, "reading"):
                 self._sums = found if self._sums is None else self._sums + found
-        return self._sums or Sums(0, 0, 0, 0, 0, ())
+        return self._sums or RowSums(0, 0, 0, 0, 0, ())
 
     def _shuffled(self) -> list[Staged]:
         """The parts of the random order, one after the other."""
@@ -240,8 +240,8 @@ def open_on_cluster(
     error, when `give_up` has returned.
     """
     check_columns(columns)
-    connection = connect(Address.read(engine))
-    limits = Limits(memory_limit or _TASK_MEMORY, threads or 1)
+    connection = connect(ClusterAddress.read(engine))
+    limits = DuckdbLimits(memory_limit or _TASK_MEMORY, threads or 1)
     shared = SharedFiles.at(folder, location)
     job = Creation(folder.name, limits, versions(), shared)
     files, secret = found_files(data), Secret(drawn_secret(entropy))
@@ -261,7 +261,7 @@ def give_up(engine: str, folder: Path, location: str | None) -> None:
 
     If the cluster cannot be reached, none of its workers can be asked.
     """
-    address = replace(Address.read(engine), patience=_GIVE_UP_SECONDS)
+    address = replace(ClusterAddress.read(engine), patience=_GIVE_UP_SECONDS)
     connection, user = connect(address), object()
     connection.use(user)
     with suppress(Exception):

@@ -22,15 +22,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.engines.dask.engine import Connection, Tasks
+from holdfast.engines.dask.engine import ClusterConnection, Tasks
 from holdfast.engines.dask.worker import Versions, check_versions
 from holdfast.errors import HoldfastError, Infeasible, InvalidInput, Unavailable
 from holdfast.store.blocks import StoredFile, finished, private
-from holdfast.store.duckdb import Limits, Progress, Session, no_progress
+from holdfast.store.duckdb import DuckdbLimits, Progress, Session, no_progress
 from holdfast.store.inputs import (
     MARK,
     Chosen,
-    Sums,
+    RowSums,
     added_marks,
     data_files,
     is_paths,
@@ -38,7 +38,7 @@ from holdfast.store.inputs import (
     sums_of,
 )
 from holdfast.store.remote import file_system
-from holdfast.store.sealing import Part, RowGroups, Split, group_rows, place_key, row_schema
+from holdfast.store.sealing import RowGroups, UnitRun, UnitSplit, group_rows, place_key, row_schema
 from holdfast.store.table import ID, ROW, UNIT, quoted, quoted_text
 
 __all__ = ["check_location"]
@@ -367,7 +367,7 @@ class Creation:
     """What all tasks of one creation know."""
 
     creation: str
-    limits: Limits
+    limits: DuckdbLimits
     versions: Versions
     shared: SharedFiles
 
@@ -420,7 +420,7 @@ def in_session(job: Creation, task: Callable[..., Any], *arguments: Any) -> Any:
         return task(session, *arguments)
 
 
-def measure(session: Session, rows: FileRows, chosen: Chosen) -> Sums:
+def measure(session: Session, rows: FileRows, chosen: Chosen) -> RowSums:
     """Counts and sums of some rows."""
     fields = (*chosen.stored, *(() if chosen.ids is None else (chosen.ids,)))
     return sums_of(session, rows.attach(session), fields, chosen.unit, no_progress)
@@ -592,7 +592,7 @@ class Cut:
     sources: tuple[tuple[int, int], ...]
 
 
-def shard_bounds(split: Split, parts: Sequence[int]) -> list[tuple[int, int]]:
+def shard_bounds(split: UnitSplit, parts: Sequence[int]) -> list[tuple[int, int]]:
     """The first block of each shard, and the block after its last.
 
     `parts` are the units of each staged part. A shard ends where a block does, next to the end of
@@ -609,7 +609,7 @@ def shard_bounds(split: Split, parts: Sequence[int]) -> list[tuple[int, int]]:
     return list(pairwise(cuts))
 
 
-def shard_cuts(split: Split, parts: Sequence[int]) -> list[Cut]:
+def shard_cuts(split: UnitSplit, parts: Sequence[int]) -> list[Cut]:
     """What to write into the shards, which are about as large as the staged parts."""
     size, begin = split.block_units, split.open_units
     cuts = []
@@ -619,12 +619,14 @@ def shard_cuts(split: Split, parts: Sequence[int]) -> list[Cut]:
     return cuts
 
 
-def open_cut(name: str, split: Split, parts: Sequence[int]) -> Cut:
+def open_cut(name: str, split: UnitSplit, parts: Sequence[int]) -> Cut:
     """What to write into the open part."""
     return _cut(name, 0, split.open_units, 0, split, parts)
 
 
-def _cut(name: str, start: int, stop: int, first: int, split: Split, parts: Sequence[int]) -> Cut:
+def _cut(
+    name: str, start: int, stop: int, first: int, split: UnitSplit, parts: Sequence[int]
+) -> Cut:
     ranks = [0, *accumulate(parts)]
     sources = tuple(
         (number, low)
@@ -636,7 +638,7 @@ def _cut(name: str, start: int, stop: int, first: int, split: Split, parts: Sequ
 
 def cut(job: Creation, wanted: Cut, chosen: Chosen) -> tuple[StoredFile, int]:
     """Write the open part, or a shard: whole blocks, in row groups of whole blocks."""
-    part, schema = Part(wanted.start, wanted.stop), row_schema(chosen.stored)
+    part, schema = UnitRun(wanted.start, wanted.stop), row_schema(chosen.stored)
     with job.shared.writing(wanted.name, scratch()) as draft:
         groups = RowGroups(draft, schema, wanted.block_units, group_rows(chosen.stored))
         with groups:
@@ -681,7 +683,7 @@ class CreationTasks(Tasks):
 
 
 def results(
-    connection: Connection, futures: Sequence[Any], tick: Callable[[], None] = lambda: None
+    connection: ClusterConnection, futures: Sequence[Any], tick: Callable[[], None] = lambda: None
 ) -> Iterator[tuple[int, Any]]:
     """The number of each future with its result, as they come; a failure is raised.
 
@@ -703,7 +705,7 @@ _KEYS = 2**64  # places that the upper half of a key tells apart
 
 
 def shuffle(
-    connection: Connection,
+    connection: ClusterConnection,
     job: Creation,
     chosen: Chosen,
     secret: Secret,

@@ -26,7 +26,7 @@ from holdfast.engines.python.admission import (
     trial_blocks,
 )
 from holdfast.engines.python.estimator import (
-    Call,
+    FunctionCall,
     FunctionJob,
     LocalEstimator,
     failed_share,
@@ -43,7 +43,7 @@ from holdfast.engines.python.worker import (
     Control,
     GivenJob,
     ReadRange,
-    Setup,
+    WorkerSetup,
     batch_blocks,
     too_large,
     unreadable,
@@ -105,7 +105,7 @@ class WorkerSlot:
     on sealed ones into an error that tells of them.
     """
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: WorkerSetup) -> None:
         self._setup = setup
         self._worker: Worker | None = None
         self._job: FunctionJob | None = None
@@ -240,7 +240,7 @@ def _readable(reply: bytes) -> bytes:
     return reply
 
 
-def _started(setup: Setup) -> Worker:
+def _started(setup: WorkerSetup) -> Worker:
     """A new worker. There may be no room for a process just now: then a little later."""
     for attempt in range(_STARTS):
         time.sleep(0.1 * attempt)
@@ -289,7 +289,7 @@ class LocalEngine(Closing):
             "load_seconds": _LOAD_SECONDS,
             "memory": whole_number("memory_limit", memory_limit, 2**20, 2**62),
         }
-        setup = Setup(store, _CACHE // count)
+        setup = WorkerSetup(store, _CACHE // count)
         self._slots = [WorkerSlot(setup) for _ in range(count)]
         self._public = WorkerSlot(setup)  # for trials and controls: it never holds a sealed block
         self._lock = threading.Lock()
@@ -430,7 +430,7 @@ class LocalEngine(Closing):
             if each is not None:
                 vectorised = each.batched is not None and even
                 kind = "numpy" if vectorised else each.block
-                call = Call(kind, stored_columns(each, self._store), vectorised)
+                call = FunctionCall(kind, stored_columns(each, self._store), vectorised)
             calls.append(call)
         payloads = tuple(None if each is None else each.payload for each in functions)
         job = FunctionJob(

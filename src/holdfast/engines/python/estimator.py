@@ -47,7 +47,7 @@ _packing = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Call:
+class FunctionCall:
     """How one function of a question is called."""
 
     kind: str
@@ -62,7 +62,7 @@ class FunctionJob:
 
     payloads: tuple[bytes | None, ...]
     """The functions, pickled."""
-    calls: tuple[Call | None, ...]
+    calls: tuple[FunctionCall | None, ...]
     """Of values: the function. Of sums: the term and the filter, each of which may be missing."""
     sums: bool
     units: int

@@ -42,7 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.engines.python.estimator import (
-    Call,
+    FunctionCall,
     FunctionJob,
     block_value,
     block_values,
@@ -86,7 +86,7 @@ Chunks = Mapping[str, "Chunk"]
 """Blocks by the kinds in which functions want them, and `_ROWS`."""
 
 
-class Setup(NamedTuple):
+class WorkerSetup(NamedTuple):
     """What a worker is started with."""
 
     store: Any
@@ -148,7 +148,7 @@ def batch_blocks(units: int, *, sums: bool = False) -> int:
     return max(1, (_TERM_ROWS if sums else _BATCH_CELLS) // units)
 
 
-def start(setup: Setup) -> Callable[[Any], bytes]:
+def start(setup: WorkerSetup) -> Callable[[Any], bytes]:
     """Called by the process when it starts; what it returns answers the parent's messages."""
     adopt_orphans()
     for name in ("cloudpickle", "pandas", "pyarrow"):  # forks then have them already
@@ -159,7 +159,7 @@ def start(setup: Setup) -> Callable[[Any], bytes]:
 class _Worker:
     """What the worker keeps: the store, the question, and blocks in the forms last asked for."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: WorkerSetup) -> None:
         self._store, self._limit = setup
         self._job: FunctionJob | None = None
         self._kept = OrderedDict[Any, Chunk]()  # those not used for longest go first
@@ -346,8 +346,8 @@ def loads(job: FunctionJob) -> bool:
     """Whether the function can be loaded in a fork that is to ask it of nothing."""
     for _ in range(_TRIES):
         status = _fork(job, {}, [], 0).status
-        if status != Status.STARTED:
-            return status != Status.UNLOADABLE
+        if status != ForkStatus.STARTED:
+            return status != ForkStatus.UNLOADABLE
     return False
 
 
@@ -364,11 +364,11 @@ def _evaluate(
             result.changed = True
             _evaluate(job, chunks, group, result, isolated=True)
             return
-        deaths = deaths + 1 if status == Status.STARTED and done == 0 else 0
-        if status == Status.UNLOADABLE or deaths == _TRIES:
+        deaths = deaths + 1 if status == ForkStatus.STARTED and done == 0 else 0
+        if status == ForkStatus.UNLOADABLE or deaths == _TRIES:
             result.loaded = False
             return
-        if status == Status.LOADED and done == 0:  # it died, or was killed, at its first item
+        if status == ForkStatus.LOADED and done == 0:  # it died, or was killed, at its first item
             shared.failed[0], done = True, 1
         for number in range(done):
             start, stop = group[number]
@@ -390,7 +390,7 @@ def _state_kept(
     a fork that has seen no other.
     """
     status, done = shared.status, shared.done
-    if status == Status.CHANGED or (status == Status.LOADED and 1 < len(items) == done):
+    if status == ForkStatus.CHANGED or (status == ForkStatus.LOADED and 1 < len(items) == done):
         return True
     start, stop = items[max(0, done - 1)]
     if done < 2 or stop - start > 1:
@@ -467,7 +467,7 @@ def _end_orphans() -> None:
             time.sleep(0.001)
 
 
-class Status(IntEnum):
+class ForkStatus(IntEnum):
     """How far a fork has come, as it says itself."""
 
     STARTED = 0
@@ -550,9 +550,9 @@ class Runner:
             self._functions = _load(job)
         except BaseException as error:
             self._explain(error)
-            shared.status = Status.UNLOADABLE
+            shared.status = ForkStatus.UNLOADABLE
             return
-        shared.status = Status.LOADED
+        shared.status = ForkStatus.LOADED
         # That batches keep nothing is assumed: single blocks alone are watched.
         watched = len(items) > 1 and items[0][1] - items[0][0] == 1
         traces = Traces(job.packages) if watched else None
@@ -562,33 +562,33 @@ class Runner:
                 shared.status = stopped
                 return
             if traces is not None and number + 1 < len(items) and traces.found():
-                shared.status = Status.LEFT
+                shared.status = ForkStatus.LEFT
                 return
         given = np.flatnonzero(~shared.failed).tolist() if watched else []
         same = not given or self._same(items[given[0]])
-        shared.status = Status.FINISHED if same else Status.CHANGED
+        shared.status = ForkStatus.FINISHED if same else ForkStatus.CHANGED
 
-    def _one(self, number: int, item: Item) -> Status | None:
+    def _one(self, number: int, item: Item) -> ForkStatus | None:
         """Evaluate an item; a status if that must be done again, in a fork of its own.
 
         That the function cannot be loaded anew is laid to no item's charge: the items before may
         have seen to it, or the machine.
         """
         shared, (start, stop) = self._shared, item
-        shared.status = Status.STARTED
+        shared.status = ForkStatus.STARTED
         shared.deadline = time.monotonic() + self._job.load_seconds
         _, error = self._guarded(self._renew)
         if error is not None:
             self._explain(error)
-            return Status.LEFT if number else Status.UNLOADABLE
-        shared.status = Status.LOADED
+            return ForkStatus.LEFT if number else ForkStatus.UNLOADABLE
+        shared.status = ForkStatus.LOADED
         limit = self._limit(item)
         began = time.monotonic()
         shared.deadline = began + limit
         values, error = self._guarded(partial(self._evaluate, item))
         late = time.monotonic() - began > limit
         if isinstance(error, MemoryError) and number:
-            return Status.LEFT  # the items before may have taken it
+            return ForkStatus.LEFT  # the items before may have taken it
         shared.failed[number] = failed = values is None or late
         shared.values[start:stop] = np.nan if failed else values
         shared.deadline = time.monotonic() + limit  # for what comes between two items
@@ -638,7 +638,7 @@ class Runner:
         if os.getpid() != self._process:
             os._exit(0)
 
-    def _called(self, place: int, call: Call, first: int, last: int, units: int) -> object:
+    def _called(self, place: int, call: FunctionCall, first: int, last: int, units: int) -> object:
         """What a function gives for rows, of so many units a block."""
         chunk = self._chunks[call.kind]
         if not call.vectorised:
@@ -687,7 +687,7 @@ class Runner:
         ]
         return np.array(several if self._job.terms else [each.sum() for each in several])
 
-    def _terms(self, place: int, call: Call, item: Item) -> NDArray[np.float64]:
+    def _terms(self, place: int, call: FunctionCall, item: Item) -> NDArray[np.float64]:
         """One number for each row, NaN for a row on which the function fails.
 
         Where a call of one block fails, or gives too many numbers or too few, each of its rows is

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.concurrency import Combiner, Job
+from holdfast.concurrency import BatchedTask, Combiner
 from holdfast.engines.process import Worker, WorkerDied, WorkerTimeout
 from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm, sum_of, value_of
-from holdfast.engines.sql.worker import LENGTH, UNREADABLE, Number, Query, Setup
+from holdfast.engines.sql.worker import LENGTH, UNREADABLE, Number, Query, SqlSetup
 from holdfast.errors import Damaged, InvalidInput, Unavailable, real_number, whole_number
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds
 
@@ -88,7 +88,7 @@ class SqlEngine:
         texts = "text" in dict(columns).values()
         small = not texts and 8 * store.manifest.block_rows * (len(columns) + 3) <= _SMALL
         paths = tuple(self._paths.values())
-        self._setup = Setup(paths, columns, 1 if small else threads, memory, in_memory=small)
+        self._setup = SqlSetup(paths, columns, 1 if small else threads, memory, in_memory=small)
         self._store = store
         self._seconds = real_number("time_limit", time_limit, 0, open_low=True)
         self._block_seconds = real_number("block_time_limit", block_time_limit, 0, open_low=True)
@@ -213,7 +213,7 @@ class SqlEngine:
             tick()
         return self._tasks.do(self._run_all, (query, seconds, tick))
 
-    def _run_all(self, jobs: list[Job[Task, Found]]) -> None:
+    def _run_all(self, jobs: list[BatchedTask[Task, Found]]) -> None:
         """The queries of several threads in one message; if that fails, each by itself."""
         with self._lock:
             # Queries that go together are short, one must not end the others, and each tick is for
@@ -228,7 +228,9 @@ class SqlEngine:
             else:
                 job.succeed(outcome)
 
-    def _run(self, jobs: list[Job[Task, Found]], tick: Tick | None) -> list[Found | Damaged] | None:
+    def _run(
+        self, jobs: list[BatchedTask[Task, Found]], tick: Tick | None
+    ) -> list[Found | Damaged] | None:
         """What the worker says of each query, or None if it did not say it in time."""
         worker = self._ready()
         queries, seconds = [], math.inf

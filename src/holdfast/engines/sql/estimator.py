@@ -14,9 +14,9 @@ from holdfast.engines.sql.language import (
     Aggregate,
     Call,
     Constant,
-    Interval,
     Node,
     Reference,
+    ValueRange,
     hull,
     walk,
 )
@@ -179,25 +179,25 @@ class _Bounds:
     declared: Ranges = field(default_factory=dict)
     exact: bool = False  # every block has just so many rows, and all of them count
 
-    def of(self, node: Node) -> Interval:
+    def of(self, node: Node) -> ValueRange:
         """The interval of an expression, of a row or of aggregates."""
         if isinstance(node, Constant):
             return _constant_interval(node)
         if isinstance(node, Reference):
             if node.kind == "boolean":
-                return Interval(0.0, 1.0, nan=False)
+                return ValueRange(0.0, 1.0, nan=False)
             ends = self.declared.get(node.name, (-math.inf, math.inf))
-            return Interval(*ends, nan=False)  # a store has NULL for NaN
+            return ValueRange(*ends, nan=False)  # a store has NULL for NaN
         arguments = list(map(self.of, node.arguments))
         if isinstance(node, Call):
             ratio = self._ratio(node) if node.function.name == "/" else None
             return ratio or node.function.bound(arguments)
         whole = node.function.name == "count" and not (node.distinct or node.filter)
         if self.exact and whole and not any(each.null for each in arguments):
-            return Interval(self.rows, self.rows, null=False, nan=False)
+            return ValueRange(self.rows, self.rows, null=False, nan=False)
         return node.function.bound(arguments, self.rows)
 
-    def _ratio(self, node: Call) -> Interval | None:
+    def _ratio(self, node: Call) -> ValueRange | None:
         """Quotients of aggregates over the same rows that are means: what they average bounds them.
 
         sum(e · w) / sum(w) with w ≥ 0, sum(e) / count(*), and count(e) / count(*).
@@ -209,14 +209,14 @@ class _Bounds:
             return None
         if below.function.name == "count" and not below.arguments:
             if above.function.name in ("count", "count_if"):
-                return Interval(0.0, 1.0)
+                return ValueRange(0.0, 1.0)
             if above.function.name == "sum":
                 return hull([self.of(above.arguments[0]), _ZERO])
         elif above.function.name == below.function.name == "sum" and above.filter == below.filter:
             return self._weighted(above.arguments[0], below.arguments[0])
         return None
 
-    def _weighted(self, product: Node, weight: Node) -> Interval | None:
+    def _weighted(self, product: Node, weight: Node) -> ValueRange | None:
         if not isinstance(product, Call) or product.function.name != "*":
             return None
         if weight not in product.arguments or self.of(weight).low < 0:
@@ -227,16 +227,16 @@ class _Bounds:
         return hull([value, _ZERO]) if value.null else value
 
 
-_ZERO = Interval(0.0, 0.0, null=False, nan=False)
+_ZERO = ValueRange(0.0, 0.0, null=False, nan=False)
 
 
-def _constant_interval(node: Constant) -> Interval:
+def _constant_interval(node: Constant) -> ValueRange:
     value = node.value
     if value is None:  # no number at all: it bounds nothing away
-        return Interval(math.inf, -math.inf, null=True, nan=False)
+        return ValueRange(math.inf, -math.inf, null=True, nan=False)
     if isinstance(value, float | bool):
-        return Interval(float(value), float(value), null=False, nan=False)
-    return Interval(null=False, nan=False)
+        return ValueRange(float(value), float(value), null=False, nan=False)
+    return ValueRange(null=False, nan=False)
 
 
 # Writing: the checked tree as the text that names the question, and as the SQL that runs.

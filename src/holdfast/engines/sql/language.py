@@ -46,11 +46,11 @@ __all__ = [
     "Call",
     "Constant",
     "Function",
-    "Interval",
     "Kind",
     "Node",
     "Reference",
     "Value",
+    "ValueRange",
     "hull",
     "meant",
     "walk",
@@ -139,7 +139,7 @@ _LIBRARY_ULPS = 4  # more than any of glibc's functions is off
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class ValueRange:
     """All numbers from low to high; perhaps NULL, perhaps NaN."""
 
     low: float = -math.inf
@@ -155,70 +155,70 @@ class Interval:
         return self.low <= number <= self.high
 
 
-Bound = Callable[[Sequence[Interval]], Interval]
+Bound = Callable[[Sequence[ValueRange]], ValueRange]
 
 
-def _any_null(arguments: Sequence[Interval]) -> bool:
+def _any_null(arguments: Sequence[ValueRange]) -> bool:
     return any(each.null for each in arguments)
 
 
-def _any_nan(arguments: Sequence[Interval]) -> bool:
+def _any_nan(arguments: Sequence[ValueRange]) -> bool:
     return any(each.nan for each in arguments)
 
 
 def between(low: float, high: float, *, nan: bool | None = False, null: bool = True) -> Bound:
     """Always between low and high; NULL perhaps of NULL; NaN perhaps of NaN if `nan` is None."""
 
-    def bound(arguments: Sequence[Interval]) -> Interval:
+    def bound(arguments: Sequence[ValueRange]) -> ValueRange:
         some = _any_nan(arguments) if nan is None else nan
-        return Interval(low, high, null and _any_null(arguments), some)
+        return ValueRange(low, high, null and _any_null(arguments), some)
 
     return bound
 
 
-def _around(ends: Sequence[float], null: bool, nan: bool) -> Interval:
+def _around(ends: Sequence[float], null: bool, nan: bool) -> ValueRange:
     """The interval of these ends; what is no number (∞ − ∞) bounds nothing."""
     low = min(-math.inf if math.isnan(x) else x for x in ends)
     high = max(math.inf if math.isnan(x) else x for x in ends)
-    return Interval(low, high, null, nan)
+    return ValueRange(low, high, null, nan)
 
 
-def hull(intervals: Sequence[Interval]) -> Interval:
+def hull(intervals: Sequence[ValueRange]) -> ValueRange:
     """The smallest interval that holds all of them."""
     low, high = min(x.low for x in intervals), max(x.high for x in intervals)
-    return Interval(low, high, _any_null(intervals), _any_nan(intervals))
+    return ValueRange(low, high, _any_null(intervals), _any_nan(intervals))
 
 
-def negate(arguments: Sequence[Interval]) -> Interval:
+def negate(arguments: Sequence[ValueRange]) -> ValueRange:
     """−x"""
     (x,) = arguments
     return replace(x, low=-x.high, high=-x.low)
 
 
-def absolute(arguments: Sequence[Interval]) -> Interval:
+def absolute(arguments: Sequence[ValueRange]) -> ValueRange:
     """|x|"""
     (x,) = arguments
     ends = abs(x.low), abs(x.high)
     return replace(x, low=0.0 if x.holds(0.0) else min(ends), high=max(ends))
 
 
-def add(arguments: Sequence[Interval]) -> Interval:
+def add(arguments: Sequence[ValueRange]) -> ValueRange:
     """x + y"""
     x, y = arguments
     nan = _any_nan(arguments) or not (x.finite or y.finite)
     low, high = x.low + y.low, x.high + y.high
     low = -math.inf if math.isnan(low) else low
     high = math.inf if math.isnan(high) else high
-    return Interval(low, high, _any_null(arguments), nan)
+    return ValueRange(low, high, _any_null(arguments), nan)
 
 
-def subtract(arguments: Sequence[Interval]) -> Interval:
+def subtract(arguments: Sequence[ValueRange]) -> ValueRange:
     """x − y"""
     x, y = arguments
     return add([x, negate([y])])
 
 
-def multiply(arguments: Sequence[Interval]) -> Interval:
+def multiply(arguments: Sequence[ValueRange]) -> ValueRange:
     """x·y"""
     x, y = arguments
     nan = (not x.finite and y.holds(0.0)) or (not y.finite and x.holds(0.0))
@@ -230,7 +230,7 @@ def multiply(arguments: Sequence[Interval]) -> Interval:
     return _around(ends, _any_null(arguments), nan or _any_nan(arguments))
 
 
-def divide(arguments: Sequence[Interval]) -> Interval:
+def divide(arguments: Sequence[ValueRange]) -> ValueRange:
     """x / y, where a division by 0 is NULL."""
     x, y = arguments
     null = _any_null(arguments) or y.holds(0.0)
@@ -239,19 +239,19 @@ def divide(arguments: Sequence[Interval]) -> Interval:
         ends = [a / b for a, b in itertools.product((x.low, x.high), (y.low, y.high))]
         return _around(ends, null, nan)
     same_sign = (x.low >= 0 and y.low >= 0) or (x.high <= 0 and y.high <= 0)
-    return Interval(0.0 if same_sign else -math.inf, math.inf, null, nan)
+    return ValueRange(0.0 if same_sign else -math.inf, math.inf, null, nan)
 
 
-def modulo(arguments: Sequence[Interval]) -> Interval:
+def modulo(arguments: Sequence[ValueRange]) -> ValueRange:
     """The remainder has the sign of x and is smaller than |y|; of 0 it is NULL."""
     x, y = arguments
     most = max(abs(y.low), abs(y.high))
     low, high = (0.0 if x.low >= 0 else -most), (0.0 if x.high <= 0 else most)
     nan = _any_nan(arguments) or not x.finite
-    return Interval(low, high, _any_null(arguments) or y.holds(0.0), nan)
+    return ValueRange(low, high, _any_null(arguments) or y.holds(0.0), nan)
 
 
-def power(arguments: Sequence[Interval]) -> Interval:
+def power(arguments: Sequence[ValueRange]) -> ValueRange:
     """For x ≥ 0 monotone in x and in y, so that the corners bound it; else whole powers alone."""
     x, y = arguments
     null, nan = _any_null(arguments), _any_nan(arguments)
@@ -268,7 +268,7 @@ def power(arguments: Sequence[Interval]) -> Interval:
         if y.low == 0:
             ends = [1.0]
         return _outwards(_around(ends, null, nan))
-    return Interval(null=null, nan=True)
+    return ValueRange(null=null, nan=True)
 
 
 def _power(x: float, y: float) -> float:
@@ -280,7 +280,7 @@ def _power(x: float, y: float) -> float:
         return math.inf
 
 
-def _outwards(x: Interval) -> Interval:
+def _outwards(x: ValueRange) -> ValueRange:
     low, high = x.low, x.high
     for _ in range(_LIBRARY_ULPS):
         low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
@@ -302,13 +302,13 @@ def monotone(
         except ValueError:  # an end of the domain, as ln 0
             return otherwise
 
-    def bound(arguments: Sequence[Interval]) -> Interval:
+    def bound(arguments: Sequence[ValueRange]) -> ValueRange:
         (x,) = arguments
         low, high = max(x.low, domain[0]), min(x.high, domain[1])
         nan = x.nan or x.low < domain[0] or x.high > domain[1]
         if low > high:
-            return Interval(*image, x.null, nan)
-        wide = _outwards(Interval(at(low, image[0]), at(high, image[1]), x.null, nan))
+            return ValueRange(*image, x.null, nan)
+        wide = _outwards(ValueRange(at(low, image[0]), at(high, image[1]), x.null, nan))
         return replace(wide, low=max(wide.low, image[0]), high=min(wide.high, image[1]))
 
     return bound
@@ -325,29 +325,29 @@ def same_steps(function: Callable[[float], float]) -> Bound:
     )
 
 
-def least(arguments: Sequence[Interval]) -> Interval:
+def least(arguments: Sequence[ValueRange]) -> ValueRange:
     """The least of those that are not NULL; NaN is above all numbers."""
     every = hull(arguments)
     solid = [x for x in arguments if not x.null and not x.nan]
     high = min([every.high, *(x.high for x in solid)])
     null = all(x.null for x in arguments)
-    return Interval(every.low, high, null, every.nan and not solid)
+    return ValueRange(every.low, high, null, every.nan and not solid)
 
 
-def greatest(arguments: Sequence[Interval]) -> Interval:
+def greatest(arguments: Sequence[ValueRange]) -> ValueRange:
     """The greatest of those that are not NULL; NaN is above all numbers."""
     every = hull(arguments)
     low = max([every.low, *(x.low for x in arguments if not x.null)])
-    return Interval(low, every.high, all(x.null for x in arguments), every.nan)
+    return ValueRange(low, every.high, all(x.null for x in arguments), every.nan)
 
 
-def coalesce(arguments: Sequence[Interval]) -> Interval:
+def coalesce(arguments: Sequence[ValueRange]) -> ValueRange:
     """The first that is not NULL."""
     last = next((n for n, x in enumerate(arguments) if not x.null), len(arguments) - 1)
     return replace(hull(arguments[: last + 1]), null=arguments[last].null)
 
 
-def case(arguments: Sequence[Interval]) -> Interval:
+def case(arguments: Sequence[ValueRange]) -> ValueRange:
     """CASE: condition, value, condition, value, …, and the value of ELSE."""
     values = [*arguments[1:-1:2], arguments[-1]]
     return hull(values)
@@ -390,12 +390,12 @@ def _infix(symbol: str, types: str, bound: Bound, sql: str = "") -> Function:
     return _row(symbol, types, sql or f"({text})", bound, text)
 
 
-def _whole(arguments: Sequence[Interval]) -> Interval:
+def _whole(arguments: Sequence[ValueRange]) -> ValueRange:
     down, up = same_steps(math.floor), same_steps(math.ceil)
     return replace(down(arguments), high=up(arguments).high)
 
 
-def _rounded(arguments: Sequence[Interval]) -> Interval:
+def _rounded(arguments: Sequence[ValueRange]) -> ValueRange:
     x, digits = arguments
     step = 10.0**-digits.low
     return replace(x, low=x.low - step, high=x.high + step)
@@ -553,7 +553,7 @@ CALLABLE = frozenset(name for name, rows in FUNCTIONS.items() if not rows[0].tex
 # however many blocks are evaluated at once; none can fail. `number` arguments may be booleans: true
 # counts as 1, false as 0.
 
-AggregateBound = Callable[[Sequence[Interval], float], Interval]
+AggregateBound = Callable[[Sequence[ValueRange], float], ValueRange]
 """The arguments' intervals on a row, and the most rows a block can have (∞ if unknown)."""
 
 
@@ -577,51 +577,51 @@ def _aggregated(name: str, types: str, bound: AggregateBound) -> AggregateFuncti
     return _aggregate(name, types, f"{name}({{all}}){{f}}", bound)
 
 
-def _inside(arguments: Sequence[Interval], _: float) -> Interval:
+def _inside(arguments: Sequence[ValueRange], _: float) -> ValueRange:
     """Between the least and the greatest of the rows' values."""
-    return Interval(arguments[0].low, arguments[0].high)
+    return ValueRange(arguments[0].low, arguments[0].high)
 
 
-def _sum(arguments: Sequence[Interval], rows: float) -> Interval:
+def _sum(arguments: Sequence[ValueRange], rows: float) -> ValueRange:
     """Of one to `rows` terms."""
     x = arguments[0]
     low = x.low if x.low >= 0 else x.low * rows
     high = x.high if x.high <= 0 else x.high * rows
-    return Interval(low, high)
+    return ValueRange(low, high)
 
 
-def _count(_: Sequence[Interval], rows: float) -> Interval:
-    return Interval(0.0, rows, null=False, nan=False)
+def _count(_: Sequence[ValueRange], rows: float) -> ValueRange:
+    return ValueRange(0.0, rows, null=False, nan=False)
 
 
 def _spread(power: int, factor: float) -> AggregateBound:
     """From 0 to factor·(width of the interval)^power."""
 
-    def bound(arguments: Sequence[Interval], _: float) -> Interval:
+    def bound(arguments: Sequence[ValueRange], _: float) -> ValueRange:
         width = arguments[0].high - arguments[0].low
-        return Interval(0.0, factor * width if power == 1 else factor * width * width)
+        return ValueRange(0.0, factor * width if power == 1 else factor * width * width)
 
     return bound
 
 
 def _covariance(factor: float) -> AggregateBound:
-    def bound(arguments: Sequence[Interval], _: float) -> Interval:
+    def bound(arguments: Sequence[ValueRange], _: float) -> ValueRange:
         x, y = arguments
         if not (x.finite and y.finite):
-            return Interval()
+            return ValueRange()
         most = factor * (x.high - x.low) * (y.high - y.low)
-        return Interval(-most, most)
+        return ValueRange(-most, most)
 
     return bound
 
 
 def _always(low: float, high: float) -> AggregateBound:
-    return lambda _arguments, _rows: Interval(low, high)
+    return lambda _arguments, _rows: ValueRange(low, high)
 
 
-def _skewness(_: Sequence[Interval], rows: float) -> Interval:
+def _skewness(_: Sequence[ValueRange], rows: float) -> ValueRange:
     """|G₁| ≤ √n, attained when all values but one agree."""
-    return Interval(-math.sqrt(rows), math.sqrt(rows))
+    return ValueRange(-math.sqrt(rows), math.sqrt(rows))
 
 
 _anything = _always(-math.inf, math.inf)

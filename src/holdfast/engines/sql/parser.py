@@ -48,7 +48,7 @@ from holdfast.engines.sql.language import (
 from holdfast.errors import Infeasible, InvalidInput
 
 __all__ = [
-    "Checked",
+    "ParsedSql",
     "Refusal",
     "SchemaLike",
     "aggregate_of",
@@ -104,7 +104,7 @@ class Refusal(Exception):
     """Some part of the text is not allowed; the message, which depends on it alone, says why."""
 
 
-class Checked(NamedTuple):
+class ParsedSql(NamedTuple):
     """What was read: the tree, the columns in it, and whether it counts distinct values."""
 
     tree: Node
@@ -112,7 +112,7 @@ class Checked(NamedTuple):
     distinct: bool
 
 
-def read(what: str, text: object, schema: SchemaLike) -> Checked:
+def read(what: str, text: object, schema: SchemaLike) -> ParsedSql:
     """What a `question`, a mean's `term` or a condition, `where`, says."""
     reader = _Reader(schema)
     try:
@@ -137,7 +137,7 @@ def read(what: str, text: object, schema: SchemaLike) -> Checked:
     except Refusal as refusal:
         name = "question" if what == "term" else what
         raise InvalidInput(name, text, _ALLOWED[what], str(refusal)) from None
-    return Checked(tree, frozenset(reader.columns), reader.distinct)
+    return ParsedSql(tree, frozenset(reader.columns), reader.distinct)
 
 
 def reread(text: str, schema: SchemaLike) -> Node | None:

@@ -23,7 +23,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BLOCKS_VIEW", "LENGTH", "UNREADABLE", "Number", "Query", "Setup", "start", "statement"]
+__all__ = [
+    "BLOCKS_VIEW",
+    "LENGTH",
+    "UNREADABLE",
+    "Number",
+    "Query",
+    "SqlSetup",
+    "start",
+    "statement",
+]
 
 LENGTH = struct.Struct("<Q")  # of a query's part of the reply, in bytes
 UNREADABLE = 2**64 - 1  # in its place: the file could not be read, which is no failure
@@ -65,7 +74,7 @@ _VIEWS = {
 
 
 @dataclass(frozen=True)
-class Setup:
+class SqlSetup:
     """The files, their columns as (name, kind), the limits, and whether to keep one in memory."""
 
     paths: tuple[str, ...]
@@ -111,7 +120,7 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def start(setup: Setup) -> Callable[[list[Query]], bytes]:
+def start(setup: SqlSetup) -> Callable[[list[Query]], bytes]:
     """DuckDB, ready and locked."""
     session = _Session(setup)
     if len(setup.paths) == 1:  # of several, some may not be here yet
@@ -121,7 +130,7 @@ def start(setup: Setup) -> Callable[[list[Query]], bytes]:
 
 
 class _Session:
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: SqlSetup) -> None:
         self._setup = setup
         self._connection: Any = None
         self._path = ""  # of the file that is looked at
@@ -173,7 +182,7 @@ class _Session:
                 return
 
 
-def _connect(setup: Setup) -> Any:
+def _connect(setup: SqlSetup) -> Any:
     import duckdb
 
     connection = duckdb.connect(":memory:", config={"threads": setup.threads})
@@ -189,7 +198,7 @@ def _connect(setup: Setup) -> Any:
     return connection
 
 
-def _view(path: str, setup: Setup) -> str:
+def _view(path: str, setup: SqlSetup) -> str:
     """The statement that makes the file's columns a view, each of the type that it has here.
 
     As a table, in memory, the same rows come in the same order, and nothing is read again.
