@@ -99,6 +99,7 @@ from holdfast.protocols.base import (
     Terms,
     Values,
     Verb,
+    checked_claim,
     checked_grid,
     checked_shape,
     paid,
@@ -149,7 +150,6 @@ _CLOSE = 1e-9  # of a range: what a mean's own rounding may pass it by
 _FEW = 10_000  # values on open blocks that are remembered
 _FAULTS = (AssertionError, ArithmeticError, LookupError, TypeError, ValueError)
 _FEW_ROWS, _FEW_BLOCKS = 20, 10  # of the open part that make no guess
-_CLAIMS = ("equals", "at least", "at most")
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,6 @@ class OpenHoldout:
         `others` are further rules that it is about, `names` what all of them are called, and `told`
         what only questions about single rows have.
         """
-        _refuse_unclear(verb, guess, claim)
         block_set, answers = self.spec.part_for(verb, protocol, one_sided=claim != "equals")
         words: dict[str, Any] = {}
         if answers.told:
@@ -502,6 +501,7 @@ class OpenHoldout:
         self, answers: Answers[Any], estimand: Estimand, tolerance: float | None, claim: str
     ) -> dict[str, Any]:
         """What a guess claims: by the tails of a part made for guesses, or within a tolerance."""
+        checked_claim(claim)
         if not answers.by_tolerance or claim != "equals":
             near = None if tolerance is None else same_number("tolerance", tolerance, 0)
             return {"claim": claim, "tolerance": near}
@@ -1014,14 +1014,6 @@ def _at_most(offers: Sequence[Mapping[str, Any]]) -> float:
         place = each["candidate"]
         dearest[place] = max(dearest.get(place, 0.0), each["nats"])
     return sum(dearest.values())
-
-
-def _refuse_unclear(verb: Verb, guess: object, claim: object) -> None:
-    """Refuse to verify without a guess, or without a claim about it."""
-    if verb == "verify" and guess is None:
-        raise InvalidInput("guess", None, "a number")
-    if verb == "verify" and claim not in _CLAIMS:
-        raise InvalidInput("claim", claim, "'equals', 'at least' or 'at most'")
 
 
 _Quote = tuple[float, str, float, float, str | None, ToldPrice | None]

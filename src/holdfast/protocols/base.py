@@ -56,6 +56,7 @@ __all__ = [
     "Values",
     "Verb",
     "block_floats",
+    "checked_claim",
     "checked_grid",
     "checked_shape",
     "index_in",
@@ -419,6 +420,13 @@ def one_per_block(values: A, blocks: int) -> A:
     if values.shape != (blocks,):
         raise InvalidInput("values", values.shape, f"one for each of {blocks:,} blocks")
     return values
+
+
+def checked_claim(claim: object) -> str:
+    """What is claimed of a guess, or an error that says what may be."""
+    if claim not in ("equals", "at least", "at most"):
+        raise InvalidInput("claim", claim, "'equals', 'at least' or 'at most'")
+    return str(claim)
 
 
 def checked_grid(grid: object) -> Grid:

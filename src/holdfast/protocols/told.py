@@ -40,6 +40,7 @@ from holdfast.protocols.base import (
     Values,
     Verb,
     block_floats,
+    checked_claim,
 )
 from holdfast.protocols.plans import Account, Charge, Left, OwnPlan, Use, Wanted
 from holdfast.protocols.procedures import (
@@ -1032,6 +1033,11 @@ class ToldVerify(_Blocks):
 
     verb: ClassVar[Verb] = "verify"
     by_tolerance = True
+
+    def admit(self, question: Question) -> None:
+        checked_claim(question.claim)
+        if question.guess is None:
+            raise InvalidInput("guess", None, "a number")
 
     def rule(self, question: Question, expects: Expects, past: Past) -> Rule:
         del expects
