@@ -201,6 +201,7 @@ def signed_in(browser: Browser, url: str, token: str, **context: Any) -> Page:
 
 def price(page: Page, term: str) -> None:
     """Type a question in SQL, and wait for its price."""
+    page.click("#nav a[href='#ask']")
     page.check("input[name=verb][value=mean]")
     page.fill("#estimator", term)
     page.wait_for_selector("#ask-button:enabled")
