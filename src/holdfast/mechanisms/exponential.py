@@ -53,7 +53,7 @@ class RankCounts(Counts):
     one point of the grid or two.
 
     >>> from holdfast.grids import grid
-    >>> ranks = Ranks(np.arange(1000.0), grid(0, 1000, step=1), reach=10)
+    >>> ranks = RankCounts(np.arange(1000.0), grid(0, 1000, step=1), reach=10)
     >>> ranks.at_most(499), ranks.near([0, 500]).tolist()
     (500, [0, 500])
     """

@@ -264,7 +264,7 @@ def split_units(
     """The largest blocks that the units outside of the open part allow, or of so many units.
 
     >>> split_units(1_000, 7, open_fraction=0.1)
-    Split(blocks=7, block_units=128, open_units=100, leftover_units=4)
+    UnitSplit(blocks=7, block_units=128, open_units=100, leftover_units=4)
     """
     blocks = whole_number("blocks", blocks, 1, 2**31 - 1)
     share = real_number("open_fraction", open_fraction, 0, 1, open_high=True)

@@ -695,9 +695,9 @@ def fresh_split(queries: int, failure: float, tail_low: float, tail_high: float)
     for all questions at once with probability ≥ 1 − failure.
 
     >>> fresh_split(1_000, 0.05, 0.25, 0.25)
-    Split(blocks=57, rank=29)
+    FreshShare(blocks=57, rank=29)
     >>> fresh_split(1_000, 0.05, 0.85, 0.05)
-    Split(blocks=548, rank=498)
+    FreshShare(blocks=548, rank=498)
     """
     _, share = _share(queries, failure)
     tail_low, tail_high = _tails(tail_low, tail_high)

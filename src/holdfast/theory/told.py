@@ -437,7 +437,7 @@ class VerdictCode(Code):
     It has 1 − ε; of the others the neighbour that the guess leans to has 7/8 of ε, the last 1/8.
     An expected 0 or 2 has one neighbour, the middle.
 
-    >>> gate = Verdict(0.08, expected=2)
+    >>> gate = VerdictCode(0.08, expected=2)
     >>> [round(gate.at(letter), 3) for letter in range(3)]
     [0.01, 0.07, 0.92]
     """
@@ -813,7 +813,7 @@ def quantile_ranks(rows: int, quantile: float, nats_low: float, nats_high: float
     rows or more are < M: P[Bin(n, q) ≥ i]. The largest and the smallest i that are small enough.
 
     >>> quantile_ranks(1_000, 0.5, 3.0, 3.0), quantile_ranks(100, 0.99, 3.0, 3.0)
-    (Ranks(low=474, high=527), Ranks(low=97, high=101))
+    (OrderRanks(low=474, high=527), OrderRanks(low=97, high=101))
     """
     n = whole_number("rows", rows, 1, ROWS_MAX)
     q = real_number("quantile", quantile, 0, 1, open_low=True, open_high=True)

@@ -211,8 +211,8 @@ def test_tasks_are_given_time() -> None:
 def test_without_dask_it_is_said_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "distributed.py").write_text("raise ImportError('no')")
     code = (
-        "from holdfast.engines.dask.engine import Address, Connection\n"
-        "Connection(Address('tcp://127.0.0.1:1')).threads()"
+        "from holdfast.engines.dask.engine import ClusterAddress, ClusterConnection\n"
+        "ClusterConnection(ClusterAddress('tcp://127.0.0.1:1')).threads()"
     )
     run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert "pip install 'dask[dataframe]' distributed fsspec" in run.stderr

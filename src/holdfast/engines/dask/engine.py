@@ -85,9 +85,9 @@ class ClusterAddress:
     def read(cls, url: str) -> ClusterAddress:
         """The address in a URL.
 
-        >>> Address.read("dask://scheduler:8786?patience=60")
-        Address(scheduler='tcp://scheduler:8786', patience=60.0)
-        >>> Address.read("dask+tls://10.0.0.1:8786").scheduler
+        >>> ClusterAddress.read("dask://scheduler:8786?patience=60")
+        ClusterAddress(scheduler='tcp://scheduler:8786', patience=60.0)
+        >>> ClusterAddress.read("dask+tls://10.0.0.1:8786").scheduler
         'tls://10.0.0.1:8786'
         """
         allowed = "dask://host:port or dask+tls://host:port, as in dask://10.0.0.1:8786"

@@ -598,7 +598,7 @@ def shard_bounds(split: UnitSplit, parts: Sequence[int]) -> list[tuple[int, int]
     `parts` are the units of each staged part. A shard ends where a block does, next to the end of
     a part, so that it is made of one part and the edges of its neighbours.
 
-    >>> split = Split(blocks=7, block_units=10, open_units=20, leftover_units=4)
+    >>> split = UnitSplit(blocks=7, block_units=10, open_units=20, leftover_units=4)
     >>> shard_bounds(split, [30, 34, 30])
     [(0, 1), (1, 4), (4, 7)]
     """
