@@ -271,11 +271,11 @@ def _fill(holdout: hf.Holdout, made: Made, length: int) -> float:
 
 
 def _pattern(holdout: hf.Holdout, made: Made) -> Asked:
-    from holdfast.holdout.scoring import judged
+    from holdfast.holdout.scoring import score_request
 
-    score = judged(
+    score = score_request(
         holdout._open,
-        holdout._boards,
+        holdout._shared,
         made.predictions(),
         holdout.scorers.find("accuracy"),
         target=None,

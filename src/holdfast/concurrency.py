@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar
 from weakref import WeakSet
 
-__all__ = ["BatchedTask", "Closing", "Combiner", "Renewed"]
+__all__ = ["BatchedTask", "Batcher", "Closing", "Renewed"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -84,17 +84,17 @@ class BatchedTask(Generic[T, R]):
         self.awake.wait()
 
 
-class Combiner(Renewed, Generic[T, R]):
+class Batcher(Renewed, Generic[T, R]):
     """Gathers tasks; the leader's `run` settles every job of a batch.
 
-    It is given with each task, not kept: whoever owns a combiner is freed as if it had none. If it
+    It is given with each task, not kept: whoever owns a batcher is freed as if it had none. If it
     raises, the jobs that it did not settle are tried again in a later batch, all but the leader's
     own, to which the exception belongs: so an interruption of one thread is its own.
 
     >>> def run(jobs: list[Job[int, int]]) -> None:
     ...     for job in jobs:
     ...         job.succeed(job.task**2)
-    >>> Combiner().do(run, 7)
+    >>> Batcher().do(run, 7)
     49
     """
 

@@ -15,7 +15,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.client import wire
-from holdfast.client.client import Talk
+from holdfast.client.client import ClientCore
 from holdfast.client.http import (
     Cancelled,
     HttpRequest,
@@ -141,8 +141,8 @@ def test_numbers_that_are_not_finite() -> None:
 # Conversations, step by step.
 
 
-def talk(url: str = URL) -> Talk:
-    return Talk(address_of(url), Patience(0, 1))
+def talk(url: str = URL) -> ClientCore:
+    return ClientCore(address_of(url), Patience(0, 1))
 
 
 def job(state: str, identity: str = "1", **more: Any) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def test_ids_are_public_and_not_sealed(tmp_path: Path, still: None) -> None:
         assert holdout.spec.ids is not None
         assert holdout.spec.ids.column == "row"
         assert "row" not in holdout.spec.manifest.schema.names
-        kept = holdout._boards.ids()
+        kept = holdout._shared.ids()
         assert kept is not None
         assert kept.values.to_pylist() == frame["row"].tolist()
         with pytest.raises(InvalidInput, match="row"):

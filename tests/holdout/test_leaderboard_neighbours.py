@@ -233,7 +233,7 @@ def test_a_crash_between_answering_and_keeping(
     def stopped(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    for place in ("holdfast.holdout.leaderboard.Board.note", f"{Kept.__module__}.Kept.keep"):
+    for place in ("holdfast.holdout.leaderboard.Submissions.note", f"{Kept.__module__}.Kept.keep"):
         with monkeypatch.context() as patch:
             patch.setattr(place, stopped)
             with pytest.raises(KeyboardInterrupt):

@@ -61,7 +61,7 @@ def sealed(holdout: hf.Holdout) -> Any:
 
 def terms(holdout: hf.Holdout, given: Any, metric: Any, **more: Any) -> list[float]:
     """What the sealed rows count as."""
-    score = holdout._judged(given, holdout.scorers.find(metric), target=more.get("target"))
+    score = holdout._score_request(given, holdout.scorers.find(metric), target=more.get("target"))
     blocks, bounds = holdout._open.spec.manifest.blocks, score.bounds
     assert bounds is not None
     found = holdout._open._engines.sums(score.term(), None, 0, blocks, bounds, terms=True)
@@ -174,7 +174,7 @@ def test_what_is_wrong_with_it_on_open_rows_is_refused_and_nothing_is_told(
 
 def test_predictions_for_sealed_rows_alone_are_tried_on_made_up_ones(holdout: hf.Holdout) -> None:
     """The open rows have none: nothing is guessed from them, and none of them is asked."""
-    needed = holdout._boards.sealed_rows(ROWS)
+    needed = holdout._shared.sealed_rows(ROWS)
     assert needed is not None
     part = said().iloc[needed]
 
@@ -207,7 +207,7 @@ class Threshold:
 def test_a_model_is_scored_by_it_too(holdout: hf.Holdout) -> None:
     rows = sealed(holdout)
     model = Threshold(float(rows.x[7]))
-    score = holdout._judged(model, holdout.scorers.find(COST), target=None, features=["x"])
+    score = holdout._score_request(model, holdout.scorers.find(COST), target=None, features=["x"])
     blocks = holdout._open.spec.manifest.blocks
     terms = holdout._open._engines.sums(score.term(), None, 0, blocks, (0, 5), terms=True)
     found = 5 * terms / WEIGHT_SCALE

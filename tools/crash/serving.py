@@ -165,7 +165,7 @@ class Caller:
             Client(f"{urls[0]}/holdouts/{name}", transport=self._transport) for name in "at"
         )
         for client in (self._looks, self._told):
-            client._talk._patience = Patience(10_000, 120, longest=0.05)
+            client._core._patience = Patience(10_000, 120, longest=0.05)
 
     @property
     def at(self) -> int | None:

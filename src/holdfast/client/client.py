@@ -52,8 +52,8 @@ __all__ = [
     "AsyncClient",
     "AsyncJob",
     "Client",
+    "ClientCore",
     "Job",
-    "Talk",
     "as_method",
 ]
 
@@ -102,7 +102,7 @@ _PAGE = 1000  # rows of the transcript in one reply
 _FIRST_LOOK, _LONGEST_LOOK = 0.05, 2.0  # seconds between two looks at a job
 
 
-class Talk:
+class ClientCore:
     """What a client has to say, and how it takes what it hears. Nothing here is sent."""
 
     def __init__(self, address: Address, patience: Patience) -> None:
@@ -269,7 +269,7 @@ def _asked(question: Callable[P, ClientQuestion[R]]) -> Callable[Concatenate[Cli
 
     @wraps(question)
     def method(self: Client, /, *words: P.args, **more: P.kwargs) -> R:
-        return self._run(self._talk.answer(question(*words, **more)))
+        return self._run(self._core.answer(question(*words, **more)))
 
     as_method(question, method)
     return method
@@ -307,7 +307,7 @@ class Client(Closing):
         from holdfast.client.http import Connection
 
         address = address_of(url, holdout)
-        self._talk = Talk(address, Patience(retries, patience))
+        self._core = ClientCore(address, Patience(retries, patience))
         secret = token_for(address, token, insecure=insecure)
         self._connection = Connection(address, secret, timeout, transport)
         self.on_lost = None
@@ -328,22 +328,22 @@ class Client(Closing):
 
     def price(self, verb: str, estimator: object, *given: Any, **words: Any) -> Price:
         """What a question would cost, asked now: nothing is drawn, told or charged."""
-        return self._run(self._talk.price(wire.question(verb, estimator, *given, **words)))
+        return self._run(self._core.price(wire.question(verb, estimator, *given, **words)))
 
     def submit(self, verb: str, estimator: str, *words: Any, **more: Any) -> Job[Any]:
         """Ask in the background: client.submit("ask", "avg(x)", grid=…).wait()."""
         asked = wire.question(verb, estimator, *words, **more)
-        return Job(self, asked, self._run(self._talk.submit(asked)))
+        return Job(self, asked, self._run(self._core.submit(asked)))
 
     # Looking back.
 
     def status(self) -> Status:
         """What is spent, what is left, and what it still buys."""
-        return self._run(self._talk.status())
+        return self._run(self._core.status())
 
     def transcript(self, after: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
         """Questions and answers as plain data, those after a row of the ledger, oldest first."""
-        return self._run(self._talk.transcript(after, limit))
+        return self._run(self._core.transcript(after, limit))
 
     def leaderboard(
         self,
@@ -359,14 +359,14 @@ class Client(Closing):
         `neighbours` compares each of the first `top` entries with the next; `price` asks nothing.
         """
         asked = {"neighbours": neighbours, "price": price}
-        return self._run(self._talk.leaderboard(metric, top, max_level, **asked))
+        return self._run(self._core.leaderboard(metric, top, max_level, **asked))
 
     def close(self) -> None:
         """Close all connections."""
         self._connection.close()
 
     def __repr__(self) -> str:
-        return f"Client({str(self._talk.address)!r})"
+        return f"Client({str(self._core.address)!r})"
 
     def _run(self, steps: Steps[T]) -> T:
         """Carry out a conversation."""
@@ -395,15 +395,15 @@ class Job(Generic[R]):
 
     def status(self) -> JobStatus:
         """The job as it is now."""
-        return self._client._run(self._client._talk.look(self.id))
+        return self._client._run(self._client._core.look(self.id))
 
     def wait(self, progress: Callable[[float], object] | None = None) -> R:
         """The answer, when there is one. `progress` is told the share that is done, from 0 to 1."""
-        return self._client._run(self._client._talk.wait(self.id, self._asked, progress))
+        return self._client._run(self._client._core.wait(self.id, self._asked, progress))
 
     def cancel(self) -> JobStatus:
         """End it. What its question had cost by then stays paid."""
-        return self._client._run(self._client._talk.cancel(self.id))
+        return self._client._run(self._client._core.cancel(self.id))
 
     def __repr__(self) -> str:
         return f"<Job {self.id}: {self.verb}>"
@@ -419,7 +419,7 @@ def _asynchronous_asked(
 
     @wraps(question)
     async def method(self: AsyncClient, /, *words: P.args, **more: P.kwargs) -> R:
-        return await self._run(self._talk.answer(question(*words, **more)))
+        return await self._run(self._core.answer(question(*words, **more)))
 
     as_method(question, method)
     return method
@@ -449,7 +449,7 @@ class AsyncClient:
         from holdfast.client.http import AsyncConnection
 
         address = address_of(url, holdout)
-        self._talk = Talk(address, Patience(retries, patience))
+        self._core = ClientCore(address, Patience(retries, patience))
         secret = token_for(address, token, insecure=insecure)
         self._connection = AsyncConnection(address, secret, timeout, transport)
 
@@ -469,22 +469,22 @@ class AsyncClient:
 
     async def price(self, verb: str, estimator: object, *given: Any, **words: Any) -> Price:
         """What a question would cost, asked now: nothing is drawn, told or charged."""
-        return await self._run(self._talk.price(wire.question(verb, estimator, *given, **words)))
+        return await self._run(self._core.price(wire.question(verb, estimator, *given, **words)))
 
     async def submit(self, verb: str, estimator: str, *words: Any, **more: Any) -> AsyncJob[Any]:
         """Ask in the background: await (await client.submit("ask", "avg(x)", grid=…)).wait()."""
         asked = wire.question(verb, estimator, *words, **more)
-        return AsyncJob(self, asked, await self._run(self._talk.submit(asked)))
+        return AsyncJob(self, asked, await self._run(self._core.submit(asked)))
 
     # Looking back.
 
     async def status(self) -> Status:
         """What is spent, what is left, and what it still buys."""
-        return await self._run(self._talk.status())
+        return await self._run(self._core.status())
 
     async def transcript(self, after: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
         """Questions and answers as plain data, those after a row of the ledger, oldest first."""
-        return await self._run(self._talk.transcript(after, limit))
+        return await self._run(self._core.transcript(after, limit))
 
     async def leaderboard(
         self,
@@ -500,7 +500,7 @@ class AsyncClient:
         `neighbours` compares each of the first `top` entries with the next; `price` asks nothing.
         """
         asked = {"neighbours": neighbours, "price": price}
-        return await self._run(self._talk.leaderboard(metric, top, max_level, **asked))
+        return await self._run(self._core.leaderboard(metric, top, max_level, **asked))
 
     async def close(self) -> None:
         """Close all connections."""
@@ -518,7 +518,7 @@ class AsyncClient:
         await self.close()
 
     def __repr__(self) -> str:
-        return f"AsyncClient({str(self._talk.address)!r})"
+        return f"AsyncClient({str(self._core.address)!r})"
 
     async def _run(self, steps: Steps[T]) -> T:
         """Carry out a conversation."""
@@ -545,15 +545,15 @@ class AsyncJob(Generic[R]):
 
     async def status(self) -> JobStatus:
         """The job as it is now."""
-        return await self._client._run(self._client._talk.look(self.id))
+        return await self._client._run(self._client._core.look(self.id))
 
     async def wait(self, progress: Callable[[float], object] | None = None) -> R:
         """The answer, when there is one. `progress` is told the share that is done, from 0 to 1."""
-        return await self._client._run(self._client._talk.wait(self.id, self._asked, progress))
+        return await self._client._run(self._client._core.wait(self.id, self._asked, progress))
 
     async def cancel(self) -> JobStatus:
         """End it. What its question had cost by then stays paid."""
-        return await self._client._run(self._client._talk.cancel(self.id))
+        return await self._client._run(self._client._core.cancel(self.id))
 
     def __repr__(self) -> str:
         return f"<AsyncJob {self.id}: {self.verb}>"

@@ -61,12 +61,12 @@ from holdfast.holdout.questions import (
 )
 from holdfast.holdout.records import (
     answer_in,
+    answer_of,
     assumed_codes,
     can_be_empty,
     claim_words,
     marked,
     row_facts,
-    said,
 )
 from holdfast.holdout.spec import Answering, BlockSet, HoldoutSpec, chosen_entropy
 from holdfast.holdout.state import HoldoutState, Journal, SetState
@@ -558,7 +558,7 @@ class OpenHoldout:
                 finally:
                     pending.pause()
                 settled = pending.settled(drawn)
-                result = self._said(asked, drawn, settled, empty, codes)
+                result = self._answer(asked, drawn, settled, empty, codes)
                 if pending.reserves:  # else it was exhausted: there is nothing to keep
                     row = pending.record(row_facts(settled, drawn, empty, codes))
         if known is not None:
@@ -628,7 +628,7 @@ class OpenHoldout:
             steps.send((past, asked.expects))
         except StopIteration as ended:
             drawn: Drawn = ended.value
-            return drawn, self._said(asked, drawn, Paid(), None, codes)
+            return drawn, self._answer(asked, drawn, Paid(), None, codes)
         except _FAULTS:  # its words would depend on the data
             raise _fault() from None
         finally:
@@ -651,7 +651,7 @@ class OpenHoldout:
             found.require_nats(asker, _at_most(offers))
         return past
 
-    def _said(
+    def _answer(
         self,
         asked: Asked,
         drawn: Drawn | None,
@@ -661,7 +661,9 @@ class OpenHoldout:
     ) -> Result:
         """The answer, before it is recorded: what cannot be said is not kept either."""
         try:
-            return said(self.spec, asked.protocol, asked.question, drawn, settled, empty, codes)
+            return answer_of(
+                self.spec, asked.protocol, asked.question, drawn, settled, empty, codes
+            )
         except _FAULTS:
             raise _fault() from None
 

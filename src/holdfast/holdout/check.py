@@ -205,7 +205,7 @@ def _check_shape(spec: HoldoutSpec, question: Question, row: Row) -> None:
                 raise Wrong(f"row {row.number} has a shape that its estimator has not")
 
 
-def _check_said(spec: HoldoutSpec, question: Question, row: Row) -> None:
+def _check_answer(spec: HoldoutSpec, question: Question, row: Row) -> None:
     """What was drawn can have been drawn; what stands beside it is what it can be."""
     estimator, empty = question.about, row.body.get("empty")
     answer_in(spec, row, "", cached=False)  # says what is wrong with it
@@ -407,7 +407,7 @@ def _answers(spec: HoldoutSpec, rows: list[Row]) -> str:
                     protocol.check(question, row.body["drawn"], (state.sets[row.body["set"]].past,))
                 except ValueError as wrong:
                     raise Wrong(f"row {row.number}: {wrong}") from wrong
-                _check_said(spec, question, row)
+                _check_answer(spec, question, row)
                 answered[row.number] = row
                 state.read([row])
                 continue
@@ -422,7 +422,7 @@ def _answers(spec: HoldoutSpec, rows: list[Row]) -> str:
                     protocol.check(question, row.body["drawn"], state.lessons.get(place, ()))
                 except ValueError as wrong:
                     raise Wrong(f"row {row.number}: {wrong}") from wrong
-                _check_said(spec, question, row)
+                _check_answer(spec, question, row)
                 answered[row.number] = row
         state.read([row])
         if row.kind == "reserved":

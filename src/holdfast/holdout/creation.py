@@ -157,7 +157,7 @@ def _remove_leftover(
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:  # it is being made now
             return
-        said = _said(stream.read(_NOTE_BYTES), engine, location)
+        said = _named(stream.read(_NOTE_BYTES), engine, location)
         if progress is not None:
             progress(_REMOVED, 0.0)
         _discard(folder, place, *said)
@@ -169,7 +169,7 @@ def _written(engine: str | None, location: str | None) -> bytes:
     return json.dumps({"engine": engine, "location": location}).encode("utf-8")
 
 
-def _said(text: bytes, engine: str | None, location: str | None) -> tuple[str | None, str | None]:
+def _named(text: bytes, engine: str | None, location: str | None) -> tuple[str | None, str | None]:
     """Engine and location of the note: none, or those of this creation."""
     for each in ((None, None), (engine, location)):
         if text == _written(*each):

@@ -19,7 +19,7 @@ from holdfast.holdout.doubts import doubts_of, refuse
 from holdfast.holdout.public import ranged
 from holdfast.holdout.questions import Asked, Estimator
 from holdfast.holdout.records import SLOTS, transcript_of
-from holdfast.holdout.scoring import Boards, Scorers, Scoring, named_candidates
+from holdfast.holdout.scoring import Scorers, Scoring, SharedScoring, named_candidates
 from holdfast.holdout.spec import AnyPlan
 from holdfast.holdout.state import Status, questions_left, status_of
 from holdfast.holdout.tokens import Asker
@@ -52,7 +52,7 @@ class Holdout(Scoring):
         self._asker: Asker | None = None
         self._pace: Pace | None = None
         self._quoting = False
-        self._boards = Boards(self._open)
+        self._shared = SharedScoring(self._open)
         self.scorers = Scorers()
 
     # Making and finding.
@@ -441,7 +441,7 @@ class Holdout(Scoring):
 
         Where rows have ids, theirs come first.
         """
-        return self._boards.open_table(columns)
+        return self._shared.open_table(columns)
 
     def close(self) -> None:
         """End the workers and close the ledger."""

@@ -42,10 +42,10 @@ __all__ = [
     "MOST_KEPT",
     "MOST_NAMES",
     "TOP",
-    "Board",
     "Entry",
     "Neighbours",
     "Standings",
+    "Submissions",
     "is_score",
     "is_told",
     "submission_fits",
@@ -277,7 +277,7 @@ class _Kept:
         return math.inf if self.value is None else -self._sign * self.value, self.best[0].at
 
 
-class Board:
+class Submissions:
     """What the ledger says of submissions, read on from where it was left."""
 
     def __init__(self, spec: HoldoutSpec, journal: Journal) -> None:

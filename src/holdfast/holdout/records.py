@@ -46,6 +46,7 @@ __all__ = [
     "SHAPE",
     "SLOTS",
     "answer_in",
+    "answer_of",
     "assumed_codes",
     "audit_of",
     "can_be_empty",
@@ -54,7 +55,6 @@ __all__ = [
     "empty_words",
     "marked",
     "row_facts",
-    "said",
     "transcript_of",
 ]
 
@@ -115,7 +115,7 @@ def answer_in(spec: HoldoutSpec, row: Row, receipt: str, *, cached: bool) -> Res
             charges = tuple(Charge.from_dict(each) for each in body["charges"])
             settled = Paid(charges, left, body.get("refusals"))
         assumes = body.get("assumes", ())
-        result = said(spec, protocol, question, body["drawn"], settled, empty, assumes)
+        result = answer_of(spec, protocol, question, body["drawn"], settled, empty, assumes)
     except (AssertionError, ArithmeticError, LookupError, TypeError, ValueError) as wrong:
         remedy = "A newer version of Holdfast may have written it."
         what = f"The answer in row {row.number}"
@@ -123,7 +123,7 @@ def answer_in(spec: HoldoutSpec, row: Row, receipt: str, *, cached: bool) -> Res
     return marked(result, receipt, cached=cached)
 
 
-def said(
+def answer_of(
     spec: HoldoutSpec,
     protocol: Protocol[Any],
     question: Question,

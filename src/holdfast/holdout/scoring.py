@@ -48,10 +48,10 @@ from holdfast.holdout.answering import OpenHoldout, Price, refuse_told
 from holdfast.holdout.leaderboard import (
     MOST_KEPT,
     TOP,
-    Board,
     Entry,
     Neighbours,
     Standings,
+    Submissions,
     is_told,
 )
 from holdfast.holdout.public import grid_between
@@ -84,18 +84,18 @@ from holdfast.store.blocks import BlockStore
 from holdfast.store.table import ROW, plain_array
 
 __all__ = [
-    "Boards",
-    "Judged",
+    "ScoreRequest",
     "Scorer",
     "Scorers",
     "Scoring",
+    "SharedScoring",
     "Side",
     "Submission",
     "candidate_names",
-    "judged",
     "kept_score",
     "named_candidates",
     "read_scorers",
+    "score_request",
     "sealed_rows",
     "side_of",
     "unscored",
@@ -284,7 +284,7 @@ _FOR_SEVERAL = {  # what there is in place of a metric of two classes
 
 
 @dataclass(frozen=True)
-class Judged:
+class ScoreRequest:
     """What is scored: a model, or predictions in the order of the rows; and by what."""
 
     given: Any
@@ -331,16 +331,16 @@ class Judged:
         return self.given, self.scorer.metric, self.target, self.features, self.labels, bounds
 
 
-def judged(
+def score_request(
     holdout: OpenHoldout,
-    boards: Boards,
+    shared: SharedScoring,
     given: Any,
     scorer: Scorer,
     *,
     target: str | None,
     features: Sequence[str] | None = None,
     form: str | None = None,
-) -> Judged:
+) -> ScoreRequest:
     """A model or predictions, checked against what is public; nothing is asked."""
     found = replace(_to_score(holdout, scorer, target), features=features)
     metric, column, bounds, labels = scorer.metric, found.target, found.bounds, found.labels
@@ -358,7 +358,7 @@ def judged(
         wanted = replace(wanted, known=labels.known)
     _refuse_targets(metric, column, labels, None)
     if keyed:
-        ids = boards.ids()
+        ids = shared.ids()
         if ids is None:
             raise _unmatched(given)
         submitted = read_submission(given, ids, wanted, form=form)
@@ -367,7 +367,7 @@ def judged(
     else:
         array = checked_predictions(given)
         _refuse_labels(metric, labels, array)
-        predictions = Predictions(values_by_row(array, wanted), boards.sealed_rows(len(array)))
+        predictions = Predictions(values_by_row(array, wanted), shared.sealed_rows(len(array)))
     return replace(found, given=predictions)
 
 
@@ -384,14 +384,14 @@ def _unmatched(given: object) -> InvalidInput:
     return refused(what, "an array where the holdout has no row ids, as here", hint)
 
 
-def _to_score(holdout: OpenHoldout, scorer: Scorer, target: str | None) -> Judged:
+def _to_score(holdout: OpenHoldout, scorer: Scorer, target: str | None) -> ScoreRequest:
     """What is to be scored, but for what is given, with what is public of labels."""
     found = unscored(holdout.spec, scorer, target)
     known = holdout.spec.manifest.schema.kind(found.target) in _KINDS
     return replace(found, labels=holdout.labels(found.target) if known else None)
 
 
-def unscored(spec: HoldoutSpec, scorer: Scorer, target: str | None = None) -> Judged:
+def unscored(spec: HoldoutSpec, scorer: Scorer, target: str | None = None) -> ScoreRequest:
     """What a score by this metric is about, before anything is given to be scored."""
     column = _target(spec, target)
     number = spec.manifest.schema.kind(column) == "number"
@@ -399,10 +399,10 @@ def unscored(spec: HoldoutSpec, scorer: Scorer, target: str | None = None) -> Ju
     if spec.manifest.one_row_units:
         told = _part(spec, "score", None) is not None
         bounds = term_range(scorer.metric, span, told=told)
-    return Judged(None, scorer, column, None, False, bounds)
+    return ScoreRequest(None, scorer, column, None, False, bounds)
 
 
-def kept_score(row: Row, about: Judged, kept: Kept, store: BlockStore) -> Judged | str:
+def kept_score(row: Row, about: ScoreRequest, kept: Kept, store: BlockStore) -> ScoreRequest | str:
     """The predictions whose score is in a row of the ledger; or why they cannot be had."""
     key = str(row.question)
     try:
@@ -479,7 +479,7 @@ def _target(spec: HoldoutSpec, target: str | None) -> str:
 
 
 def score_question(
-    holdout: OpenHoldout, score: Judged, protocol: str | None, options: dict[str, Any]
+    holdout: OpenHoldout, score: ScoreRequest, protocol: str | None, options: dict[str, Any]
 ) -> tuple[Verb, LocalEstimator, dict[str, Any]]:
     """The verb, the estimator and the words that ask for a score."""
     term = score.term() if _means(holdout, score, protocol) and not options.get("shape") else None
@@ -501,7 +501,7 @@ def score_question(
     return "mean", term, {"grid": grid, "protocol": protocol, "range": score.range}
 
 
-def _means(holdout: OpenHoldout, score: Judged, protocol: str | None) -> bool:
+def _means(holdout: OpenHoldout, score: ScoreRequest, protocol: str | None) -> bool:
     """Whether a part of the plan answers the score as a mean."""
     if not score.terms:
         return False
@@ -519,7 +519,7 @@ def _part(spec: HoldoutSpec, verb: Verb, protocol: str | None) -> Part | None:
     return part
 
 
-def public_grid(holdout: OpenHoldout, score: Judged, protocol: str | None) -> Grid | None:
+def public_grid(holdout: OpenHoldout, score: ScoreRequest, protocol: str | None) -> Grid | None:
     """The grid of a score that names none: from what is public, so that all have the same one.
 
     None where the score needs none, and where nothing public gives it ends.
@@ -531,13 +531,13 @@ def public_grid(holdout: OpenHoldout, score: Judged, protocol: str | None) -> Gr
     return score.scorer.public_grid(part.points, holdout.spec.ranges.get(score.target))
 
 
-def needs_grid(holdout: OpenHoldout, score: Judged, protocol: str | None) -> bool:
+def needs_grid(holdout: OpenHoldout, score: ScoreRequest, protocol: str | None) -> bool:
     """Whether a score is asked on a grid that neither its range nor the plan gives."""
     known = score.terms or score.scorer.metric.range is not None
     return not known and _part(holdout.spec, "ask", protocol) is not None
 
 
-def no_public_grid(score: Judged) -> InvalidInput:
+def no_public_grid(score: ScoreRequest) -> InvalidInput:
     """The refusal of a submission by a metric without ends."""
     name, column = score.scorer.name, score.target
     hint = (
@@ -575,7 +575,12 @@ def side_of(
 
 
 def refuse_foregone(
-    score: Judged, name: str, threshold: float, tolerance: float = 0.0, *, paired: bool = False
+    score: ScoreRequest,
+    name: str,
+    threshold: float,
+    tolerance: float = 0.0,
+    *,
+    paired: bool = False,
 ) -> None:
     """Refuse a threshold that every score passes, or none: what would come of it is known.
 
@@ -621,7 +626,7 @@ class Submission:
         return {**self.result.to_dict(), "name": self.name, "metric": self.metric}
 
 
-class Boards:
+class SharedScoring:
     """What all views of one holdout share: its ids, and what its ledger says of submissions."""
 
     def __init__(self, holdout: OpenHoldout) -> None:
@@ -629,7 +634,7 @@ class Boards:
         self._ids: RowIds | None = None
         self._sealed: NDArray[np.int64] | None = None
         self._lock = threading.RLock()
-        self.board = Board(holdout.spec, holdout.journal)
+        self.submissions = Submissions(holdout.spec, holdout.journal)
         self.kept = Kept(holdout.store.folder)
 
     def ids(self) -> RowIds | None:
@@ -657,7 +662,7 @@ class Boards:
         One at a time: whoever comes later has read the notes of whoever was before.
         """
         with self._open.journal.ledger.lock(KEPT_FOLDER):
-            wanted = self.board.kept()
+            wanted = self.submissions.kept()
             if row.question in wanted and not self._is_kept(row.question, predictions):
                 self.kept.keep(row.question, predictions)
             self.kept.drop_others(wanted)
@@ -691,7 +696,7 @@ class Scoring(Closing):
 
     _open: OpenHoldout
     _asker: Asker | None
-    _boards: Boards
+    _shared: SharedScoring
     scorers: Scorers
 
     def score(
@@ -723,7 +728,7 @@ class Scoring(Closing):
         """
         scorer = self.scorers.find(metric)
         given: dict[str, Any] = {"target": target, "features": features, "form": form}
-        score = self._judged(model_or_predictions, scorer, **given)
+        score = self._score_request(model_or_predictions, scorer, **given)
         words = {"guess": guess, "guess_se": guess_se, "precise": precise, "max_level": max_level}
         if self._is_told(score, protocol):
             return self._told("score", [score], (), words, request, progress)
@@ -758,7 +763,9 @@ class Scoring(Closing):
         scorer = self.scorers.find(metric)
         given: dict[str, Any] = {"target": target, "features": features, "form": form}
         names = candidate_names(2, names)
-        pair = [self._judged(each, scorer, **given) for each in (model_or_predictions, against)]
+        pair = [
+            self._score_request(each, scorer, **given) for each in (model_or_predictions, against)
+        ]
         if margin is not None:
             refuse_foregone(pair[0], "margin", real_number("margin", margin, 0), paired=True)
         words = {"margin": margin, "guess": guess, "guess_se": guess_se, "precise": precise}
@@ -793,10 +800,10 @@ class Scoring(Closing):
         scorer = self.scorers.find(metric)
         claim, threshold = side_of(at_least, at_most, better_than, margin)
         given: dict[str, Any] = {"target": target, "features": features, "form": form}
-        scores = [self._judged(model_or_predictions, scorer, **given)]
+        scores = [self._score_request(model_or_predictions, scorer, **given)]
         names: tuple[str, ...] = ()
         if better_than is not None:
-            scores.append(self._judged(better_than, scorer, **given))
+            scores.append(self._score_request(better_than, scorer, **given))
             names = ("this one", "the incumbent")
             refuse_foregone(scores[0], "margin", threshold, tolerance, paired=True)
             if not scorer.greater_is_better:
@@ -888,10 +895,10 @@ class Scoring(Closing):
     ) -> Submission:
         """Score predictions keyed by row id, and enter them on the leaderboard under a name."""
         title, scorer = _name(name), self.scorers.find(metric)
-        score = self._judged(predictions, scorer, target=None, form=form)
+        score = self._score_request(predictions, scorer, target=None, form=form)
         if score.model:
             raise InvalidInput("predictions", type(predictions).__name__, "predictions by row id")
-        self._boards.board.check_room(title, scorer.name, self._asked_by)
+        self._shared.submissions.check_room(title, scorer.name, self._asked_by)
         answer: Answer | Told
         words = {"guess": guess, "guess_se": guess_se, "precise": precise, "max_level": max_level}
         if self._is_told(score, protocol):
@@ -906,7 +913,7 @@ class Scoring(Closing):
             answer = self._scored(score, protocol, request, progress, anyway, {"grid": points})
         recorded = Receipt.parse(answer.receipt).number
         better = scorer.greater_is_better
-        self._boards.board.note(title, scorer.name, better, self._asked_by, recorded)
+        self._shared.submissions.note(title, scorer.name, better, self._asked_by, recorded)
         row = self._open.journal.ledger.row(recorded)
         if row is not None and row.question is not None and is_told(row):
             self._keep(title, row, score.given)
@@ -915,7 +922,7 @@ class Scoring(Closing):
     def _keep(self, name: str, row: Row, predictions: Predictions) -> None:
         """Keep an entry's predictions; where there is no room it is an entry all the same."""
         try:
-            self._boards.keep(row, predictions)
+            self._shared.keep(row, predictions)
         except OSError as error:
             why = f"The predictions of {name!r} were not kept ({error.strerror})."
             hint = "Before they can be compared with others, enter them again, which is free."
@@ -936,7 +943,7 @@ class Scoring(Closing):
         `compare` does: asked again it is free. `price` asks nothing, and says what that would tell.
         """
         scorer, top = self.scorers.find(metric), whole_number("top", top, 2, MOST_KEPT)
-        standings = self._boards.board.standings(scorer.name, scorer.greater_is_better)
+        standings = self._shared.submissions.standings(scorer.name, scorer.greater_is_better)
         if not neighbours and not price:
             return standings
         about = _to_score(self._open, scorer, None)
@@ -954,7 +961,7 @@ class Scoring(Closing):
     def _neighbours(
         self,
         place: int,
-        pair: Sequence[tuple[Entry, Judged | str]],
+        pair: Sequence[tuple[Entry, ScoreRequest | str]],
         words: dict[str, Any],
         *,
         price: bool,
@@ -979,17 +986,17 @@ class Scoring(Closing):
         except Exhausted as refused:
             return Neighbours(names, reason=str(refused))
 
-    def _kept(self, entry: Entry, about: Judged) -> Judged | str:
+    def _kept(self, entry: Entry, about: ScoreRequest) -> ScoreRequest | str:
         """The predictions of an entry; or why they cannot be had."""
         row = self._open.journal.ledger.row(Receipt.parse(entry.receipt).number)
         assert row is not None  # it is on the board
         if not is_told(row):
             return "were not kept: they were scored by looks"
-        return kept_score(row, about, self._boards.kept, self._open.store)
+        return kept_score(row, about, self._shared.kept, self._open.store)
 
     # How they are asked.
 
-    def _judged(
+    def _score_request(
         self,
         given: Any,
         scorer: Scorer,
@@ -997,13 +1004,13 @@ class Scoring(Closing):
         target: str | None,
         features: Sequence[str] | None = None,
         form: str | None = None,
-    ) -> Judged:
+    ) -> ScoreRequest:
         words: dict[str, Any] = {"target": target, "features": features, "form": form}
-        return judged(self._open, self._boards, given, scorer, **words)
+        return score_request(self._open, self._shared, given, scorer, **words)
 
     def _scored(
         self,
-        score: Judged,
+        score: ScoreRequest,
         protocol: str | None,
         request: str | None,
         progress: Progress | None,
@@ -1014,7 +1021,7 @@ class Scoring(Closing):
         asked = self._open.asked(verb, estimator, **words)
         return cast(Answer, self._asked(asked, request, progress, anyway))
 
-    def _is_told(self, score: Judged, protocol: str | None) -> bool:
+    def _is_told(self, score: ScoreRequest, protocol: str | None) -> bool:
         """Whether a score is answered by what is told: a mean over rows, and rows for it."""
         part = _part(self._open.spec, "score", protocol)
         return score.terms and part is not None
@@ -1027,17 +1034,17 @@ class Scoring(Closing):
         target: str | None,
         features: Sequence[str] | None,
         form: str | None,
-    ) -> tuple[list[Judged], tuple[str, ...]]:
+    ) -> tuple[list[ScoreRequest], tuple[str, ...]]:
         """Several rules, each other than the others."""
         listed, titles = named_candidates(candidates, names)
         scorer = self.scorers.find(metric)
         given: dict[str, Any] = {"target": target, "features": features, "form": form}
-        return [self._judged(each, scorer, **given) for each in listed], titles
+        return [self._score_request(each, scorer, **given) for each in listed], titles
 
     def _told(
         self,
         verb: Verb,
-        scores: Sequence[Judged],
+        scores: Sequence[ScoreRequest],
         names: Sequence[str],
         words: dict[str, Any],
         request: str | None,
@@ -1048,7 +1055,11 @@ class Scoring(Closing):
         return cast(Told, self._asked(asked, request, progress, True))
 
     def _told_asked(
-        self, verb: Verb, scores: Sequence[Judged], names: Sequence[str], words: dict[str, Any]
+        self,
+        verb: Verb,
+        scores: Sequence[ScoreRequest],
+        names: Sequence[str],
+        words: dict[str, Any],
     ) -> Asked:
         """The question about rules on single rows that these words are."""
         scorer, spec = scores[0].scorer, self._open.spec
@@ -1088,7 +1099,7 @@ class Scoring(Closing):
 
 
 def _refuse_guess(
-    spec: HoldoutSpec, score: Judged, protocol: str | None, words: Mapping[str, Any]
+    spec: HoldoutSpec, score: ScoreRequest, protocol: str | None, words: Mapping[str, Any]
 ) -> None:
     """Refuse what only scores have that are means over rows."""
     part = _part(spec, "ask", protocol)
@@ -1104,7 +1115,7 @@ def _refuse_guess(
             raise InvalidInput(name, value, f"left out for {metric}", hint)
 
 
-def _refuse_blocks(verb: Verb, scores: Sequence[Judged]) -> None:
+def _refuse_blocks(verb: Verb, scores: Sequence[ScoreRequest]) -> None:
     """Refuse a metric that is no mean over rows."""
     if not all(each.terms for each in scores):
         hint = (

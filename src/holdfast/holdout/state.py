@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.concurrency import BatchedTask, Combiner, Renewed
+from holdfast.concurrency import BatchedTask, Batcher, Renewed
 from holdfast.errors import Damaged, Exhausted, HoldfastError, InvalidInput
 from holdfast.holdout.spec import BlockSet, HoldoutSpec
 from holdfast.holdout.tokens import Asker, Tokens
@@ -188,7 +188,7 @@ class Journal(Renewed):
     def __init__(self, ledger: Ledger, witness: Witness, sets: tuple[BlockSet, ...]) -> None:
         self.ledger, self.witness = ledger, witness
         self._sets = sets
-        self._works: Combiner[Work, Any] = Combiner()
+        self._works: Batcher[Work, Any] = Batcher()
         super().__init__()
 
     def _renew(self) -> None:

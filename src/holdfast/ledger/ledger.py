@@ -20,7 +20,7 @@ from typing import Any
 
 from holdfast.concurrency import Closing
 from holdfast.errors import Damaged, InvalidInput, whole_number
-from holdfast.ledger.locks import Turns
+from holdfast.ledger.locks import ForkSafe
 
 __all__ = [
     "COLUMNS",
@@ -419,7 +419,7 @@ class Hold:
         """
 
 
-class Ledger(Turns, Closing):
+class Ledger(ForkSafe, Closing):
     """An append-only, hash-chained record of events. Safe to share between threads and by forks.
 
     Its rows are in a table, which one thread at a time reaches.

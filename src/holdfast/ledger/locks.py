@@ -23,7 +23,7 @@ from weakref import WeakSet
 
 from holdfast.errors import InvalidInput
 
-__all__ = ["STRIPES", "Stripes", "Turns", "exclusive", "forked"]
+__all__ = ["STRIPES", "ForkSafe", "Stripes", "exclusive", "forked"]
 
 STRIPES = 2**12
 _SHORTEST, _LONGEST = 0.0001, 0.002  # seconds between two tries
@@ -116,7 +116,7 @@ class Stripes:
             _mine.set(_mine.get() - {place})
 
 
-# Turns: one thread at a time, and no open connection when the process forks.
+# ForkSafe: one thread at a time, and no open connection when the process forks.
 #
 # A child that inherits an open connection to SQLite inherits its idea of the locks, but not the
 # locks: what it opens itself is then not protected, and the parent may delete the log that it
@@ -125,11 +125,11 @@ class Stripes:
 # the parent.
 
 
-_all: WeakSet[Turns] = WeakSet()
-_waiting: list[Turns] = []  # whose turn a fork has taken
+_all: WeakSet[ForkSafe] = WeakSet()
+_waiting: list[ForkSafe] = []  # whose turn a fork has taken
 
 
-class Turns(ABC):
+class ForkSafe(ABC):
     """Something with a connection, which one thread uses at a time."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import Diagnostic
 from psycopg.pq import TransactionStatus
 
-from holdfast.concurrency import BatchedTask, Combiner, Renewed
+from holdfast.concurrency import BatchedTask, Batcher, Renewed
 from holdfast.errors import Damaged, InvalidInput
 from holdfast.ledger.ledger import (
     COLUMNS,
@@ -121,7 +121,7 @@ def _explained(connection: psycopg.Connection, address: str, patience: float) ->
         )
         raise TimeoutError(message) from error
     except psycopg.Error as error:
-        said = _said(error)
+        said = _message(error)
         if connection.closed:
             raise OSError(errno.ECONNRESET, f"{LOST} ({said})", address) from error
         # The statements are right: what else cannot be read or written is not as it was made.
@@ -136,7 +136,7 @@ def _explained(connection: psycopg.Connection, address: str, patience: float) ->
         raise OSError(number, message, address) from error
 
 
-def _said(error: psycopg.Error) -> str:
+def _message(error: psycopg.Error) -> str:
     """The words of Postgres, on one line."""
     return " ".join(str(error).split())
 
@@ -262,7 +262,7 @@ class PostgresTable(Table):
         except psycopg.Error as error:
             message = (
                 "The database of the ledger cannot be reached. Check that it runs, its address, "
-                f"and the password (PGPASSWORD, ~/.pgpass); then ask again ({_said(error)})"
+                f"and the password (PGPASSWORD, ~/.pgpass); then ask again ({_message(error)})"
             )
             raise OSError(errno.ECONNREFUSED, message, url) from error
         self._warnings: deque[str] = deque(maxlen=1)
@@ -649,7 +649,7 @@ class Names(Renewed):
 
     def __init__(self, holdout: str) -> None:
         self._holdout = holdout
-        self._requests: Combiner[_Wanted, PostgresTable | None] = Combiner()
+        self._requests: Batcher[_Wanted, PostgresTable | None] = Batcher()
         super().__init__()
 
     def _renew(self) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.concurrency import BatchedTask, Combiner
+from holdfast.concurrency import BatchedTask, Batcher
 from holdfast.engines.process import Worker, WorkerDied, WorkerTimeout
 from holdfast.engines.sql.estimator import SqlEstimator, SqlTerm, sum_of, value_of
 from holdfast.engines.sql.worker import LENGTH, UNREADABLE, Number, Query, SqlSetup
@@ -95,7 +95,7 @@ class SqlEngine:
         self._worker: Worker | None = None
         self._lock = threading.RLock()  # held while the process works
         self._counting = threading.Lock()
-        self._tasks: Combiner[Task, Found] = Combiner(_TOGETHER if small else 1)
+        self._tasks: Batcher[Task, Found] = Batcher(_TOGETHER if small else 1)
         self.fallbacks = 0
 
     def values(

@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 
 from holdfast import concurrency
-from holdfast.concurrency import BatchedTask, Combiner
+from holdfast.concurrency import BatchedTask, Batcher
 
 Jobs = list[BatchedTask[int, int]]
 
@@ -24,7 +24,7 @@ class Slow:
         self.batches: list[list[int]] = []
         self.entered, self.go_on = threading.Event(), threading.Event()
         self._settle = settle
-        self.combiner: Combiner[int, int] = Combiner()
+        self.batcher: Batcher[int, int] = Batcher()
 
     def _run(self, jobs: Jobs) -> None:
         self.batches.append([job.task for job in jobs])
@@ -33,7 +33,7 @@ class Slow:
         self._settle(jobs)
 
     def do(self, task: int) -> int:
-        return self.combiner.do(self._run, task)
+        return self.batcher.do(self._run, task)
 
     def crowd(self, tasks: list[int]) -> list[Future[int]]:
         """The first task is in `run`, and all others wait behind it, in their order."""
@@ -42,7 +42,7 @@ class Slow:
         assert self.entered.wait(120)
         for i, task in enumerate(tasks[1:], 1):
             futures.append(pool.submit(self.do, task))
-            while len(self.combiner._waiting) < i:
+            while len(self.batcher._waiting) < i:
                 pass
         pool.shutdown(wait=False)
         return futures
@@ -139,7 +139,7 @@ def test_an_interruption_while_waiting_leaves_the_others_going(
         with pytest.raises(KeyboardInterrupt):
             second.result(30)
     else:
-        while not slow.combiner._waiting:
+        while not slow.batcher._waiting:
             pass
     third = pool.submit(slow.do, 3)
     slow.go_on.set()
@@ -158,16 +158,16 @@ def test_a_crowd_of_threads_loses_and_doubles_nothing() -> None:
         done.extend(job.task for job in jobs)
         squares(jobs)
 
-    combiner: Combiner[int, int] = Combiner(most=5)
+    batcher: Batcher[int, int] = Batcher(most=5)
     with ThreadPoolExecutor(16) as pool:
-        found = list(pool.map(partial(combiner.do, note), range(2000)))
+        found = list(pool.map(partial(batcher.do, note), range(2000)))
     assert found == [i**2 for i in range(2000)]
     assert sorted(done) == list(range(2000))
 
 
 FORKED = """
 import os, threading
-from holdfast.concurrency import Combiner
+from holdfast.concurrency import Batcher
 
 entered, go_on = threading.Event(), threading.Event()
 
@@ -177,18 +177,18 @@ def run(jobs):
     for job in jobs:
         job.succeed(job.task + 1)
 
-combiner = Combiner()
-thread = threading.Thread(target=combiner.do, args=(run, 1))
+batcher = Batcher()
+thread = threading.Thread(target=batcher.do, args=(run, 1))
 thread.start()
 entered.wait()
 child = os.fork()
 if child == 0:  # the thread that leads is not here
     go_on.set()
-    os._exit(combiner.do(run, 6))
+    os._exit(batcher.do(run, 6))
 status = os.waitpid(child, 0)[1]
 go_on.set()
 thread.join()
-print(os.waitstatus_to_exitcode(status), combiner.do(run, 1))
+print(os.waitstatus_to_exitcode(status), batcher.do(run, 1))
 """
 
 
