@@ -315,7 +315,7 @@ GATES: dict[str, tuple[object, ...]] = {
     "unclear: this one is not shown to be better or worse than the incumbent by 0.05": (
         *("better", *RIVAL, "--margin", 0.05),
     ),
-    "fail: this one is not better than the incumbent by 0.05 in accuracy (with": (
+    "fail: this one is not better than the incumbent by 0.05 or more in accuracy (with": (
         *("poor", *RIVAL, "--margin", 0.05),
     ),
 }

@@ -195,15 +195,17 @@ def test_random_histories(fresh: Path, frame: pd.DataFrame, asked: Any) -> None:
                     continue
                 assert price.told is not None
                 assert price.told.told_so_far == total
+                assert price.told.level <= told.level  # its own letter may pay for it first
                 for offer in price.told.answers:
+                    level = price.told.level + offer["nats"]
+                    assert math.isclose(offer["level"], level, abs_tol=1e-9)
                     if tuple(offer["letter"]) == told.letter:
                         known = (offer["nats"], offer["low"], offer["high"])
                         assert known == (told.told, told.low, told.high)
                 total = told.told_so_far
                 now = holdout.status().sets[0].told
                 assert now is not None
-                assert price.told.level <= now.level
-                assert math.isclose(price.told.level + told.told, now.level, abs_tol=1e-9)
+                assert now.nats == total
                 truth = {"score": right, "mean": (frame.x > (k + 1) / 10)[sealed]}.get(verb)
                 if truth is not None:
                     count, fixed = int(truth.sum()), verb == "score"

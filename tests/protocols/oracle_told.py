@@ -429,11 +429,12 @@ class Oracle:
     def learn(self, question: Body, made: Told) -> None:
         """What a score says of the next guess from the open part."""
         known = made.get("expects", {})
-        if question["verb"] != "score" or "open" not in known or made.get("surprise") is False:
+        if question["verb"] != "score" or made.get("surprise") is False:
             return
-        self.offsets.setdefault(question["metric"], []).append(made["value"] - known["open"])
-        if made.get("surprise") and "guess" not in question:
-            self.sides.append(made["value"] - known["guess"])
+        if "open" in known:
+            self.offsets.setdefault(question["metric"], []).append(made["value"] - known["open"])
+        if made.get("surprise") and ("guess" in question or "open" in known):
+            self.sides.append(made["value"] - question.get("guess", known.get("open")))
 
 
 def differing(one: Any, other: Any, where: str = "") -> Iterable[str]:

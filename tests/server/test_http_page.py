@@ -86,4 +86,4 @@ def test_the_examples_happen(tmp_path: Path, folder: Path, served: Serve) -> Non
             body = predicted
         reply = client.request(method, path, headers=headers, content=body)
         printed = json.dumps(reply.json(), indent=2)
-        compare(told.text, printed, f"{Path(PAGE).name}:{asked.first_line}")
+        compare(told.text, printed, told, f"{Path(PAGE).name}:{asked.first_line}")

@@ -108,7 +108,7 @@ from holdfast.protocols.base import Protocol as Answers
 from holdfast.protocols.plans import Account, Charge, Part
 from holdfast.protocols.shapes import BoundedMean, Shape
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds, is_within
-from holdfast.protocols.told import Expects, Past, forecast
+from holdfast.protocols.told import Expects, Past, forecast, law_of
 from holdfast.store.user_state import recognise, state_folder
 
 __all__ = [
@@ -1059,16 +1059,18 @@ def _told_price(
         offers = protocol.price(question, asked.expects, past)
         opened = holdout.spec.manifest.open_units
         expected = asked.protocol.part.queries
-        now = forecast(past, rows, expected, open_rows=opened)[0]["half_widths"][0]
+        law = law_of(question.reading, question.about.get("target"))
+        now = forecast(past, rows, expected, open_rows=opened, law=law)[0]["half_widths"][0]
         answers = []
         for each in offers:
             surprise = None if each["expected"] is None else not each["expected"]
             nats = bar + each["nats"] * (not cached or not bar)
             later = past.later(question, nats, surprise)
-            half_width = forecast(later, rows, expected, open_rows=opened)[0]["half_widths"][0]
-            after = {"nats": nats, "level": later.level, "half_width": half_width}
+            then = forecast(later, rows, expected, open_rows=opened, law=law)[0]
+            width = then["half_widths"][0]
+            after = {"nats": nats, "level": later.level_about(law), "half_width": width}
             answers.append({**each, **after})
-        told = ToldPrice(past.nats, past.level, now, tuple(answers))
+        told = ToldPrice(past.nats, past.level_about(law), now, tuple(answers))
     # That of what is expected; of a batch, of each.
     firsts = {each.get("candidate"): each["nats"] for each in reversed(answers)}
     return sum(firsts.values()), "nats", limit, left, reason, told

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Holdout"]
 
+_FEW_UNITS = 20  # open ones: fewer do not say how many rows units have …
+_ROWS_OF_A_UNIT = 16  # … and then it is taken to be so many
+
 
 class _Quoted(Exception):
     """The question that was made ready, and is only to be priced."""
@@ -328,11 +331,17 @@ class Holdout(Scoring):
         return price
 
     @property
-    def most_rows(self) -> int:
-        """No fewer than the sealed rows: where only units are public, the next power of two."""
+    def planned_rows(self) -> int:
+        """The sealed rows that a server plans its time for: a function of what is public.
+
+        How many rows units have is not: there may be twice as many a unit as in the open part.
+        """
         contents = self._open.store.manifest
-        public = contents.one_row_units
-        return contents.block_rows if public else 1 << contents.block_rows.bit_length()
+        units = contents.blocks * contents.block_units
+        if contents.one_row_units:
+            return units
+        opened, rows = contents.open_units, contents.open_rows
+        return math.ceil(units * (2 * rows / opened if opened >= _FEW_UNITS else _ROWS_OF_A_UNIT))
 
     def verify_blocks(self) -> None:
         """Raise `Damaged` unless the sealed files are as they were written."""

@@ -38,7 +38,7 @@ from holdfast.protocols.answers import (
 )
 from holdfast.protocols.base import Question
 from holdfast.protocols.plans import Account, Charge, Part, SetPlan
-from holdfast.protocols.told import bars_table, forecast
+from holdfast.protocols.told import bars_table, forecast, law_of
 
 __all__ = [
     "HoldoutState",
@@ -499,25 +499,25 @@ def status_of(spec: HoldoutSpec, path: Path, state: HoldoutState, head: Receipt)
         open_units=manifest.open_units,
         leftover_units=manifest.leftover_units,
         answers=state.answers,
-        sets=tuple(
-            set_status(each, state, manifest.block_units, manifest.open_units) for each in spec.sets
-        ),
+        sets=tuple(set_status(each, state, spec) for each in spec.sets),
         receipt=str(head),
         new_budget=spec.new_budget,
         earlier=len(spec.earlier),
     )
 
 
-def set_status(
-    block_set: BlockSet, state: HoldoutState, units: int, open_units: int = 0
-) -> SetStatus:
-    """The status of one set, whose blocks have so many units; guesses are from the open ones."""
+def set_status(block_set: BlockSet, state: HoldoutState, spec: HoldoutSpec) -> SetStatus:
+    """The status of one set. Bars are those of scores, or else of what was asked for first."""
     found = state.sets[block_set.name]
     if found.past is not None:
-        past, rows = found.past, block_set.blocks * units
+        past, rows = found.past, block_set.blocks * spec.manifest.block_units
         surprises = past.history.confirmations.surprised + past.history.verdicts.surprised
-        bars = tuple(forecast(past, rows, block_set.plan.parts[0].queries, open_rows=open_units))
-        told = ToldStatus(rows, past.answers, surprises, past.nats, past.level, bars)
+        first = past.readings[0] if past.readings else ""
+        law = law_of(spec.reading, spec.target) if spec.target else first
+        opened, queries = spec.manifest.open_units, block_set.plan.parts[0].queries
+        bars = tuple(forecast(past, rows, queries, open_rows=opened, law=law))
+        level = past.level_about(law)
+        told = ToldStatus(rows, past.answers, surprises, past.nats, level, bars)
         return SetStatus(block_set.name, block_set.blocks, "nats", math.inf, past.nats, 0, (), told)
     account, plan = found.account, block_set.plan
     parts = []
@@ -574,7 +574,7 @@ def questions_left(
     for block_set in spec.sets:
         account = state.sets[block_set.name].account
         for status, part in zip(
-            set_status(block_set, state, spec.manifest.block_units).parts,
+            set_status(block_set, state, spec).parts,
             () if block_set.plan.past() else block_set.plan.parts,
             strict=True,
         ):

@@ -941,11 +941,11 @@ class Told:
             return f"is {word} {than} by {' to '.join(bar_ends(*ends))}{by}"
         if low is not None:
             if low < 0:
-                return f"is worse {than} by at most {_exact(-low)}{by}"
+                return f"is not worse {than} by more than {_exact(-low)}{by}"
             return f"is better {than}{f' by at least {_exact(low)}' if low else ''}{by}"
         if high is not None:
             if high > 0:
-                return f"is not better {than} by {_exact(high)}{by}"
+                return f"is not better {than} by {_exact(high)} or more{by}"
             return f"is worse {than}{f' by at least {_exact(-high)}' if high else ''}{by}"
         wanted = self.facts.get("margin") or abs(self.facts.get("threshold") or 0.0)
         more = f" by {_exact(wanted)}" if wanted else ""
@@ -956,7 +956,8 @@ class Told:
         """Whether it was as expected, in words."""
         if self.expected is None or (self.expected and self.verb == "verify"):
             return ""  # that nothing speaks against a guess confirms nothing
-        guess, yours = number(self.guess), self.facts.get("guessed")
+        plain, yours = self._guess(), self.facts.get("guessed")
+        guess = plain if self.facts.get("against") is None else f"({plain})"
         if self.verdict == "unclear" and self.expected and self.guess is not None:
             return f"as the guess {guess} made likely"  # that it is unclear is nothing to wish for
         if self.verdict is not None or self.guess is None:
@@ -965,10 +966,24 @@ class Told:
             return (
                 f"your guess {guess} is confirmed"
                 if yours
-                else f"as guessed from the open part, {guess}"
+                else f"as guessed from {self._source()}, {plain}"
             )
-        whose = "your guess" if yours else "the guess from the open part"
+        whose = "your guess" if yours else f"the guess from {self._source()}"
         return f"a surprise: not within the interval announced around {guess}, {whose}"
+
+    def _guess(self) -> str:
+        """What was guessed; of two rules by how much the first is better."""
+        if self.facts.get("against") is None or self.guess is None:
+            return number(self.guess)
+        gain = self.guess if self.facts.get("greater", True) else -self.guess
+        if gain == 0:
+            return "no difference"
+        return f"{'better' if gain > 0 else 'worse'} by {number(abs(gain))}"
+
+    def _source(self) -> str:
+        """What a guess that nobody gave is from."""
+        more = " and earlier answers" if self.facts.get("corrected") else ""
+        return f"the open part{more}"
 
     @property
     def sure(self) -> str:
@@ -1069,8 +1084,8 @@ class Told:
         assert self.leaning is not None
         way = "higher" if self.leaning > 0 else "lower"
         return (
-            f"your validation scores are {way} than the truth by about "
-            f"{number(abs(self.leaning), 2)}"
+            "in the surprises so far, your guesses and the scores on the open part were "
+            f"{way} than what was told, by {number(abs(self.leaning), 2)} on average"
         )
 
     def described(self) -> dict[str, str]:

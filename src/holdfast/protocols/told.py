@@ -105,6 +105,7 @@ __all__ = [
     "ToldVerify",
     "bars_table",
     "forecast",
+    "law_of",
     "mean_rule",
     "three_way",
     "told_blocks",
@@ -226,7 +227,7 @@ class Past:
     history: History
     answers: int = 0
     readings: list[str] = field(default_factory=list)
-    """What claims were about, in the order in which it was first asked for (`_reading`)."""
+    """What claims were about, in the order in which it was first asked for (`law_of`)."""
     askers: dict[str, float] = field(default_factory=dict)
     """The nats that each asker was told."""
     offsets: dict[str, tuple[float, ...]] = field(default_factory=dict)
@@ -235,7 +236,7 @@ class Past:
     """By verb: the last verdict."""
     above: int = 0
     below: int = 0
-    """Surprises above and below a guess from the open part."""
+    """Surprises above and below what was supposed: the user's guess, or the open part's score."""
     leaning: float = 0.0
     """By how much they were above, added up."""
 
@@ -246,8 +247,11 @@ class Past:
 
     def level_of(self, question: Question) -> float:
         """The level of a question's claims, by their reading; rounded up."""
-        reading, known = _reading(question), self.readings
-        place = known.index(reading) if reading in known else len(known)
+        return self.level_about(law_of(question.reading, question.about.get("target")))
+
+    def level_about(self, law: str) -> float:
+        """The level of claims about one law (`law_of`), rounded up."""
+        place = self.readings.index(law) if law in self.readings else len(self.readings)
         return level(self.history, reading=place + 1)
 
     @property
@@ -280,21 +284,24 @@ class Past:
         verdict = _sequence(question) == "verdict"
         self.history = self.later(question, nats, surprise).history
         self.answers += 1
-        if question.verb != "best" and _reading(question) not in self.readings:
-            self.readings.append(_reading(question))
+        law = law_of(question.reading, question.about.get("target"))
+        if question.verb != "best" and law not in self.readings:
+            self.readings.append(law)
         if asker is not None:
             self.askers[asker] = self.askers.get(asker, 0.0) + nats
         if verdict:
             self.verdicts[question.verb] = drawn["letter"][0]
         opened, value = drawn.get("expects", {}).get("open"), drawn.get("value")
-        if question.verb == "score" and opened is not None and value is not None:
-            if surprise is not False:  # a confirmed guess says no more than the guess
-                before = self.offsets.get(str(question.metric), ())
-                self.offsets[str(question.metric)] = (*before, value - opened)[-_REMEMBERED:]
-            if surprise and question.guess is None:
-                off = value - drawn["expects"]["guess"]
-                self.above, self.below = self.above + (off > 0), self.below + (off < 0)
-                self.leaning += off
+        if question.verb != "score" or value is None or surprise is False:
+            return  # a confirmed guess says no more than the guess
+        if opened is not None:
+            before = self.offsets.get(str(question.metric), ())
+            self.offsets[str(question.metric)] = (*before, value - opened)[-_REMEMBERED:]
+        supposed = opened if question.guess is None else question.guess
+        if surprise and supposed is not None:
+            off = value - supposed
+            self.above, self.below = self.above + (off > 0), self.below + (off < 0)
+            self.leaning += off
 
 
 def _sequence(question: Question) -> str:
@@ -303,12 +310,12 @@ def _sequence(question: Question) -> str:
     return "verdict" if verdict else "confirmation"
 
 
-def _reading(question: Question) -> str:
+def law_of(reading: str | None, target: object) -> str:
     """Which law claims are about: that of labels given all else of the rows, or that of rows.
 
     Claims of two kinds have shares of β of their own: see "Readings" in theory/told.md.
     """
-    return f"{ROWS} {question.about.get('target', '')}" if question.reading == ROWS else ""
+    return f"{ROWS} {target or ''}" if reading == ROWS else ""
 
 
 @dataclass(frozen=True)
@@ -443,12 +450,18 @@ def three_way(
 
 
 def forecast(
-    past: Past, rows: int, queries: int = 0, share: float = 0.9, open_rows: int = 0
+    past: Past,
+    rows: int,
+    queries: int = 0,
+    share: float = 0.9,
+    open_rows: int = 0,
+    law: str | None = None,
 ) -> list[dict[str, Any]]:
     """Half-widths of bars about a share, from now on: of an expected answer, and of a precise one.
 
     For 0, 20, 100 and 1,000 more questions; each with 0, 1 and 3 surprises of one window. The guess
-    is from `open_rows` rows that are open, or else from as many as are sealed.
+    is from `open_rows` rows that are open, or else from as many as are sealed. The bars are about
+    one `law` (`law_of`), or else about the one that was asked for first.
 
     >>> [round(h, 4) for h in forecast(told_plan(10_000).past(), 10_000)[2]["half_widths"]]
     [0.0191, 0.026, 0.0319]
@@ -464,9 +477,12 @@ def forecast(
         widths: dict[bool, list[float]] = {False: [], True: []}
         for surprises in (0, 1, 3):
             then = _later(past, questions, min(questions, surprises))
+            at = then.level if law is None else then.level_about(law)
             for precise, each in widths.items():
                 expects = Expects(share, error)
-                rule = mean_rule(then, expects, rows, share=True, precise=precise, queries=queries)
+                rule = mean_rule(
+                    then, expects, rows, share=True, at=at, precise=precise, queries=queries
+                )
                 low, high = rule.claim((0,))
                 assert low is not None
                 assert high is not None
@@ -666,7 +682,11 @@ class _Told(Protocol[ToldPlan]):
         assert drawn is not None
         del paid
         letter = _letter(drawn)
-        guess = drawn.get("expects", {}).get("guess")
+        expects = drawn.get("expects", {})
+        guess, opened = expects.get("guess"), expects.get("open")
+        facts = self.facts(question)
+        if question.guess is None and None not in (guess, opened) and guess != opened:
+            facts = {**facts, "corrected": True}
         return Told(
             verb=question.verb,
             about=str(question.metric or question.about["text"]),
@@ -682,7 +702,7 @@ class _Told(Protocol[ToldPlan]):
             confidence=self.confidence,
             certified=self.certified,
             reading=question.reading,
-            facts=self.facts(question),
+            facts=facts,
             told_so_far=float(drawn["so_far"]),
             answers=int(drawn["answers"]),
             leaning=drawn.get("leaning"),
@@ -766,9 +786,13 @@ class _Told(Protocol[ToldPlan]):
             first = next(self._offers(question, expects, past))
             says = first["high"] - first["low"] < _EVERYTHING * (scale.high - scale.low)
         if not says:
-            remedy = "Seal more rows, or add fresh ones. Nothing was told."
-            needed = "an answer that says something"
-            raise Exhausted("This question", needed, "none at this level", remedy)
+            left = f"no such answer after {past.nats:.3g} nats"
+            remedy = (
+                "Another question may still have an answer: means over rows need the fewest rows, "
+                "a far threshold fewer than a near one. Else seal fresh rows. Nothing was told."
+            )
+            what = "What these rows can still prove about this question"
+            raise Exhausted(what, "an answer that says something", left, remedy)
 
     def _decides(self, question: Question, expects: Expects, past: Past) -> bool:
         """Whether rows that are all right, or all wrong, would get a verdict."""

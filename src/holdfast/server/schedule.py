@@ -121,7 +121,7 @@ class Pacing:
 
     def admit(self, asked: Asked) -> None:
         """Refuse, free, what could take too long; and what would have to wait for too long."""
-        manifest, rows = self._holdout.spec.manifest, self._holdout.most_rows
+        manifest, rows = self._holdout.spec.manifest, self._holdout.planned_rows
         costs = [
             seconds_at_worst(each.estimator, each.where, manifest, rows, self._slowness)
             for each in asked.estimands

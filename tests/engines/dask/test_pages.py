@@ -29,7 +29,7 @@ def run_page(name: str, address: str, place: str) -> tuple[int, int]:
             continue
         printed = run_python(fence, names, PAGES / name)
         if following and following.language == "text" and not following.gap:
-            compare(following.text, printed, f"{name}:{fence.first_line}")
+            compare(following.text, printed, following, f"{name}:{fence.first_line}")
             compared += 1
     return ran, compared
 

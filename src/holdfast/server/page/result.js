@@ -37,9 +37,9 @@ function told(said) {
   if (off.length > 0) rows.push(["Surprises", `${off.join(", ")}: what was guessed is the diamond in the picture`]);
   if (!said.certified) rows.push(["Beware", "NOT certified: the holdout is seeded."]);
   if (said.leaning !== null) {
-    const way = said.leaning > 0 ? "higher" : "lower";
-    const far = number(Math.abs(said.leaning), 2);
-    rows.push(["Beware", `Your validation scores are ${way} than the truth by about ${far}.`]);
+    const far = `${said.leaning > 0 ? "higher" : "lower"} than what was told, by ${number(Math.abs(said.leaning), 2)}`;
+    const what = "your guesses and the scores on the open part";
+    rows.push(["Beware", `In the surprises so far, ${what} were ${far} on average.`]);
   }
   if (said.assumes.length) rows.push(["Assumes", said.assumes.join("; ")]);
   const { told_so_far: sum, answers, cached, receipt } = lastOf(said);
@@ -49,8 +49,11 @@ function told(said) {
 }
 
 /** What was expected, by whom, and whether it came so. */
-function guessed({ guess, expected, verdict, facts: { guessed: yours } }) {
-  const value = `${number(guess, 4)}, ${yours ? "your own" : "from the open part"}`;
+function guessed({ guess, expected, verdict, facts: { guessed: yours, corrected, against, greater } }) {
+  const gain = greater === false ? -guess : guess;
+  const better = gain === 0 ? "no difference" : `${gain > 0 ? "better" : "worse"} by ${number(Math.abs(gain), 4)}`;
+  const source = `from the open part${corrected ? " and earlier answers" : ""}`;
+  const value = `${against ? better : number(guess, 4)}, ${yours ? "your own" : source}`;
   if (verdict) return `${value}: the verdict is ${expected ? "as expected" : "a surprise"}`;
   return `${value}: ${expected ? "confirmed" : "a surprise, the diamond in the picture"}`;
 }
