@@ -523,13 +523,15 @@ def test_predictions_may_be_numbers_of_numpy(holdout: Holdout) -> None:
 
 
 def test_check_finds_what_was_told_of_sql_again(holdout: Holdout) -> None:
-    """And says how many letters it cannot find: those of predictions."""
+    """And says how many answers it cannot find: those about predictions."""
     holdout.score(right(FRAME, 0.8))
     holdout.mean("x > 0.3")
     holdout.mean("x", range=(-1, 2), where="y = 1", precise=True)
     holdout.ask("avg(x)", grid=hf.grid(0, 1, step=0.01))
     holdout.verify("avg(x)", 0.9, tolerance=0.01)
-    *_, letters = check_holdout(holdout.path).findings
-    assert letters.name == "letters"
-    assert letters.passed
-    assert letters.detail.startswith("4 recomputed from the sealed rows; 1 letters not recomputed")
+    check = check_holdout(holdout.path)
+    *_, found = check.findings
+    assert (found.name, found.passed) == ("told", True)
+    rest = "1 cannot be (its predictions or functions are not kept)"
+    assert found.detail == f"4 answers found again in the sealed rows; {rest}"
+    assert f"\nok      told      {found.detail}\n" in str(check)
