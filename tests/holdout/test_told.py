@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -274,6 +275,20 @@ def test_means_of_any_term_and_of_groups(holdout: Holdout) -> None:
     assert inside(group, 0.75)
     assert group.high - group.low > share.high - share.low
     assert check_holdout(holdout.path).passed
+
+
+def test_a_term_that_nothing_bounds_is_refused_free(holdout: Holdout) -> None:
+    """The declared values of y bound what is made of it; nothing is known of x, nor of Python."""
+    known, unknown = "declare its range, as range=", "Nothing is known of what a Python function"
+    refused: list[tuple[Any, str]] = [(each, known) for each in ("y - x", "x", "10 * x", "10 * y")]
+    refused += [(lambda frame: frame.x, unknown), (lambda frame: 10 * frame.y, unknown)]
+    for term, said in refused:
+        for ask in (holdout.mean, partial(holdout.price, "mean")):
+            with refusing(holdout, said):
+                ask(term)
+    assert nats(holdout) == 0
+    assert inside(holdout.mean("10 * x", range=(0, 10)), 5, under=6)
+    assert inside(holdout.mean(lambda frame: frame.x, range=(0, 1)), 0.5)
 
 
 def test_medians_over_blocks_of_any_estimator(holdout: Holdout) -> None:
