@@ -278,7 +278,7 @@ def test_means_of_any_term_and_of_groups(holdout: Holdout) -> None:
 
 
 def test_a_term_that_nothing_bounds_is_refused_free(holdout: Holdout) -> None:
-    """The declared values of y bound what is made of it; nothing is known of x, nor of Python."""
+    """Labels are no range, nothing is declared of x, and Python may give anything."""
     known, unknown = "declare its range, as range=", "Nothing is known of what a Python function"
     refused: list[tuple[Any, str]] = [(each, known) for each in ("y - x", "x", "10 * x", "10 * y")]
     refused += [(lambda frame: frame.x, unknown), (lambda frame: 10 * frame.y, unknown)]
