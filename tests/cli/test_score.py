@@ -238,8 +238,10 @@ def test_the_other_reading_names_what_it_assumes(told: Path, cli: Cli) -> None:
     table(ROWS).assign(row=np.arange(ROWS), y=labels).to_csv(data, index=False)
     words = ("--target", "y", "--ids", "row", "--reading", "rule", "--open-fraction", 0)
     assert cli("create", path, "--data", data, *words).status == 0
-    said = cli("score", path, told.parent / "good.csv", "--guess", 0.9).out
-    assert "this rule, on fresh rows (if it was made without these rows' features); told" in said
+    reading = "\nthis rule, on fresh rows (if it was made without these rows' features); told "
+    for asked in (("score", "--guess", 0.9), ("gate", "--at-least", 0.8)):
+        verb, *options = asked
+        assert reading in cli(verb, path, told.parent / "good.csv", *options).out
 
 
 # Before asking.
@@ -327,6 +329,7 @@ def test_a_gates_status(ask: Cli) -> None:
         text = ask("gate", *words)
         assert (text.status, text.err) == (STATUS[verdict], ""), said
         assert text.out.startswith(said)
+        assert f"\n{READING}; told " in text.out
         again = ask("gate", *words, "--json")
         assert (again.status, again.json["verdict"]) == (STATUS[verdict], verdict)
         assert again.json["cached"]

@@ -68,7 +68,7 @@ def forged(folder: Path, edit: Callable[[list[Entry]], object]) -> dict[str, str
     kept = (folder / LEDGER).read_bytes()
     forge(folder, edit)
     try:
-        return failed(check_holdout(folder, letters=False))
+        return failed(check_holdout(folder, told=False))
     finally:
         for file in folder.glob(f"{LEDGER}*"):
             file.unlink()

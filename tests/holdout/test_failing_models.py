@@ -63,6 +63,15 @@ class Model:
         return np.stack([1 - right, right], axis=1)
 
 
+class Constant:
+    """Says 0 of every row."""
+
+    classes_ = np.array([0, 1])
+
+    def predict(self, frame: Any) -> Any:
+        return np.zeros(len(frame), int)
+
+
 def sealed(path: Path, plan: JointPlan, units: int, *, is_open: bool, **more: Any) -> Holdout:
     """Rows whose target is told by x."""
     rows = plan.blocks * units * (2 if is_open else 1)
@@ -157,6 +166,36 @@ def expect(door: str, works: Any, broken: Any) -> None:
     else:
         assert broken.low == 0
         assert works.value > 0.5 > broken.value
+
+
+def test_on_single_rows_too(tmp_path: Path) -> None:
+    """Without a plan and an open part: every verb refuses what fails, and says what counts."""
+    frame = table(2_000).assign(x=lambda f: FAR + f.x - 5)
+    frame["y"] = (frame.x > FAR).astype(int)
+    works, broken = Model(FAILS["never"]), Model(FAILS["always"])
+    given: dict[str, Any] = {"target": "y", "labels": [0, 1], "limits": LIMITS}
+    with Holdout.create(tmp_path / "h", frame, open_fraction=0, **given) as holdout:
+        asks: list[Callable[[Any], Any]] = [
+            lambda model: holdout.score(model, features=["x"]),
+            lambda model: holdout.gate(model, at_least=0.5, features=["x"]),
+            lambda model: holdout.gate(model, better_than=Constant(), features=["x"]),
+            lambda model: holdout.compare(model, Constant(), features=["x"]),
+            lambda model: holdout.compare(Constant(), model, margin=0, features=["x"]),
+            lambda model: holdout.best([Constant(), model], precise=True, features=["x"]),
+            lambda model: holdout.scores([Constant(), model], features=["x"]),
+        ]
+        said = r"on most made-up rows.*has failed\. If it needs.*open_fraction=0\.1.*Nothing was"
+        for ask in asks:
+            with refusing(holdout, said):
+                ask(broken)
+        assert holdout.status().answers == 0
+        for ask in asks:
+            told = ask(works)
+            assert str(told).endswith(f"\n{SAID['score accuracy']}")
+            assert told.promise.endswith(f"; {SAID['score accuracy']}")
+        alone = holdout.best([works, Constant()], features=["x"])
+        assert str(alone).endswith(f"\n{SAID['score accuracy']}")
+        assert check_holdout(holdout.path).passed
 
 
 def test_unfitted_models_are_refused(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def pairs(standings: Standings) -> list[str]:
     ]
 
 
-def letters(holdout: Holdout) -> str:
+def retold(holdout: Holdout) -> str:
     check = check_holdout(holdout.path)
     assert check.passed, str(check)
     return check.findings[-1].detail
@@ -99,7 +99,7 @@ def test_neighbours_are_compared_as_anybody_would(holdout: Holdout) -> None:
     assert pairs(holdout.leaderboard(neighbours=True, top=2)) == ["free"]
     assert holdout.leaderboard().neighbours is None
     assert "neighbours" not in holdout.leaderboard().to_dict()
-    assert letters(holdout) == "7 recomputed from the sealed rows"
+    assert retold(holdout) == "7 answers found again in the sealed rows"
 
 
 def test_the_same_predictions_are_equal_and_nothing_is_told(holdout: Holdout) -> None:
@@ -181,14 +181,14 @@ def test_what_is_not_kept_is_said_and_entered_again_for_free(holdout: Holdout, h
     assert "enter them again" in first
     assert ("were not kept" in first) == (harm == "missing")
     assert third == "told"
-    found_again = letters(holdout)
-    assert found_again.startswith("4 recomputed from the sealed rows; 1 letters not recomputed")
+    found_again = retold(holdout)
+    assert found_again.startswith("4 answers found again in the sealed rows; 1 cannot be (its ")
     assert ("1 files of predictions not read" in found_again) == (harm not in {"missing", "a pipe"})
     told = holdout.status().answers
     assert holdout.enter(right(FRAME, SHARES["b"]), "b").result.cached
     assert holdout.status().answers == told
     assert pairs(holdout.leaderboard(neighbours=True)) == ["told", "told", "free"]
-    assert letters(holdout) == "7 recomputed from the sealed rows"
+    assert retold(holdout) == "7 answers found again in the sealed rows"
 
 
 def test_predictions_of_open_rows_that_come_later_are_kept_too(tmp_path: Path) -> None:
@@ -350,7 +350,7 @@ def test_predictions_of_every_kind_are_kept(tmp_path: Path) -> None:
         (only,) = holdout.leaderboard(neighbours=True).neighbours or ()
         assert only.told is not None
         assert only.told.guess is None  # nothing is known of them on the open part
-        assert letters(holdout) == "3 recomputed from the sealed rows"
+        assert retold(holdout) == "3 answers found again in the sealed rows"
     with made(tmp_path / "g", FRAME, seed=5) as holdout:
         for name, chance in (("a", 0.9), ("b", 0.7)):
             given = np.where(FRAME.y == 1, chance, 1 - chance)
@@ -360,7 +360,7 @@ def test_predictions_of_every_kind_are_kept(tmp_path: Path) -> None:
         told = holdout.leaderboard("brier", neighbours=True)
         assert pairs(told) == ["told"]
         assert "a is better than b by 0.0" in str(told)
-        assert letters(holdout) == "5 recomputed from the sealed rows"
+        assert retold(holdout) == "5 answers found again in the sealed rows"
 
 
 def test_a_letter_that_the_rows_do_not_tell_is_found(
@@ -379,7 +379,7 @@ def test_a_letter_that_the_rows_do_not_tell_is_found(
     assert not check.passed
     number = wrong.receipt.split(":")[1]
     failed = [each for each in check.findings if not each.passed]
-    assert [each.name for each in failed] == ["letters"]
+    assert [each.name for each in failed] == ["told"]
     assert failed[0].detail == f"row {number} tells what the sealed rows do not"
 
 
@@ -395,4 +395,4 @@ def test_the_metric_of_a_file_has_a_board_too(tmp_path: Path) -> None:
             holdout.enter(right(FRAME, share), name, metric=near)
         holdout.scorers = type(holdout.scorers)({"near": holdout.scorers.find(near)})
         assert pairs(holdout.leaderboard("near", neighbours=True)) == ["told"]
-        assert "3 letters not recomputed" in letters(holdout)
+        assert "; 3 cannot be (their " in retold(holdout)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -278,6 +279,20 @@ def test_means_of_any_term_and_of_groups(holdout: Holdout) -> None:
     assert check_holdout(holdout.path).passed
 
 
+def test_a_term_that_nothing_bounds_is_refused_free(holdout: Holdout) -> None:
+    """Labels are no range, nothing is declared of x, and Python may give anything."""
+    known, unknown = "declare its range, as range=", "Nothing is known of what a Python function"
+    refused: list[tuple[Any, str]] = [(each, known) for each in ("y - x", "x", "10 * x", "10 * y")]
+    refused += [(lambda frame: frame.x, unknown), (lambda frame: 10 * frame.y, unknown)]
+    for term, said in refused:
+        for ask in (holdout.mean, partial(holdout.price, "mean")):
+            with refusing(holdout, said):
+                ask(term)
+    assert nats(holdout) == 0
+    assert inside(holdout.mean("10 * x", range=(0, 10)), 5, under=6)
+    assert inside(holdout.mean(lambda frame: frame.x, range=(0, 1)), 0.5)
+
+
 def test_medians_over_blocks_of_any_estimator(holdout: Holdout) -> None:
     points = hf.grid(0, 1, step=0.01)
     told = holdout.ask("avg(x)", grid=points)
@@ -525,13 +540,15 @@ def test_predictions_may_be_numbers_of_numpy(holdout: Holdout) -> None:
 
 
 def test_check_finds_what_was_told_of_sql_again(holdout: Holdout) -> None:
-    """And says how many letters it cannot find: those of predictions."""
+    """And says how many answers it cannot find: those about predictions."""
     holdout.score(right(FRAME, 0.8))
     holdout.mean("x > 0.3")
     holdout.mean("x", range=(-1, 2), where="y = 1", precise=True)
     holdout.ask("avg(x)", grid=hf.grid(0, 1, step=0.01))
     holdout.verify("avg(x)", 0.9, tolerance=0.01)
-    *_, letters = check_holdout(holdout.path).findings
-    assert letters.name == "letters"
-    assert letters.passed
-    assert letters.detail.startswith("4 recomputed from the sealed rows; 1 letters not recomputed")
+    check = check_holdout(holdout.path)
+    *_, found = check.findings
+    assert (found.name, found.passed) == ("told", True)
+    rest = "1 cannot be (its predictions or functions are not kept)"
+    assert found.detail == f"4 answers found again in the sealed rows; {rest}"
+    assert f"\nok      told      {found.detail}\n" in str(check)

@@ -137,4 +137,4 @@ def test_neighbours_on_a_board_are_compared(database: str, tmp_path: Path) -> No
             assert len(other.leaderboard(price=True).neighbours or ()) == 2
         assert len([*(holdout.path / "predictions").iterdir()]) == 3
         assert holdout.backup(tmp_path / "copy").left_out
-    assert "4 recomputed" in check_holdout(tmp_path / "a.holdfast").findings[-1].detail
+    assert "4 answers found again" in check_holdout(tmp_path / "a.holdfast").findings[-1].detail

@@ -500,10 +500,10 @@ def test_what_is_told_is_shown_with_its_nats(tmp_path: Path) -> None:
     zero = given.assign(prediction=0)
     with Holdout.create(tmp_path / "h", rows, ids="row", target="y", confidence=0.99) as holdout:
         holdout.score(given)
-        holdout.gate(given, at_least=0.8)
+        verdicts = [holdout.gate(given, at_least=0.8)]
         holdout.best([given, zero], names=["<one>", "other"])
-        holdout.compare(zero, given, metric="error_rate")
-        holdout.gate(given, better_than=zero)
+        difference = holdout.compare(zero, given, metric="error_rate")
+        verdicts += [holdout.gate(given, better_than=zero)]
         holdout.mean("y = 1")
         holdout.scores([given, zero], names=["<one>", "other"])
         told: Any = holdout.status().sets[0].told
@@ -520,6 +520,13 @@ def test_what_is_told_is_shown_with_its_nats(tmp_path: Path) -> None:
     assert "all at once, with at least 99 % confidence" in words
     assert re.search(r"\b1 score accuracy of predictions \w{8} score of these rows", words)
     assert "gate at least 0.8: accuracy of predictions" in words
+    assert "gate this one against the incumbent: accuracy of predictions" in words
+    assert "compare B against A: error_rate of predictions" in words
+    assert words.count("score of these rows, fresh labels (against everybody") == 6
+    assert [each.verdict for each in verdicts] == ["pass", "pass"]
+    assert all(f"pass {each.promise}" in words for each in verdicts)
+    assert "B is worse than A by 0." in difference.promise
+    assert difference.promise in words
     assert "surprises 013" in words
     assert f"±{rounded_up(told.bars[2]['half_widths'][1], 2)}" in shown.cells
     for of_looks in (

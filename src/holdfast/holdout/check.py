@@ -10,7 +10,7 @@ answers    every answer was paid for before it was drawn, could have been drawn 
            no question has two of them; what weights learnt follows from what they had learnt
            before; a submission names its answer
 data       the sealed files are those that were written
-letters    what was told of SQL, and of kept predictions of entries, is what the sealed rows tell,
+told       what was told of SQL, and of kept predictions of entries, is what the sealed rows tell,
            at the level of that time; of all others the ledger keeps only digests
 
 Whoever can write to the ledger can chain rows of their own. They still have to be rows that a
@@ -267,12 +267,12 @@ def check_holdout(
     path: Path,
     receipt: str | None = None,
     *,
-    letters: bool = True,
+    told: bool = True,
     progress: Callable[[str], None] | None = None,
 ) -> Checked:
     """Check the holdout in a folder; with `receipt`, against that one too.
 
-    To find `letters` again takes as long as it took to answer.
+    To find what was `told` again takes as long as it took to answer.
     """
     given = None if receipt is None else Receipt.parse(receipt)
     if not has_ledger(path):
@@ -301,8 +301,8 @@ def check_holdout(
                 run("budget", lambda: _budget(spec, rows))
                 run("answers", lambda: _answers(spec, rows))
                 whole = run("data", lambda: _data(path, spec))
-                if letters and whole and any(each.plan.past() is not None for each in spec.sets):
-                    run("letters", lambda: _letters(path, spec, rows))
+                if told and whole and any(each.plan.past() is not None for each in spec.sets):
+                    run("told", lambda: _told(path, spec, rows))
         return Checked(tuple(findings), str(ledger.head()) if findings[0].passed else "none")
 
 
@@ -477,7 +477,7 @@ def _data(path: Path, spec: HoldoutSpec) -> str:
     return f"the sealed files {how}{public}"
 
 
-def _letters(path: Path, spec: HoldoutSpec, rows: list[Row]) -> str:
+def _told(path: Path, spec: HoldoutSpec, rows: list[Row]) -> str:
     """Find every letter again that follows from the sealed rows and from the ledger."""
     store, state = open_store(path, spec.manifest), HoldoutState(spec.sets)
     store.ranges, store.values = spec.ranges, spec.values
@@ -494,11 +494,13 @@ def _letters(path: Path, spec: HoldoutSpec, rows: list[Row]) -> str:
                     again += 1
                     _retold(row, steps, (past, Expects(**row.body["drawn"]["expects"])))
             state.read([row])
-    left = f"; {others:,} letters not recomputed (no predictions or functions are kept)"
+    whose = "its" if others == 1 else "their"
+    left = f"; {others:,} cannot be ({whose} predictions or functions are not kept)"
     why = "damaged, or kept by another version of Holdfast or NumPy"
     lost = f"; {entries.lost:,} files of predictions not read ({why})"
     left = f"{left if others else ''}{lost if entries.lost else ''}"
-    return f"{again:,} recomputed from the sealed rows{left}"
+    plural = "answer" if again == 1 else "answers"
+    return f"{again:,} {plural} found again in the sealed rows{left}"
 
 
 def _steps(spec: HoldoutSpec, engines: Engines, row: Row, entries: _Entries) -> Steps | None:

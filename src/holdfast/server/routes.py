@@ -368,7 +368,7 @@ def check(caller: Calling, words: CheckWords | None = None) -> Reply:
     """Verify chain, plan, prices, budget, answers and files again, from what is on disk."""
     receipt = None if words is None else words.receipt
     # What was answered is not evaluated again: that could take any time.
-    return check_holdout(caller.holdout.path, receipt, letters=False).to_dict()
+    return check_holdout(caller.holdout.path, receipt, told=False).to_dict()
 
 
 # Models: predictions keyed by row id, as the body of a request.

@@ -1,4 +1,4 @@
-"""From installation to a first remote answer in five commands: those of the page, run."""
+"""From installation to remote answers: the commands of the page, run, and those of the README."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from tools.fences import fences
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial" / "first-server.md"
 SECONDS = 240.0  # after which something is wrong; nothing is timed
 PORT = "8000"
+FIRST = ["install", "create", "token", "serve"]
+ASKED = ["score", "mean", "compare", "gate", "ask"]
 
 
 def console() -> list[tuple[str, str]]:
@@ -80,11 +82,11 @@ def healthy(port: str) -> bool:
         return False
 
 
-def test_five_commands_lead_to_a_remote_answer(shell: Shell) -> None:
-    (make,) = [f for f in fences(PAGE.read_text("utf-8")) if f.info == "python"]
-    run_python(make, {"__name__": "__main__"}, PAGE)
-    (install, _), create, token, serve, ask, curl = console()
-    assert install.startswith("pip install")  # the environment has it
+def test_the_commands_of_the_page_lead_to_remote_answers(shell: Shell) -> None:
+    names: dict[str, object] = {"__name__": "__main__"}
+    for made in [f for f in fences(PAGE.read_text("utf-8")) if f.info == "python"]:
+        run_python(made, names, PAGE)
+    _, create, token, serve, *asks, curl = console()  # the environment has what `pip` installs
     for command, shown in (create, token):
         assert same(shown, shell.run(command)), command
     with shell.start(serve[0]) as server:
@@ -96,7 +98,7 @@ def test_five_commands_lead_to_a_remote_answer(shell: Shell) -> None:
                 assert server.poll() is None
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
-            for command, shown in (ask, curl)[: 2 if shutil.which("curl") else 1]:
+            for command, shown in [*asks, *([curl] if shutil.which("curl") else [])]:
                 printed = shell.run(command)
                 assert same(shown, printed), f"{command}\n{printed}"
         finally:
@@ -108,12 +110,16 @@ def test_five_commands_lead_to_a_remote_answer(shell: Shell) -> None:
     assert "minutes" not in log  # neither questions nor answers
 
 
-def test_there_are_five_commands() -> None:
-    first = [command.split()[0:2] for command, _ in console()][:5]
-    assert [words[-1] for words in first[:4]] == ["install", "create", "token", "serve"]
-    assert "holdfast ask http://" in console()[4][0]
-    readme = (PAGE.parents[2] / "README.md").read_text("utf-8")
-    for place in (0, 2, 3):  # what is sealed and asked there is another table
-        assert f"$ {console()[place][0]}\n" in readme
+def test_the_page_has_the_commands_of_the_readme() -> None:
+    page = [command for command, _ in console()]
+    first, asks = page[: len(FIRST)], page[len(FIRST) : -1]
+    assert [each.split()[1] for each in first] == FIRST
+    assert [each.split("holdfast ")[1].split()[0] for each in asks] == ASKED
+    assert page[-1].startswith("curl ")
+    blocks = fences((PAGE.parents[2] / "README.md").read_text("utf-8"))
+    (readme,) = [f.text for f in blocks if f.language == "console" and "holdfast serve" in f.text]
+    shown = [command for command, _ in commands(readme)]
+    assert [each for each in shown if each not in page] == []
+    assert len(shown) == len(FIRST) + 2
     headings = re.findall(r"^## (\d)\. ", PAGE.read_text("utf-8"), re.MULTILINE)
     assert headings == ["1", "2", "3", "4", "5"]
