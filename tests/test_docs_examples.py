@@ -44,6 +44,8 @@ def described(line: str, drawn: bool) -> str:
         _NUMBER if number % 2 else re.escape(part).replace("…", ".*")
         for number, part in enumerate(parts)
     )
+    if drawn:  # columns are as wide as their numbers
+        pattern = re.sub(r"(?:\\ )+", " +", pattern)
     return pattern + r"\n"
 
 
@@ -166,7 +168,7 @@ def test_comparison(shown: str, printed: str, expected: bool) -> None:
         ("at 0.5; as guessed, 0.6\n", "at 0.7; a surprise\n", True),
         ("at 0.5; as guessed, 0.6\n", "at 0.7\n", False),
         ("…\n2 b\n", "a\n3 b\n", True),
-        ("2–3  …   0.7\n", "1–1  a   0.8\n", True),
+        ("2–3  …   0.7\n", "1–1  a     0.8\n", True),
     ],
 )
 def test_comparison_of_what_is_drawn(shown: str, printed: str, expected: bool) -> None:

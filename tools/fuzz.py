@@ -173,7 +173,8 @@ def _sealed(folder: Path, name: str, number: int) -> tuple[list[str], str, list[
     with Holdout.create(folder / name, kept, plan, **more) as holdout:
         roles = ("custodian", "analyst", "viewer")
         tokens = [holdout.access.grant(role, nats=1e3)[1] for role in roles]  # type: ignore[arg-type]
-        tokens.append(holdout.access.grant("analyst", quota=0.01, nats=1.0)[1])
+        share = None if name == "told" else 0.01
+        tokens.append(holdout.access.grant("analyst", quota=share, nats=1.0)[1])
         ended, token = holdout.access.grant("custodian")
         holdout.access.revoke(ended.id)
         target = holdout.access.grant("viewer")[0].id

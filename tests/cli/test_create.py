@@ -10,9 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
+from sklearn.dummy import DummyClassifier
 
 from holdfast.cli.plan import PROTOCOLS
+from holdfast.errors import InvalidInput
 from holdfast.holdout.holdout import Holdout
 from tests.cli.conftest import Cli
 from tests.holdout.tables import table
@@ -35,7 +38,7 @@ def create(data: Path, cli: Cli) -> Cli:
 
 def test_without_a_plan_it_says_what_bars_to_expect(data: Path, create: Cli, cli: Cli) -> None:
     said = create("--target", "y")
-    assert (said.status, said.err) == (0, "")
+    assert said.status == 0
     lines = said.out.splitlines()
     assert lines[0].startswith("1,800 of 3,000 units are sealed; 1,200 stay open")
     assert "that you guess about right" in lines[1]
@@ -47,13 +50,44 @@ def test_without_a_plan_it_says_what_bars_to_expect(data: Path, create: Cli, cli
     assert all(each == sorted(each) for each in bars)  # surprises widen
     assert [each[0] for each in bars] == sorted(each[0] for each in bars)  # and so do questions
     assert lines[7].startswith("  precise answers, which tell more: ±0.0")
-    assert lines[8].startswith("Sealed. Next: holdfast ")
     path = data.parent / "new.holdfast"
+    assert lines[8] == (
+        f"Sealed. Next, in Python: holdfast.Holdout.open({str(path)!r}).score(predictions), "
+        "one prediction for each row of the table."
+    )
     status = cli("status", path, "--json").json
     assert (status["open_units"], status["confidence"]) == (1_200, 0.95)
     (only,) = status["sets"]
     assert only["told"]["bars"][0]["half_widths"][0] <= bars[0][0]
     assert cli("check", path).status == 0
+
+
+def test_a_target_without_ids_is_said_to_be_for_python_alone(create: Cli, data: Path) -> None:
+    alone = create("--target", "y")
+    assert alone.err == (
+        "Careful: without --ids no command, server or leaderboard can score predictions by id; "
+        "only Python can, with an array in the order of the table. Name a column by --ids now.\n"
+    )
+    with Holdout.open(data.parent / "new.holdfast") as holdout:
+        assert holdout.score(pd.read_csv(data)["y"].to_numpy()).certified
+    again = ("--new-budget", "a test")
+    shutil.rmtree(data.parent / "new.holdfast")
+    (careful,) = create("--target", "y", *again, "--json").json["preview"]["careful"]
+    assert careful.startswith("without --ids")
+    shutil.rmtree(data.parent / "new.holdfast")
+    table(3_000).assign(row=range(3_000)).to_csv(data, index=False)
+    units = create("--target", "y", "--unit", "row")
+    assert "only Python can, with a model, and no predictions." in units.err
+    assert ".score(model).\n" in units.out
+    with Holdout.open(data.parent / "new.holdfast") as holdout:
+        model = DummyClassifier().fit([[0]], [0])
+        assert holdout.score(model, features=["x"]).certified
+        with pytest.raises(InvalidInput, match="keyed by ids"):
+            holdout.score(pd.read_csv(data)["y"].to_numpy())
+    shutil.rmtree(data.parent / "new.holdfast")
+    named = create("--target", "y", "--ids", "row", *again)
+    assert named.err == ""
+    assert "Next: holdfast score" in named.out
 
 
 def test_few_rows_are_said_to_be_few_and_none_is_lost_sight_of(
@@ -258,6 +292,7 @@ def test_in_json_it_is_data(create: Cli) -> None:
 
 
 ALONE = ("--protocols", "mean=20", "--block-units", 1)
+UNNAMED = ("--target", "y")
 
 
 @pytest.mark.parametrize(
@@ -270,6 +305,10 @@ ALONE = ("--protocols", "mean=20", "--block-units", 1)
         ((*CROWDED, "--yes"), "", 0, ("Careful:",)),  # whoever asked would get no answer
         (CROWDED, None, 0, ("Careful: blocks have",)),  # off a terminal
         (SMALL, "", 0, ()),  # nothing is wasted
+        (UNNAMED, "n\n", 1, ("Careful: without --ids", "Nothing was sealed.")),
+        (UNNAMED, "y\n", 0, ("Seal the data",)),
+        ((*UNNAMED, "--yes"), "", 0, ("Careful: without --ids",)),
+        (UNNAMED, None, 0, ("Careful: without --ids", "Next, in Python")),
     ],
 )
 def test_a_plan_that_wastes_data_is_told_and_asked_about(

@@ -98,13 +98,30 @@ def test_how_much_a_token_may_be_told(told: Path, cli: Cli) -> None:
     assert "asks until it was told 2.5 nats, and its last answer may go beyond" in said.err
     words = ("token", "quota", told, made["id"])
     assert cli(*words, "--nats", 7, "--json").json["nats"] == 7
-    changed = cli(*words, 0.5, "--nats", "inf", "--json").json
-    assert (changed["quota"], changed["nats"]) == (0.5, None)
-    assert "may be told any number of nats" in cli(*words, 0.4).out
+    whose = f"{made['id']} (id {made['id']}): it"
+    assert cli(*words, "--nats", "inf").out == f"{whose} may be told any number of nats.\n"
     listed = cli("token", "list", told, "--json").json
     assert [each["told"] for each in listed] == [0, 0, 0]
     for wrong in ("0", "-1", "nan", "many"):
         cli(*words, "--nats", wrong).refuses("nats")
+
+
+def test_a_share_of_the_budget_only_where_there_is_one(told: Path, study: Path, cli: Cli) -> None:
+    create = ("token", "create", told, "--role", "analyst")
+    way_out = "no budget of looks: limit what is told with nats (--nats 20)"
+    cli(*create, "--quota", 0.5).refuses(way_out)
+    made = cli(*create, "--json").json
+    cli("token", "quota", told, made["id"], 0.5, "--nats", 20).refuses(way_out)
+    assert [each["nats"] for each in cli("token", "list", told, "--json").json] == [5]
+    said = cli("token", "create", study, "--role", "analyst", "--name", "Ann", "--quota", 0.5)
+    assert said.err.endswith(
+        ", without an end, for 50% of the budget. Keep it: it is not shown again.\n"
+    )
+    (ann,) = cli("token", "list", study, "--json").json
+    words = ("token", "quota", study, ann["id"])
+    cli(*words, 0.4, "--nats", 0).refuses("nats")
+    assert cli("token", "list", study, "--json").json[0]["quota"] == 0.5
+    assert cli(*words, 0.4).out == f"Ann (id {ann['id']}): it has 40.0% of the budget.\n"
 
 
 def test_a_token_into_a_file_that_nobody_else_can_read(

@@ -408,6 +408,7 @@ WRONG: list[tuple[tuple[object, ...], str]] = [
     (("score", "good", "--guess", "much"), "--guess"),
     (("score", "good", "--guess", 0.5, "--guess-se", -1), "must be a number in [0, inf]"),
     (("score", "good", "--metric", "acuracy"), "Did you mean"),
+    (("score", "good", "--metric", "acc"), "Did you mean accuracy?"),
     (("score", "good", "--metrics", "none.py"), "exists"),
     (("score", "good", "--token", "hf_secret"), "token"),
     (("score",), "PREDICTIONS"),

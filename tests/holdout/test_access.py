@@ -14,7 +14,7 @@ from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.state import can_be_asked
 from holdfast.holdout.tokens import Asker
-from tests.holdout.plans import crowd, mixed, split
+from tests.holdout.plans import crowd, mixed, split, told
 from tests.holdout.tables import refusing, sealed
 
 GRID = grid(0, 7, step=1)
@@ -81,6 +81,18 @@ def test_quotas_divide_the_budget_and_never_multiply_it(tmp_path: Path) -> None:
             holdout.access.set_quota(second.id, 0.31)
         holdout.access.revoke(first.id)
         assert holdout.access.set_quota(second.id, 1.0).quota == 1.0
+
+
+def test_where_there_is_no_budget_there_is_no_share_of_it(tmp_path: Path) -> None:
+    with sealed(tmp_path / "h", told()) as holdout:
+        with refusing(holdout, "no budget of looks: limit what is told with nats"):
+            holdout.access.grant("analyst", quota=0.5)
+        grant, _ = holdout.access.grant("analyst", nats=20)
+        with refusing(holdout, "no budget of looks"):
+            holdout.access.set_quota(grant.id, 0.5)
+        assert holdout.access.set_quota(grant.id, None).quota is None
+    with sealed(tmp_path / "both", [mixed(), told()]) as holdout:
+        assert holdout.access.grant("analyst", quota=0.5)[0].quota == 0.5
 
 
 def test_an_asker_gets_their_share_and_no_more(tmp_path: Path) -> None:

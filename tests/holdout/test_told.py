@@ -21,7 +21,7 @@ from holdfast.errors import Exhausted, InvalidInput
 from holdfast.holdout.check import check_holdout
 from holdfast.holdout.holdout import Holdout
 from holdfast.holdout.tokens import Asker
-from holdfast.protocols.answers import AT_SHARES, ROWS, RULE, Told
+from holdfast.protocols.answers import AT_SHARES, ROWS, RULE, Told, bar_ends, number
 from tests.holdout.tables import refusing
 
 ROWS_IN_ALL = 5_000
@@ -552,3 +552,36 @@ def test_check_finds_what_was_told_of_sql_again(holdout: Holdout) -> None:
     rest = "1 cannot be (its predictions or functions are not kept)"
     assert found.detail == f"4 answers found again in the sealed rows; {rest}"
     assert f"\nok      told      {found.detail}\n" in str(check)
+
+
+def test_bars_to_expect_are_those_of_the_claims_that_they_are_about(tmp_path: Path) -> None:
+    """The kind of claim that is asked for first has nearly all of the confidence."""
+    with made(tmp_path / "h", FRAME, seed=2) as holdout:
+        holdout.mean("x > 0.5")
+        first = holdout.status().sets[0].told
+        assert first is not None
+        assert first.fresh_labels is False
+        assert first.further == pytest.approx(math.log(0.95 / 0.025), abs=1e-6)
+        assert "fresh labels are judged 3.6 nats further" in str(holdout.status())
+        expected = holdout.price("score", right(FRAME, 0.9)).told
+        assert expected is not None
+        told = score(holdout, right(FRAME, 0.9))
+        assert told.level == pytest.approx(expected.level)
+        then = holdout.status().sets[0].told
+        assert then is not None
+        assert then.fresh_labels is True
+        assert then.further == pytest.approx(-first.further, abs=1e-6)
+        now: Any = score(holdout, right(FRAME, 0.89), precise=True)
+        assert (now.high - now.low) / 2 == pytest.approx(then.bars[0]["precise"][0], rel=0.2)
+
+
+def test_a_comparison_by_a_loss_shows_its_guess_as_it_shows_its_bar(holdout: Holdout) -> None:
+    """Losses are new less old, so that better is negative; the sentence turns all of it round."""
+    told: Any = holdout.compare(right(FRAME, 0.9), right(FRAME, 0.8), metric="error_rate")
+    low, high = bar_ends(-told.high, -told.low)
+    assert told.guess < 0 < -told.high
+    assert f"B is better than A by {low} to {high} in error rate" in str(told)
+    assert f"as guessed from the open part, better by {number(-told.guess)}" in str(told)
+    pair = right(FRAME, 0.85), right(FRAME, 0.75)
+    mine: Any = holdout.compare(*pair, metric="error_rate", guess=-0.1)
+    assert "your guess (better by 0.1) is confirmed" in str(mine)

@@ -131,6 +131,22 @@ def test_what_the_plan_does_not_cover_is_refused(tmp_path: Path) -> None:
                 getattr(holdout, verb)("avg(x)", *more)
 
 
+def test_a_refusal_names_what_can_be_asked(tmp_path: Path) -> None:
+    with sealed(tmp_path / "a", plans.simple()) as holdout:  # its verdicts would say nothing
+        said = r"asked here \(ask, mean\); got 'correct'\. correct needs a plan with verify and est"
+        with refusing(holdout, said):
+            holdout.correct("avg(x)", 5, grid=POINTS)
+        with refusing(holdout, "compare needs a plan with score, .* was planned for simple"):
+            holdout.spec.part_for("compare")
+    with sealed(tmp_path / "b", plans.told()) as holdout:
+        said = (
+            "correct needs a plan with verify and estimate, and this holdout has none: ask verify, "
+            r"and then ask\(…\) if the guess is not compatible\."
+        )
+        with refusing(holdout, said):
+            holdout.correct("avg(x)", 5)
+
+
 # Means.
 
 

@@ -214,6 +214,7 @@ def test_guesses_that_would_say_nothing_are_not_planned() -> None:
         partial(propose_verify, 50, 2, 1e-3, 0.25),
         partial(propose_correct, 50, 2, 32, 1e-3, 0.25),
         partial(propose_verify, 50, 2, 1e-6, 1 - 1e-6, sides=1),
+        lambda: joint_plan(Guesses(5, 2, tail_low=1e-6, tail_high=1 - 1e-6, sides=1)),
     ):
         with pytest.raises(InvalidInput, match=r"at least 0\.01 for guesses"):
             wrong()

@@ -105,6 +105,7 @@ Estimates(0); Estimates(10, grid=1); Estimates(10, tail_low=0.5, tail_high=0.5)
 Estimates(10, tail_low=0.0); Estimates(10, target=0.1)
 Guesses(10, 0); Guesses(10, 11); Guesses(10, 1, tail_low=0.3, tail_high=0.2)
 Guesses(10, 1, tail_high=0.5); Guesses(10, 1, sides=3)
+Guesses(5, 2, tail_low=1e-6, tail_high=1 - 1e-6, sides=1)
 Intervals(10, tail=0.5); Intervals(10, grid=1)
 AmplifiedEstimates(10, subblocks=14); AmplifiedEstimates(10, tail=0.5)
 """

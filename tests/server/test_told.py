@@ -250,6 +250,9 @@ def test_a_token_is_told_so_many_nats(study: Study, folder: Path) -> None:
     def given(nats: float | None) -> Any:
         return study.send("PATCH", f"tokens/{grant.id}", "custodian", json={"nats": nats}).json()
 
+    shared = study.send("PATCH", f"tokens/{grant.id}", "custodian", json={"quota": 0.5, "nats": 9})
+    assert (shared.status_code, shared.json()["error"]["parameter"]) == (400, "quota")
+    assert "limit what is told with nats" in shared.json()["error"]["message"]
     assert given(20)["nats"] == 20
     assert post(study, "gate", GOOD, token, at_least=0.5).status_code == 200
     assert given(None)["nats"] is None

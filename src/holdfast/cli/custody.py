@@ -30,7 +30,7 @@ from holdfast.cli.common import (
     warnings_shown,
     whole_option,
 )
-from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.errors import HoldfastError, InvalidInput, real_number
 from holdfast.protocols.answers import rounded_up
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def create_command(
 
     No plan is needed: some rows stay open, to look at and to guess from, all others are sealed.
     With --protocols, --plan, --grid or --tail a plan is made first, for any estimator of a block;
-    on a terminal it asks, where a plan wastes more than half of the data.
+    on a terminal it asks, where a plan wastes more than half of the data, or a target has no ids.
 
     holdfast create test.holdfast --data test.csv --target label --ids id
 
@@ -177,7 +177,8 @@ def create_command(
     else:
         of_plans = {"--refusals": refusals, "--rounds": rounds, "--block-units": block_units}
         _refuse_without_plan({**of_plans, "--values": universe})
-    review = _Review(mix, block_units, ask=not yes, as_json=as_json)
+    unnamed = None if target is None or ids is not None else _GIVEN[unit is not None]
+    review = _Review(mix, block_units, unnamed, ask=not yes, as_json=as_json)
     with (
         warnings_shown(),
         _progress(quiet=as_json, review=review) as report,
@@ -216,7 +217,7 @@ def create_command(
     elif maker is not None:
         show_status(status)
     else:
-        _show_sealed(folder, target, ids)
+        _show_sealed(folder, target, unnamed)
     if target is not None and labels is None and not status.open_units and not as_json:
         typer.echo(
             f"Nothing public says which labels {target} has: if it is a label, --labels names "
@@ -225,9 +226,12 @@ def create_command(
         )
 
 
-def _show_sealed(folder: Path, target: str | None, ids: str | None) -> None:
+def _show_sealed(folder: Path, target: str | None, unnamed: tuple[str, str] | None) -> None:
     """What to do next."""
-    if target is not None and ids is not None:
+    if unnamed is not None:
+        call = f"holdfast.Holdout.open({str(folder)!r}).{unnamed[1]}"
+        typer.echo(f"Sealed. Next, in Python: {call}.")
+    elif target is not None:
         typer.echo(f"Sealed. Next: holdfast score {folder} predictions.csv")
     else:
         typer.echo(f'Sealed. Next: holdfast mean {folder} "COLUMN > 3"')
@@ -267,18 +271,30 @@ def _mix(
 
 
 _WIDE = 0.1  # half a bar of what is told
+_IN_ORDER = "score(predictions), one prediction for each row of the table"
+_GIVEN = (  # what Python scores without ids: with --unit how many rows there are is sealed
+    ("an array in the order of the table", _IN_ORDER),
+    ("a model, and no predictions", "score(model)"),
+)
 
 
 class _Review:
     """Shows what is going to be sealed, and asks where that wastes more than half of the data.
 
-    Only on a terminal: a program is told, and never asked.
+    It asks too where a target has no ids, which cannot be named later. Only on a terminal: a
+    program is told, and never asked.
     """
 
     def __init__(
-        self, mix: ProtocolMix | None, block_units: int | None, *, ask: bool, as_json: bool
+        self,
+        mix: ProtocolMix | None,
+        block_units: int | None,
+        unnamed: tuple[str, str] | None,
+        *,
+        ask: bool,
+        as_json: bool,
     ) -> None:
-        self.mix, self.block_units = mix, block_units
+        self.mix, self.block_units, self.unnamed = mix, block_units, unnamed
         self.as_json = as_json
         self.ask = ask and not as_json and sys.stdin.isatty() and sys.stderr.isatty()
         self.pause: Callable[[], None] = lambda: None
@@ -303,6 +319,11 @@ class _Review:
         return self.seen
 
     def _doubts(self, preview: Preview) -> Iterator[str]:
+        if self.unnamed is not None:
+            yield (
+                "without --ids no command, server or leaderboard can score predictions by id; only "
+                f"Python can, with {self.unnamed[0]}. Name a column by --ids now."
+            )
         if preview.mostly_left_over:
             size = (preview.units - preview.open_units) // preview.blocks
             advice = f"; without --block-units blocks would have {size:,} units"
@@ -524,7 +545,8 @@ token_app = typer.Typer(
     name="token", help="Tokens and quotas of those who ask through a server.", no_args_is_help=True
 )
 Quota = Annotated[
-    float | None, typer.Option(help="Share of the budget, such as 0.2; else no limit of its own.")
+    float | None,
+    typer.Option(help="Share of the budget of looks, such as 0.2; else no limit of its own."),
 ]
 Nats = Annotated[
     float | None, typer.Option(help="It asks until it was told so many nats; inf for no limit.")
@@ -569,6 +591,7 @@ def create_token_command(
             quota=quota,
             **({} if nats is None else {"nats": _limit(nats)}),
         )
+        told_here = holdout.spec.has_told
         if file is not None:
             os.write(file, f"{token}\n".encode("ascii"))
             os.fsync(file)
@@ -580,7 +603,7 @@ def create_token_command(
         typer.echo(token)
     ends = "without an end" if grant.expires is None else f"until {grant.expires}"
     share = "" if grant.quota is None else f", for {grant.quota:.0%} of the budget"
-    most = "" if grant.nats is None else f"; {_until_told(grant.nats)}"
+    most = "" if grant.nats is None or not told_here else f"; {_until_told(grant.nats)}"
     about = f"{grant.role} {grant.name} (id {grant.id}), {ends}{share}{most}"
     kept = "Keep it: it is not shown again." if output is None else f"The token is in {output}."
     typer.echo(f"{about}. {kept}", err=True)
@@ -648,17 +671,20 @@ def quota_command(
     from holdfast.holdout.holdout import Holdout
 
     with Holdout.open(folder) as holdout:
-        if nats is not None:
-            grant = holdout.access.set_nats(_identity(token), _limit(nats))
+        most = None if nats is None else _limit(nats)
         if nats is None or quota is not None:
             grant = holdout.access.set_quota(_identity(token), quota)
+        if nats is not None:
+            grant = holdout.access.set_nats(_identity(token), most)
+        spec = holdout.spec
     if as_json:
         show_json(grant.to_dict())
     else:
         share = "no limit of its own" if grant.quota is None else f"{grant.quota:.1%} of the budget"
-        most = "it may be told any number of nats"
-        most = most if grant.nats is None else _until_told(grant.nats)
-        typer.echo(f"{grant.name} (id {grant.id}) has {share}; {most}.")
+        free = "it may be told any number of nats"
+        told = free if grant.nats is None else _until_told(grant.nats)
+        limits = [f"it has {share}"] * spec.has_budget + [told] * spec.has_told
+        typer.echo(f"{grant.name} (id {grant.id}): {'; '.join(limits)}.")
 
 
 def _until_told(nats: float) -> str:
@@ -666,7 +692,7 @@ def _until_told(nats: float) -> str:
 
 
 def _limit(nats: float) -> float | None:
-    return None if nats == math.inf else nats
+    return None if nats == math.inf else real_number("nats", nats, 0, open_low=True)
 
 
 @contextmanager

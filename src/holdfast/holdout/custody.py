@@ -147,7 +147,10 @@ class Access:
 
 
 def _divided(state: HoldoutState, identity: str, quota: float) -> None:
-    """Quotas divide one budget: those that hold add up to at most all of it."""
+    """Quotas divide one budget, if there is one: those that hold add up to at most all of it."""
+    if all(each.past is not None for each in state.sets.values()):
+        hint = "This holdout has no budget of looks: limit what is told with nats (--nats 20)."
+        raise InvalidInput("quota", quota, "left out where nothing is charged to a budget", hint)
     now = state.tokens.now()
     rest = [each for each in state.tokens.all.values() if each.id != identity]
     others = sum(each.quota or 0.0 for each in rest if each.valid(now))

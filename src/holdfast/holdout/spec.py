@@ -179,6 +179,16 @@ class HoldoutSpec:
         return None if values is None else tuple(each for each in values if isinstance(each, str))
 
     @cached_property
+    def has_budget(self) -> bool:
+        """Whether anything is charged to a budget; what is told is not."""
+        return any(each.plan.past() is None for each in self.sets)
+
+    @cached_property
+    def has_told(self) -> bool:
+        """Whether anything is told, and counted in nats."""
+        return any(each.plan.past() is not None for each in self.sets)
+
+    @cached_property
     def parts(self) -> tuple[tuple[BlockSet, Part], ...]:
         """Everything that can be asked of it."""
         return tuple((each, part) for each in self.sets for part in each.plan.parts)
@@ -218,11 +228,32 @@ class HoldoutSpec:
                 return each
         if able:
             return able[0]
-        planned = ", ".join(part.name for _, part in self.parts)
-        hint = f"This holdout was planned for {planned}. A plan is made before the data are sealed."
+        raise self._uncovered(verb)
+
+    def _uncovered(self, verb: Verb) -> InvalidInput:
+        """The refusal of a verb that nothing here answers."""
+        able = [
+            each
+            for each, parts in self.answerable.items()
+            if any(each != "verify" or answers.part.tells for _, answers in parts)
+        ]
+        allowed = f"one that can be asked here ({', '.join(able) or 'none'})"
         kinds = [kind for kind in PROTOCOLS if kind.verb == verb]
-        first = min(kinds, key=lambda kind: kind.told).of[0]  # by looks, where there is one
-        raise InvalidInput("question", verb, f"one that the plan covers ({first})", hint)
+        kind = min(kinds, key=lambda kind: kind.told)  # by looks, where there is one
+        needed = "score" if kind.told else kind.of[0]
+        needed = "verify and estimate" if verb == "correct" else needed
+        if not self.has_budget:
+            hint = (
+                f"{verb} needs a plan with {needed}, and this holdout has none: ask verify, and "
+                "then ask(…) if the guess is not compatible."
+            )
+            return InvalidInput("question", verb, allowed, hint)
+        planned = ", ".join(part.name for _, part in self.parts)
+        hint = (
+            f"{verb} needs a plan with {needed}, and this holdout was planned for {planned}. A "
+            "plan is made before the data are sealed."
+        )
+        return InvalidInput("question", verb, allowed, hint)
 
     def protocol_of(self, set_name: str, question: Question) -> Protocol[Any]:
         """Who answers a question; a LookupError if nobody does."""

@@ -17,7 +17,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -354,6 +354,24 @@ class ToldStatus:
     level: float
     bars: tuple[dict[str, Any], ...]
     """Half-widths about a share near 0.9, by how many more questions and how many surprises."""
+    fresh_labels: bool | None = None
+    """Whether bars and level are of scores of these rows, fresh labels, or of claims about fresh
+    rows; None: nothing was asked, and they are of what comes first."""
+    further: float = 0.0
+    """By how many nats the other kind of claims is judged further."""
+
+    @property
+    def kind(self) -> str:
+        """What the bars are about, in words; empty before anything was asked."""
+        return "" if self.fresh_labels is None else _KINDS[not self.fresh_labels]
+
+    @property
+    def other(self) -> str:
+        """How claims of the other kind are judged, in words; empty where there is no difference."""
+        if self.fresh_labels is None or abs(self.further) < 0.01:
+            return ""
+        bars = "further, so their bars are wider" if self.further > 0 else "less far"
+        return f"{_KINDS[self.fresh_labels]} are judged {abs(self.further):.1f} nats {bars}"
 
     def lines(self) -> list[str]:
         """For people."""
@@ -361,9 +379,14 @@ class ToldStatus:
         said = f"{self.answers:,} answers on {self.rows:,} sealed units, {surprised} among them"
         return [
             f"{said}: told {self.nats:.3g} nats so far",
-            "bars to expect about a share near 0.9 that you guess about right:",
+            "bars to expect about a share near 0.9 that you guess about right"
+            f"{f' ({self.kind})' if self.kind else ''}:",
             *bars_table(self.bars, "questions more"),
+            *([f"  {self.other}"] if self.other else []),
         ]
+
+
+_KINDS = ("scores of these rows, fresh labels", "claims about fresh rows")
 
 
 @dataclass(frozen=True)
@@ -507,17 +530,21 @@ def status_of(spec: HoldoutSpec, path: Path, state: HoldoutState, head: Receipt)
 
 
 def set_status(block_set: BlockSet, state: HoldoutState, spec: HoldoutSpec) -> SetStatus:
-    """The status of one set. Bars are those of scores, or else of what was asked for first."""
+    """The status of one set. Bars are those of scores of predictions, if there were any."""
     found = state.sets[block_set.name]
     if found.past is not None:
         past, rows = found.past, block_set.blocks * spec.manifest.block_units
         surprises = past.history.confirmations.surprised + past.history.verdicts.surprised
-        first = past.readings[0] if past.readings else ""
-        law = law_of(spec.reading, spec.target) if spec.target else first
+        scores = law_of(spec.reading, spec.target)
+        law = scores if scores in past.readings or not past.readings else past.readings[0]
+        other = scores if law == "" else ""
         opened, queries = spec.manifest.open_units, block_set.plan.parts[0].queries
         bars = tuple(forecast(past, rows, queries, open_rows=opened, law=law))
         level = past.level_about(law)
         told = ToldStatus(rows, past.answers, surprises, past.nats, level, bars)
+        if past.readings:
+            further = past.level_about(other) - level
+            told = replace(told, fresh_labels=law != "", further=further)
         return SetStatus(block_set.name, block_set.blocks, "nats", math.inf, past.nats, 0, (), told)
     account, plan = found.account, block_set.plan
     parts = []

@@ -17,8 +17,7 @@ from holdfast.errors import HoldfastError, Infeasible, InvalidInput, real_number
 from holdfast.planning.joint import joint_from, joint_plan, rounds_plan
 from holdfast.planning.plan import Alternative
 from holdfast.planning.solve import plan
-from holdfast.protocols.answers import LEAST_SHARE
-from holdfast.protocols.guesses import Guesses, VerdictPart
+from holdfast.protocols.guesses import Guesses, VerdictPart, refuse_empty
 from holdfast.protocols.means import DirectMeans
 from holdfast.protocols.plans import JointPlan, Request, SetPlan
 from holdfast.protocols.searches import AmplifiedEstimates, Estimates, Intervals, SimpleEstimates
@@ -112,7 +111,7 @@ def propose_verify(
     sides: int = 2,
 ) -> Proposal:
     """Guesses confirmed or refused: by looks at two prices or at a flat one."""
-    _refuse_empty(tail_low, tail_high if sides == 1 else None)
+    refuse_empty(tail_low, tail_high if sides == 1 else None)
     request = Guesses(queries, refusals, tail_low, tail_high, sides)
     made = joint_plan(request, confidence=confidence)
     part = cast(VerdictPart, made.part("verify"))
@@ -148,7 +147,7 @@ def propose_correct(
     confidence: float = 0.95,
 ) -> Proposal:
     """Guesses from open data, confirmed or corrected by looks on one budget."""
-    _refuse_empty(tail_low, None)
+    refuse_empty(tail_low, None)
     guesses = Guesses(queries, refusals, tail_low, tail_high)
     corrections = Estimates(refusals, grid, tail_low, tail_low)
     made = joint_plan(guesses, corrections, confidence=confidence)
@@ -187,21 +186,6 @@ def propose_rounds(
     )
     promise = inside(queries, tail_low, confidence)
     return Proposal("rounds", "two prices", made.blocks, promise, made, predicted, others)
-
-
-def _refuse_empty(tail_low: float, tail_high: float | None) -> None:
-    """Refuse guesses of which a verdict would say "cannot tell", and nothing else.
-
-    Those about both sides are planned to stand, and would say so if they do; those about one side
-    may be planned to be refused (`tail_high`).
-    """
-    refusable = tail_high is not None and 1 - tail_high >= LEAST_SHARE
-    if tail_low < LEAST_SHARE and not refusable:
-        hint = (
-            "A guess that stands would speak of fewer than 1 in 100 fresh blocks: 'cannot tell'. "
-            "For thresholds of scores plan gates: holdfast create … --protocols gate."
-        )
-        raise InvalidInput("tail", tail_low, f"at least {LEAST_SHARE:g} for guesses", hint)
 
 
 def _paper_verification(request: Guesses, confidence: float) -> int | None:

@@ -76,6 +76,7 @@ __all__ = [
     "VerdictPart",
     "Verify",
     "claim_counts",
+    "refuse_empty",
     "stored_coin",
     "stored_prices",
     "verdict_left",
@@ -117,6 +118,7 @@ class Guesses(Request):
             hint = "Between them a verdict may go either way."
             received = (self.tail_low, self.tail_high)
             raise InvalidInput("tails", received, "tail_low below tail_high", hint)
+        refuse_empty(self.tail_low, self.tail_high)
 
     @property
     def looks(self) -> int:
@@ -299,6 +301,20 @@ def stored_prices(
     refusal = refusal_price(coin, order, yes)
     rounding = (1 + 1e-15) / (order - 1)
     return VerdictPrices(refusal * rounding, yes * rounding)
+
+
+def refuse_empty(tail_low: float, tail_high: float | None) -> None:
+    """Refuse guesses of which a verdict would say "cannot tell", and nothing else.
+
+    Without `tail_high` those too that are planned to stand, and would say so if they do.
+    """
+    refusable = tail_high is not None and 1 - tail_high >= LEAST_SHARE
+    if tail_low < LEAST_SHARE and not refusable:
+        hint = (
+            "A guess that stands would speak of fewer than 1 in 100 fresh blocks: 'cannot tell'. "
+            "For thresholds of scores plan gates: holdfast create … --protocols gate."
+        )
+        raise InvalidInput("tail", tail_low, f"at least {LEAST_SHARE:g} for guesses", hint)
 
 
 def guess_words(sides: int, low: float, high: float, units: int) -> str:

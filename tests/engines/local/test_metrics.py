@@ -416,13 +416,14 @@ def test_identity_tells_models_metrics_and_targets(fitted: dict[str, Any]) -> No
     ("wrong", "said"),
     [
         ({"metric": "acuracy"}, "Did you mean accuracy"),
+        ({"metric": "acc"}, "Did you mean accuracy"),  # not jaccard, which is as near
         ({"metric": 3}, "a name, a function"),
         ({"target": 3}, "the name of a column"),
         ({"model": np.zeros((3, 2))}, "Give one column"),
         ({"model": []}, "Give one column"),
         ({"model": DummyClassifier(), "features": ["y", "x"]}, "other than the target"),
     ],
-    ids=range(6),
+    ids=range(7),
 )
 def test_wrong_scores_are_refused(wrong: dict[str, Any], said: str) -> None:
     right: dict[str, Any] = {"model": np.zeros(3), "metric": "accuracy", "target": "y"}

@@ -677,13 +677,15 @@ def _from_scikit_learn(name: str) -> Metric:
         hint = "Others are scikit-learn's: pip install scikit-learn."
         raise InvalidInput("metric", name, f"one of {', '.join(NAMES)}", hint) from None
     if name not in get_scorer_names():
-        near = difflib.get_close_matches(name, [*NAMES, *get_scorer_names()], 1)
+        known = [*NAMES, *get_scorer_names()]
+        begun = [each for each in known if name and each.startswith(name.lower())]
+        near = begun or difflib.get_close_matches(name, known, 1)
         hint = f"Did you mean {near[0]}?" if near else "See sklearn.metrics.get_scorer_names()."
         allowed = f"a metric that scikit-learn names, or one of {', '.join(NAMES)}"
         raise InvalidInput("metric", name, allowed, hint)
     family = name.removesuffix("_ovr").partition("_")[0]
-    known = UNIT if name.startswith(_UNIT_FAMILIES) or family in _UNIT_FAMILIES else None
-    limits = _RANGES.get(name, known)
+    unit = UNIT if name.startswith(_UNIT_FAMILIES) or family in _UNIT_FAMILIES else None
+    limits = _RANGES.get(name, unit)
     bounded = limits if limits is None or np.isfinite(limits).all() else None
     label = response_method(get_scorer(name)) == "predict"
     response = NEEDS_LABEL if label else NEEDS_SCORE

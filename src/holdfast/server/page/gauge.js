@@ -72,16 +72,20 @@ function toldSoFar({ answers, surprises, rows, nats: told }) {
 }
 
 /** The bars of later answers, by how many questions are asked until then and how many of them surprise. */
-export function expectedBars({ told: { bars } }) {
+export function expectedBars({ told: { bars, fresh_labels: labels = null, further = 0 } }) {
+  const kinds = ["claims about fresh rows", "scores of these rows, fresh labels"];
+  const wider = further > 0 ? "further, so their bars are wider" : "less far";
+  const other = labels === null || Math.abs(further) < 0.01 ? ""
+    : ` By contrast, ${kinds[labels ? 0 : 1]} are judged ${Math.abs(further).toFixed(1)} nats ${wider}.`;
   const columns = [{ label: "Questions" },
     ...bars[0].surprises.map((many) => ({ label: counted(many, "surprise"), class: "num bars" }))];
   const rows = bars.map((each) => ({ cells: [count(each.questions), ...each.half_widths.map((half, i) => (
     each.surprises[i] <= each.questions ? plusMinus(half) : "–"))] }));
   const precise = [bars[0], bars.at(-1)].map((each) => plusMinus(each.precise[0]));
   const caption = "After so many more questions, with so many surprises among them; "
-    + "about a share near 0.9 that you guess about right";
+    + `about a share near 0.9 that you guess about right${labels === null ? "" : ` (${kinds[labels ? 1 : 0]})`}`;
   return [table({ caption, columns, rows, lead: true }),
-    el("p", { class: "soft" }, `Precise answers, which tell more: ${precise[0]} now, ${precise[1]} at the end.`)];
+    el("p", { class: "soft" }, `Precise answers, which tell more: ${precise[0]} now, ${precise[1]} at the end.${other}`)];
 }
 
 /** What is used of what is one's own: nats, or a share of budget, questions or refusals, whichever is most. */
