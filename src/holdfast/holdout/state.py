@@ -536,8 +536,9 @@ def set_status(block_set: BlockSet, state: HoldoutState, spec: HoldoutSpec) -> S
         past, rows = found.past, block_set.blocks * spec.manifest.block_units
         surprises = past.history.confirmations.surprised + past.history.verdicts.surprised
         scores = law_of(spec.reading, spec.target)
-        law = scores if scores in past.readings or not past.readings else past.readings[0]
-        other = scores if law == "" else ""
+        asked = [each for each in past.readings if each]  # of these rows, by target
+        law = scores if scores in asked else (asked or past.readings or [scores])[0]
+        other = "" if law else scores
         opened, queries = spec.manifest.open_units, block_set.plan.parts[0].queries
         bars = tuple(forecast(past, rows, queries, open_rows=opened, law=law))
         level = past.level_about(law)
