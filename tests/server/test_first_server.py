@@ -100,7 +100,7 @@ def test_the_commands_of_the_page_lead_to_remote_answers(shell: Shell) -> None:
                 time.sleep(0.1)
             for command, shown in [*asks, *([curl] if shutil.which("curl") else [])]:
                 printed = shell.run(command)
-                assert same(shown, printed), f"{command}\n{printed}"
+                assert same(shown, printed, drawn=True), f"{command}\n{printed}"
         finally:
             server.send_signal(signal.SIGINT)
             _, log = server.communicate(timeout=SECONDS)
