@@ -195,6 +195,7 @@ def test_on_single_rows_too(tmp_path: Path) -> None:
             assert told.promise.endswith(f"; {SAID['score accuracy']}")
         alone = holdout.best([works, Constant()], features=["x"])
         assert str(alone).endswith(f"\n{SAID['score accuracy']}")
+        assert alone.promise.endswith(f"; {SAID['score accuracy']}")
         assert check_holdout(holdout.path).passed
 
 

@@ -1003,7 +1003,8 @@ class Told:
         """One sentence with numbers."""
         if self.verb == "best":
             bar = self.batch[0].promise if self.batch else _FOUND_BEST
-            return f"{self.said} on the sealed rows; {bar[0].lower()}{bar[1:]}"
+            bar = f"{self.said} on the sealed rows; {bar[0].lower()}{bar[1:]}"
+            return bar if self.batch or not self._fails else f"{bar}; {self._fails}"
         said, fails = self.said, self._fails
         if self.verb not in _OF_BLOCKS or self.reading is not None:
             without = "" if fails else _WITHOUT
