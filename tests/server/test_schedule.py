@@ -368,7 +368,7 @@ def test_how_many_rows_units_have_is_not_planned_for(
             unit="id",
             open_fraction=open_fraction,
             seed=3,
-            new_budget="the same units" if place else None,
+            new_budget="the same units",
         ) as holdout:
             found = holdout.open_table().column("id").to_pylist() if open_fraction else []
             sealed = holdout.spec.manifest.blocks * holdout.spec.manifest.block_units

@@ -85,7 +85,8 @@ export function expectedBars({ told: { bars, fresh_labels: labels = null, furthe
   const caption = "After so many more questions, with so many surprises among them; "
     + `about a share near 0.9 that you guess about right${labels === null ? "" : ` (${kinds[labels ? 1 : 0]})`}`;
   return [table({ caption, columns, rows, lead: true }),
-    el("p", { class: "soft" }, `Precise answers, which tell more: ${precise[0]} now, ${precise[1]} at the end.${other}`)];
+    el("p", { class: "soft" },
+      `Precise answers, which tell more: ${precise[0]} now, ${precise[1]} at the end.${other}`)];
 }
 
 /** What is used of what is one's own: nats, or a share of budget, questions or refusals, whichever is most. */
