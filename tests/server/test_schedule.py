@@ -357,20 +357,21 @@ def test_how_many_rows_units_have_is_not_planned_for(
     open_fraction: float, planned: int, tmp_path: Path
 ) -> None:
     """Prices are free: what a question takes at most must not tell how many rows are sealed."""
-    units, opened = np.arange(400), set[int]()
+    units, opened = np.arange(400), set[float]()
     for place, rows in enumerate((2, 1, 40)):
         # The units that the first one opens, which all others open too, have two rows each.
         many = [2 if unit in opened else rows for unit in units]
+        rows_of = np.repeat(units, many)
         with Holdout.create(
             tmp_path / f"{place}.holdfast",
-            {"id": np.repeat(units, many), "x": np.full(sum(many), 0.5)},
+            {"id": rows_of, "x": rows_of.astype(float)},
             crowd(),
             unit="id",
             open_fraction=open_fraction,
             seed=3,
             new_budget="the same units",
         ) as holdout:
-            found = holdout.open_table().column("id").to_pylist() if open_fraction else []
+            found = holdout.open_table().column("x").to_pylist() if open_fraction else []
             sealed = holdout.spec.manifest.blocks * holdout.spec.manifest.block_units
             assert not opened or set(found) == opened
             assert holdout.planned_rows == planned * sealed
