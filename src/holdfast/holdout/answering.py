@@ -108,7 +108,7 @@ from holdfast.protocols.base import Protocol as Answers
 from holdfast.protocols.plans import Account, Charge, Part
 from holdfast.protocols.shapes import BoundedMean, Shape
 from holdfast.protocols.source import UNIT, WEIGHT_SCALE, Bounds, is_within
-from holdfast.protocols.told import Expects, Past, forecast, law_of
+from holdfast.protocols.told import Expects, Past, forecast, law_of_question
 from holdfast.store.user_state import recognise, state_folder
 
 __all__ = [
@@ -1059,7 +1059,7 @@ def _told_price(
         offers = protocol.price(question, asked.expects, past)
         opened = holdout.spec.manifest.open_units
         expected = asked.protocol.part.queries
-        law = law_of(question.reading, question.about.get("target"))
+        law = law_of_question(question)
         now = forecast(past, rows, expected, open_rows=opened, law=law)[0]["half_widths"][0]
         answers = []
         for each in offers:

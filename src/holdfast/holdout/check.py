@@ -301,7 +301,7 @@ def check_holdout(
                 run("budget", lambda: _budget(spec, rows))
                 run("answers", lambda: _answers(spec, rows))
                 whole = run("data", lambda: _data(path, spec))
-                if told and whole and any(each.plan.past() is not None for each in spec.sets):
+                if told and whole and spec.has_told:
                     run("told", lambda: _told(path, spec, rows))
         return Checked(tuple(findings), str(ledger.head()) if findings[0].passed else "none")
 

@@ -17,7 +17,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -542,10 +542,8 @@ def set_status(block_set: BlockSet, state: HoldoutState, spec: HoldoutSpec) -> S
         opened, queries = spec.manifest.open_units, block_set.plan.parts[0].queries
         bars = tuple(forecast(past, rows, queries, open_rows=opened, law=law))
         level = past.level_about(law)
-        told = ToldStatus(rows, past.answers, surprises, past.nats, level, bars)
-        if past.readings:
-            further = past.level_about(other) - level
-            told = replace(told, fresh_labels=law != "", further=further)
+        about = (law != "", past.level_about(other) - level) if past.readings else ()
+        told = ToldStatus(rows, past.answers, surprises, past.nats, level, bars, *about)
         return SetStatus(block_set.name, block_set.blocks, "nats", math.inf, past.nats, 0, (), told)
     account, plan = found.account, block_set.plan
     parts = []

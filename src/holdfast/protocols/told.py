@@ -106,6 +106,7 @@ __all__ = [
     "bars_table",
     "forecast",
     "law_of",
+    "law_of_question",
     "mean_rule",
     "three_way",
     "told_blocks",
@@ -247,7 +248,7 @@ class Past:
 
     def level_of(self, question: Question) -> float:
         """The level of a question's claims, by their reading; rounded up."""
-        return self.level_about(law_of(question.reading, question.about.get("target")))
+        return self.level_about(law_of_question(question))
 
     def level_about(self, law: str) -> float:
         """The level of claims about one law (`law_of`), rounded up."""
@@ -284,7 +285,7 @@ class Past:
         verdict = _sequence(question) == "verdict"
         self.history = self.later(question, nats, surprise).history
         self.answers += 1
-        law = law_of(question.reading, question.about.get("target"))
+        law = law_of_question(question)
         if question.verb != "best" and law not in self.readings:
             self.readings.append(law)
         if asker is not None:
@@ -316,6 +317,11 @@ def law_of(reading: str | None, target: object) -> str:
     Claims of two kinds have shares of β of their own: see "Readings" in theory/told.md.
     """
     return f"{ROWS} {target or ''}" if reading == ROWS else ""
+
+
+def law_of_question(question: Question) -> str:
+    """Which law a question's claims are about."""
+    return law_of(question.reading, question.about.get("target"))
 
 
 @dataclass(frozen=True)
@@ -455,13 +461,13 @@ def forecast(
     queries: int = 0,
     share: float = 0.9,
     open_rows: int = 0,
-    law: str | None = None,
+    law: str = "",
 ) -> list[dict[str, Any]]:
     """Half-widths of bars about a share, from now on: of an expected answer, and of a precise one.
 
     For 0, 20, 100 and 1,000 more questions; each with 0, 1 and 3 surprises of one window. The guess
     is from `open_rows` rows that are open, or else from as many as are sealed. The bars are about
-    one `law` (`law_of`), or else about the one that was asked for first.
+    one `law` (`law_of`).
 
     >>> [round(h, 4) for h in forecast(told_plan(10_000).past(), 10_000)[2]["half_widths"]]
     [0.0191, 0.026, 0.0319]
@@ -477,7 +483,7 @@ def forecast(
         widths: dict[bool, list[float]] = {False: [], True: []}
         for surprises in (0, 1, 3):
             then = _later(past, questions, min(questions, surprises))
-            at = then.level if law is None else then.level_about(law)
+            at = then.level_about(law)
             for precise, each in widths.items():
                 expects = Expects(share, error)
                 rule = mean_rule(
